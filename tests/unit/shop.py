@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.definition import (
-    Command,
-    Event,
-    ProcessManager,
-    during,
-    when,
-)
+from orchestrator.definition import Command, Event, ProcessManager, during, when
 from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.exceptions import InvalidDefinition
 

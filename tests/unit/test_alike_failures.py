@@ -11,46 +11,35 @@ from orchestrator.engine.change.failure_cause import (
     normal,
     place_of,
 )
+from tests.services.cases import cases
 
-FAILURE = FailureCause(
-    "step_failed",
-    "delivery",
-    "ship",
-    "ValueError: no address",
-    "ValueError",
-    "parcels.ship",
+PLACE = ("delivery", "ship", "ValueError: no address", "ValueError", "parcels.ship")
+FAILURE = FailureCause("step_failed", *PLACE)
+
+
+@cases(
+    "one, other",
+    (f"no order {uuid4()}", f"no order {uuid4()}"),
+    ("order A-17 of 2026-11-23T03:32:13.5+00:00", "order A-9 of 2025-01-01"),
+    ("3 of 4 failed", "17 of 1,204 failed"),
+    ("<Parcel object at 0x7f3a>", "<Parcel object at 0x55ee01>"),
+    ("no such user ann@example.org", "no such user b.c+d@example.com"),
+    ("a  message\n of two lines", "a message of two lines"),
+    ("10.0.0.1:5432 refused", "192.168.1.12:6543 refused"),
+    ("x" * 300 + "one end", "x" * 300 + "another"),
 )
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (f"no order {uuid4()}", f"no order {uuid4()}"),
-        ("order A-17 of 2026-11-23T03:32:13.5+00:00", "order A-9 of 2025-01-01"),
-        ("3 of 4 failed", "17 of 1,204 failed"),
-        ("<Parcel object at 0x7f3a>", "<Parcel object at 0x55ee01>"),
-        ("no such user ann@example.org", "no such user b.c+d@example.com"),
-        ("a  message\n of two lines", "a message of two lines"),
-        ("10.0.0.1:5432 refused", "192.168.1.12:6543 refused"),
-        ("x" * 300 + "one end", "x" * 300 + "another"),
-    ],
-)
-def test_messages_that_differ_in_what_they_are_about_are_alike(
-    one: str, other: str
-) -> None:
+def test_messages_that_differ_in_their_subject_are_alike(one: str, other: str) -> None:
     assert replace(FAILURE, message=one).key == replace(FAILURE, message=other).key
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        {"kind": "event_failed"},
-        {"definition": "returns"},
-        {"step": "pack"},
-        {"message": "ValueError: no name"},
-        {"error": "parcels.ValueError"},
-        {"place": "parcels.pack"},
-    ],
+    {"kind": "event_failed"},
+    {"definition": "returns"},
+    {"step": "pack"},
+    {"message": "ValueError: no name"},
+    {"error": "parcels.ValueError"},
+    {"place": "parcels.pack"},
 )
 def test_whatever_else_differs_makes_another_cause(other: dict[str, str]) -> None:
     assert replace(FAILURE, **other).key != FAILURE.key
@@ -86,9 +75,7 @@ def test_the_place_is_the_innermost_function_of_the_application() -> None:
         assert place.endswith(name)
 
 
-def test_a_library_is_the_place_where_nothing_of_the_application_is_on_the_way() -> (
-    None
-):
+def test_a_library_is_the_place_where_nothing_else_is_on_the_way() -> None:
     import pydantic
 
     with pytest.raises(ValueError, match="valid integer") as raised:

@@ -1,10 +1,8 @@
 """What a newcomer is likely to write wrongly has an answer that says what to write instead."""
 
 import os
-import subprocess
 import sys
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,56 +27,46 @@ from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
 from orchestrator.variables import misspelt, read
+from tests.services.cases import cases, words
 from tests.services.loaded import ForkedProcess
 from tests.services.patience import A_MINUTE
-from tests.unit.shop import START, Data, Ordered, Sent, Step, define, refusal
+from tests.services.python import ran
+from tests.unit.shop import START, Data, Sent, Step, define, refusal
 
 
-def said(kind: type[Any], **body: Any) -> str:
-    """Return what is said of a class with this body."""
-    with pytest.raises(InvalidDefinition) as refused:
-        type("Shop", (kind,), {"__module__": __name__, **body})
-    return str(refused.value)
+def pack() -> None: ...
 
 
-@pytest.mark.parametrize("name", ["transition", "transitons", "Transitions"])
-def test_transitions_misspelt(name: str) -> None:
-    told = said(
-        ProcessManager, Step=Step, Data=Data, **{name: [during(Step.NEW, START)]}
-    )
-
-    assert told == f"Shop: it has {name}, which means nothing: write transitions"
+FLOW, GROUPS = (start(pack),), [during(Step.NEW, START)]
+SHOP = {"Step": Step, "Data": Data}
 
 
-def test_flow_misspelt() -> None:
-    def pack() -> None: ...
-
-    told = said(Workflow, flows=(start(pack),))
-
-    assert told == "Shop: it has flows, which means nothing: write flow"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "meant"),
-    [
-        ("finals", [Step.DONE], "final"),
-        ("corelation", "order_id", "correlation"),
-        ("verson", 2, "version"),
-        ("otherwize", None, "otherwise"),
-    ],
+@cases(
+    "kind, right, name, value, meant",
+    *(
+        (ProcessManager, SHOP, name, GROUPS, "transitions")
+        for name in ("transition", "transitons", "Transitions")
+    ),
+    (Workflow, {}, "flows", FLOW, "flow"),
+    (Workflow, {"flow": FLOW}, "input", Data, "Input"),
+    *(
+        (ProcessManager, {**SHOP, "transitions": GROUPS}, *misspelt)
+        for misspelt in (
+            ("finals", [Step.DONE], "final"),
+            ("corelation", "order_id", "correlation"),
+            ("verson", 2, "version"),
+            ("otherwize", None, "otherwise"),
+        )
+    ),
 )
-def test_another_attribute_misspelt(name: str, value: Any, meant: str) -> None:
-    told = str(refusal(**{name: value}))
+def test_an_attribute_misspelt(
+    kind: type[Any], right: dict[str, Any], name: str, value: Any, meant: str
+) -> None:
+    with pytest.raises(InvalidDefinition) as refused:
+        type("Shop", (kind,), {"__module__": __name__, **right, name: value})
 
-    assert told == f"Shop: it has {name}, which means nothing: write {meant}"
-
-
-def test_an_input_in_small_letters() -> None:
-    def pack() -> None: ...
-
-    told = said(Workflow, flow=(start(pack),), input=Data)
-
-    assert told == "Shop: it has input, which means nothing: write Input"
+    told = f"Shop: it has {name}, which means nothing: write {meant}"
+    assert str(refused.value) == told
 
 
 def test_an_attribute_beside_the_one_it_resembles_is_the_class_s_own() -> None:
@@ -104,31 +92,23 @@ def test_a_row_outside_of_during() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "written"), [("Done", "DONE"), ("PACKING", "PACKING")]
+@cases(
+    "attributes, text, hint",
+    *(
+        ({"packing": [when(Sent).go_to(text)]}, text, hint)  # type: ignore[arg-type]  # the mistake
+        for text, hint in (
+            ("Done", ": write Step.DONE"),
+            ("PACKING", ": write Step.PACKING"),
+            ("Pakcing", ": write Step.PACKING"),
+            ("Gone", ""),
+        )
+    ),
+    ({"transitions": [during("New", START)]}, "New", ": write Step.NEW"),  # type: ignore[arg-type]  # the mistake
 )
-def test_a_step_as_a_text(text: Any, written: str) -> None:
-    told = str(refusal(packing=[when(Sent).go_to(text)]))
+def test_a_step_as_a_text(attributes: dict[str, Any], text: str, hint: str) -> None:
+    told = str(refusal(**attributes))
 
-    assert told.endswith(f"{text!r} is not one of its steps: write Step.{written}")
-
-
-def test_the_step_of_a_group_as_a_text() -> None:
-    told = str(refusal(transitions=[during("New", START)]))  # type: ignore[arg-type]
-
-    assert told == "Shop: 'New' is not one of its steps: write Step.NEW"
-
-
-def test_a_step_as_a_text_misspelt() -> None:
-    told = str(refusal(packing=[when(Sent).go_to("Pakcing")]))  # type: ignore[arg-type]
-
-    assert told.endswith("'Pakcing' is not one of its steps: write Step.PACKING")
-
-
-def test_a_text_that_is_no_step() -> None:
-    told = str(refusal(packing=[when(Sent).go_to("Gone")]))  # type: ignore[arg-type]
-
-    assert told.endswith("'Gone' is not one of its steps")
+    assert told.endswith(f"{text!r} is not one of its steps{hint}")
 
 
 def test_the_last_go_to_forgotten() -> None:
@@ -140,23 +120,10 @@ def test_the_last_go_to_forgotten() -> None:
     )
 
 
-class Longer(StrEnum):
-    NEW = "New"
-    UNPAID = "Unpaid"
-    PACKING = "Packing"
-    SENT = "Sent"
-    DONE = "Done"
-
-
 def test_a_step_without_rows() -> None:
-    rows = [
-        during(Longer.NEW, when(Ordered).go_to(Longer.UNPAID)),
-        during(Longer.UNPAID, when(Sent).go_to(Longer.SENT)),
-    ]
+    told = str(refusal(packing=[]))
 
-    told = str(refusal(Step=Longer, transitions=rows))
-
-    assert "Sent has no rows, and is not in final = [...]" in told
+    assert "Packing has no rows, and is not in final = [...]" in told
 
 
 def carelessly(command: Command) -> Any:
@@ -165,31 +132,21 @@ def carelessly(command: Command) -> Any:
 
 
 GIVEN: list[Any] = [None]
-CALL = CommandContext(None, uuid4(), 1, "")
-CARELESSLY = f"{__name__}.carelessly"
 
 
-def test_a_handler_that_returns_a_text() -> None:
-    GIVEN[0] = "sent"
-    handler = Handler(carelessly, Command, False, 4, 300, "default")
-
-    with pytest.raises(TypeError) as refused:
-        handler(Command(), CALL)
-
-    assert str(refused.value) == (
-        f"{CARELESSLY}: a handler returns events, not 'sent'; how it went is said by Answer('sent')"
-    )
-
-
-@pytest.mark.parametrize("given", [{"sent": 1}, True, 0, {Sent}, ["sent"], b""])
+@cases("given", "sent", {"sent": 1}, True, 0, {Sent}, ["sent"], b"")
 def test_a_handler_that_returns_anything_but_events(given: Any) -> None:
     GIVEN[0] = given
     handler = Handler(carelessly, Command, False, 4, 300, "default")
 
-    with pytest.raises(
-        TypeError, match=f"^{CARELESSLY}: a handler returns events, not "
-    ):
-        handler(Command(), CALL)
+    with pytest.raises(TypeError) as refused:
+        handler(Command(), CommandContext(None, uuid4(), 1, ""))
+
+    told = f"{__name__}.carelessly: a handler returns events, not "
+    assert str(refused.value).startswith(told)
+    if given == "sent":
+        answer = "'sent'; how it went is said by Answer('sent')"
+        assert str(refused.value) == f"{told}{answer}"
 
 
 ORDER = '{"order_id": "A-1", "destination": "internal"}'
@@ -211,16 +168,8 @@ def environ(folder: Path, **variables: str) -> dict[str, str]:
 
 def run(words: list[str], variables: dict[str, str]) -> tuple[int, str]:
     """Run Python in the bundled project; return exit code and errors."""
-    ran = subprocess.run(
-        [sys.executable, *words],
-        cwd=settings.BASE_DIR,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return ran.returncode, ran.stderr
+    done = ran(*words, environ=variables)
+    return done.returncode, done.stderr
 
 
 NO_TABLE = """
@@ -250,7 +199,7 @@ def test_no_table_yet(tmp_path: Path) -> None:
         child.process.wait(A_MINUTE)
         return child.ending, log.read_text().splitlines()
 
-    for words in (
+    for command in (
         [OURS, "status"],
         [OURS, "createsuperuser", "--noinput", "--username=a", "--email=a@b.org"],
         [ANOTHERS, "status"],
@@ -259,10 +208,10 @@ def test_no_table_yet(tmp_path: Path) -> None:
         [ANOTHERS, "send_event", "OrderCreated", ORDER],
         [ANOTHERS, "prune", "--keep", "1"],
     ):
-        how, said = ending(*words)
+        how, said = ending(*command)
         last = said[-1].removeprefix("CommandError: ")
-        assert (how, last) == ("exit code 1", MIGRATE), words
-        assert not any("Traceback" in line for line in said), words
+        assert (how, last) == ("exit code 1", MIGRATE), command
+        assert not any("Traceback" in line for line in said), command
     how, said = ending(OURS, "shell", "-v", "0", "--no-startup", "-c", NO_TABLE)
     pages = [line for line in said if line.startswith("503 ")]
     assert (how, pages) == ("exit code 0", [f"503 {MIGRATE}"] * 2)
@@ -326,9 +275,7 @@ def test_apps_in_which_nothing_is_found(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["PROCESSION_APP", "PROCESION_APPS", "procession_apps", "PROCESSION_APSS"]
-)
+@cases("name", *words("PROCESSION_APP PROCESION_APPS procession_apps PROCESSION_APSS"))
 def test_a_variable_misspelt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "kiosk")
 
@@ -339,12 +286,10 @@ def test_a_variable_misspelt(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_variable_of_somebody_else() -> None:
-    others = (
-        "PROCESSION_TESTS",
-        "PROCESSION_KIOSK_NAME",
-        "PROCESSOR_APPS",
-        "PROCESSION_WEBHOOK_RATE_HTTPS",
-    )
+    others = words("""
+        PROCESSION_TESTS PROCESSION_KIOSK_NAME PROCESSOR_APPS
+        PROCESSION_WEBHOOK_RATE_HTTPS
+    """)
     assert not list(misspelt(dict.fromkeys(others, "kiosk")))
 
 
@@ -365,9 +310,7 @@ class Kiosk(Workflow):
 """
 
 
-def test_an_invalid_definition_is_told_in_one_line_with_its_place(
-    tmp_path: Path,
-) -> None:
+def test_an_invalid_definition_is_told_with_its_place(tmp_path: Path) -> None:
     told = unknown(tmp_path, "kiosk", kiosk_processes=MISTAKEN)
 
     file = tmp_path / "code" / "kiosk" / "processes.py"
@@ -380,10 +323,8 @@ def test_a_module_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
 
     *_, place, line, error = told.splitlines()
     assert place.endswith('kiosk/processes.py", line 1, in <module>')
-    assert (line.strip(), error) == (
-        "import tilll",
-        "ModuleNotFoundError: No module named 'tilll'",
-    )
+    assert line.strip() == "import tilll"
+    assert error == "ModuleNotFoundError: No module named 'tilll'"
 
 
 def child_that(does: str, tmp_path: Path) -> ChildProcess:
@@ -392,15 +333,14 @@ def child_that(does: str, tmp_path: Path) -> ChildProcess:
     return ChildProcess("web", command, {}, tmp_path, tmp_path / "log")
 
 
+HANGS = "import time; print({!r}, flush=True); time.sleep(600)"
+
+
 @pytest.mark.parametrize(
     ("does", "patience", "how"),
     [
         ("print('one'); print('no room'); exit(3)", 300, "ended with exit code 3"),
-        (
-            "import time; print('one\\nno room', flush=True); time.sleep(600)",
-            0,
-            "does not answer",
-        ),
+        (HANGS.format("one\nno room"), 0, "does not answer"),
     ],
 )
 def test_what_does_not_come_up_shows_the_end_of_its_log(
@@ -418,9 +358,8 @@ def test_what_does_not_come_up_shows_the_end_of_its_log(
         children.start(child, has_not, patience)
     children.end()
 
-    assert str(refused.value) == (
-        f"web {how}: one / no room (all of it in {child.log})"
-    )
+    told = f"web {how}: one / no room (all of it in {child.log})"
+    assert str(refused.value) == told
 
 
 def test_what_ends_later_shows_the_end_of_its_log(tmp_path: Path) -> None:
@@ -439,12 +378,9 @@ def test_what_ends_later_shows_the_end_of_its_log(tmp_path: Path) -> None:
     assert line.endswith(f"Its log ends: no room (all of it in {child.log})")
 
 
-def test_a_slow_start_is_waited_for_and_says_for_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_processes, "SAY_EVERY", 0.01)
-    program = "import time; print('reading much', flush=True); time.sleep(600)"
-    child = child_that(program, tmp_path)
+    child = child_that(HANGS.format("reading much"), tmp_path)
     lines: list[str] = []
     children = ChildProcesses(lines.append, lambda: False)
 

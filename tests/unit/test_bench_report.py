@@ -14,6 +14,7 @@ from bench.live import delays_of_each, delays_on_list
 from bench.measurement import Measurement, Ratio
 from bench.sockets import Told
 from bench.steps_told import LOG, chain_figures, step, told
+from tests.services.cases import cases
 
 
 class KnownGame(Game):
@@ -76,7 +77,7 @@ def test_a_table_replaces_what_stood_between_its_markers(tmp_path: Path) -> None
         report.write("y", "new", page)
 
 
-@pytest.mark.parametrize(("steps", "edges"), [(50, 120), (1000, 4000), (1000, 17_000)])
+@cases("steps, edges", (50, 120), (1000, 4000), (1000, 17_000))
 def test_a_graph_has_as_many_edges_as_it_says(steps: int, edges: int) -> None:
     needed = drawn(steps, edges).needed
 
@@ -92,7 +93,7 @@ def test_a_chain_is_told_by_its_total_and_the_median_pause_between_steps() -> No
     assert figures == {"per_second": 0.75, "total_ms": 4000, "gap_ms": 375}
 
 
-def test_steps_write_down_when_they_ran(
+def test_steps_tell_their_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LOG, str(tmp_path / "told"))
@@ -122,7 +123,7 @@ def test_a_list_is_told_of_a_change_when_it_hears_the_next_time() -> None:
     assert delays_on_list([(process, 3, 1.4)], heard) == [[pytest.approx(0.1), None]]
 
 
-def test_an_open_page_fetches_soon_when_its_process_has_changed_and_later_when_others_have(
+def test_a_page_fetches_soon_when_its_process_has_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0

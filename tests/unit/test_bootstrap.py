@@ -9,8 +9,11 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.services.python import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,17 +110,11 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[Clone, list[str]]
     (folder / "wheels").mkdir()
     clone = Clone(folder / "clone", folder / "wheels")
     clone.lock(("probe", "1.0"))
-    clone.lock(
-        ("probe", "1.0"), ("probe_of_tests", "1.0"), file="requirements-dev.lock"
-    )
+    packages = ("probe", "1.0"), ("probe_of_tests", "1.0")
+    clone.lock(*packages, file="requirements-dev.lock")
+    where: Any = {"cwd": clone.folder, "env": clone.environ}
     both = [
-        subprocess.Popen(
-            clone.command,
-            cwd=clone.folder,
-            env=clone.environ,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        subprocess.Popen(clone.command, stdout=subprocess.PIPE, text=True, **where)
         for _ in range(2)
     ]
     return clone, [process.communicate(timeout=100)[0] for process in both]
@@ -141,9 +138,7 @@ def new_clone(tmp_path: Path) -> Clone:
     return clone
 
 
-def test_the_first_start_installs_and_goes_on_inside_the_environment(
-    started: tuple[Clone, list[str]],
-) -> None:
+def test_the_first_start_installs_and_goes_on(started: tuple[Clone, list[str]]) -> None:
     """Two at once install once."""
     _, outputs = started
 
@@ -183,9 +178,8 @@ def test_a_failed_installation_says_in_one_line_what_to_do(clone: Clone) -> None
     failed = clone.start()
 
     assert failed.returncode == 1
-    assert failed.stderr.splitlines()[-1].startswith(
-        "The packages could not be installed"
-    )
+    last = failed.stderr.splitlines()[-1]
+    assert last.startswith("The packages could not be installed")
     assert "Traceback" not in failed.stderr
 
 
@@ -208,18 +202,14 @@ def test_the_extra_is_installed_when_it_is_asked_for_and_stays(clone: Clone) -> 
         assert clone.start(*words).stdout == "started True 1.0\n"
 
 
-def test_a_python_without_ensurepip_lends_the_environment_its_pip(
-    new_clone: Clone,
-) -> None:
+def test_a_python_without_ensurepip_lends_its_pip(new_clone: Clone) -> None:
     new_clone.write_start('sys.modules["ensurepip"] = None')
 
     assert new_clone.start().stdout.endswith("started True 1.0\n")
     assert not list(new_clone.folder.glob(".venv/lib/*/site-packages/pip"))
 
 
-def test_a_python_without_any_pip_names_the_package_to_install(
-    new_clone: Clone,
-) -> None:
+def test_a_python_without_any_pip_names_the_package(new_clone: Clone) -> None:
     new_clone.write_start('sys.modules["ensurepip"] = sys.modules["pip"] = None')
 
     failed = new_clone.start()
@@ -241,22 +231,9 @@ def test_an_environment_of_the_users_own_is_left_alone(new_clone: Clone) -> None
 
 def test_an_old_python_is_told_so_in_one_line() -> None:
     source = (ROOT / "manage.py").read_text()
-    ast.parse(
-        source, feature_version=(3, 4)
-    )  # an older Python can read the file at all
+    ast.parse(source, feature_version=(3, 4))  # an older Python can read it at all
 
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"import sys; sys.version_info = (3, 9, 2); exec({source!r})",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = ran("-c", f"import sys; sys.version_info = (3, 9, 2); exec({source!r})")
 
-    assert run.returncode == 1
-    assert (
-        run.stderr == "Procession needs Python 3.11 or newer, and this is Python 3.9.\n"
-    )
+    told = "Procession needs Python 3.11 or newer, and this is Python 3.9.\n"
+    assert (run.returncode, run.stderr) == (1, told)

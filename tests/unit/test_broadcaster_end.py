@@ -1,7 +1,6 @@
 """A program that ends while the channel layer is away writes nothing about that into a log that is closed."""
 
-import subprocess
-import sys
+from tests.services.python import printed
 
 PROGRAM = """
 import atexit, io, logging
@@ -33,13 +32,4 @@ atexit.register(ending.set)
 
 
 def test_nothing_is_said_when_the_program_ends() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={"DJANGO_SETTINGS_MODULE": "orchestrator.settings"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert printed(PROGRAM, DJANGO_SETTINGS_MODULE="orchestrator.settings") == ""

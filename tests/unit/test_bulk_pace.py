@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.engine.bulk import pace, turn
 from orchestrator.models import BulkOperation
+from tests.services.cases import cases
 
 NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)
 
@@ -17,25 +18,29 @@ def operation(**values: Any) -> BulkOperation:
     return BulkOperation(changed_at=NOW, status="running", **(given | values))
 
 
-@pytest.mark.parametrize(
-    ("numbers", "room"),
-    [
-        ({}, 1),
-        ({"tried": 1}, 0),
-        ({"done": 1}, 10),
-        ({"skipped": 3}, 1),  # they say nothing of the others
-        ({"done": 1, "tried": 4}, 6),  # within the second sample
-        ({"done": 1, "tried": 10}, 0),
-        ({"done": 10, "tried": 1}, 0),
-        ({"done": 11}, 100),
-        ({"done": 11, "tried": 30}, 70),
-        ({"done": 11, "tried": 100}, 0),
-    ],
+@cases(
+    "numbers, room",
+    ({}, 1),
+    ({"tried": 1}, 0),
+    ({"done": 1}, 10),
+    ({"skipped": 3}, 1),  # they say nothing of the others
+    ({"done": 1, "tried": 4}, 6),  # within the second sample
+    ({"done": 1, "tried": 10}, 0),
+    ({"done": 10, "tried": 1}, 0),
+    ({"done": 11}, 100),
+    ({"done": 11, "tried": 30}, 70),
+    ({"done": 11, "tried": 100}, 0),
 )
-def test_s6_2_a_sample_follows_when_the_one_before_it_is_known(
-    numbers: dict[str, int], room: int
-) -> None:
+def test_s6_2_a_sample_waits_for_the_last(numbers: dict[str, int], room: int) -> None:
     assert pace.room(operation(**numbers)) == room
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What a clock shows that stands still until a test moves it."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
 
 
 def test_s6_2_a_rate_saves_up_no_more_than_a_second() -> None:
@@ -62,13 +67,15 @@ def test_without_a_rate_there_is_none() -> None:
     assert pace.paced(operation(), NOW, 5) is None
 
 
-@pytest.mark.parametrize(
-    ("failed", "done", "stops"),
-    [(0, 0, False), (1, 0, True), (1, 19, False), (2, 37, True), (0, 50, False)],
+@cases(
+    "failed, done, stops",
+    (0, 0, False),
+    (1, 0, True),
+    (1, 19, False),
+    (2, 37, True),
+    (0, 50, False),
 )
-def test_s6_2_it_stops_above_its_ratio_and_not_at_it(
-    failed: int, done: int, stops: bool
-) -> None:
+def test_s6_2_it_stops_above_its_ratio(failed: int, done: int, stops: bool) -> None:
     assert pace.stops(operation(stop_above=5.0, failed=failed, done=done)) is stops
     assert not pace.stops(operation(stop_above=None, failed=failed, done=done))
 
@@ -87,11 +94,7 @@ def test_nothing_left_to_do_wants_no_worker() -> None:
     assert pace.next_look(operation(total=3, done=3), NOW, held_up=False) is None
 
 
-def test_other_work_goes_first_for_some_times_as_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+def test_other_work_goes_first_for_longer(clock: list[float]) -> None:
     mine = turn.Turn()
     assert mine.is_now(others=True)
     with mine.taken():
@@ -103,12 +106,8 @@ def test_other_work_goes_first_for_some_times_as_long(
     assert mine.is_now(others=True)
 
 
-def test_s6_5_other_work_keeps_four_fifths_of_a_worker_with_what_follows_from_a_slice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_s6_5_other_work_keeps_four_fifths_of_a_worker(clock: list[float]) -> None:
     """Both are always due: whatever a slice begins has to be carried out by the same worker."""
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     mine, own, other = turn.Turn(), 0.0, 0.0
     left = 0  # items that were begun and are not carried out yet
     while other < 100:
@@ -124,10 +123,7 @@ def test_s6_5_other_work_keeps_four_fifths_of_a_worker_with_what_follows_from_a_
     assert other / (own + other) >= 0.8
 
 
-def test_s6_5_nothing_else_due_a_slice_follows_a_slice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+def test_s6_5_alone_a_slice_follows_a_slice(clock: list[float]) -> None:
     mine = turn.Turn()
     with mine.taken() as taken:
         taken.begun = 1_000

@@ -16,6 +16,7 @@ from monitoring.conditions import (
     read,
 )
 from monitoring.conditions.values import Value
+from tests.services.cases import cases
 
 DATA = {
     "amount": 120,
@@ -49,94 +50,48 @@ def holds(text: str) -> bool:
     return where.holds({path: at(path) for path in where.paths()})
 
 
-TRUE = [
-    "amount = 120",
-    "amount = 120.0",
-    "amount != 7",
-    "amount > 100",
-    "amount >= 120",
-    "amount <= 120",
-    "amount < 120.01",
-    "price = 12.50",
-    "tax > 9",  # amounts are stored as texts
-    "tax = 9.5",
-    "country = JP",
-    'country = "JP"',
-    "country > DE",
-    "country in (DE, JP)",
-    "amount in (1, 120)",
-    "vip = true",
-    "VIP = true or paid = FALSE",
-    "paid != true",
-    "order = 0012",
-    'order = "0012"',
-    "due = 2026-11-23",
-    "due < 2026-11-24",
-    "due > 2026-11-22",
-    "due >= 2026-11-23",
-    "at = 2026-11-23",
-    "at = 2026-11-23T10:30:00+00:00",
-    "at > 2026-11-23T10:29Z",
-    "at < 2026-11-24",
-    "at <= 2026-11-23",
-    "country exists",
-    "empty exists",
-    "paid EXISTS",
-    "tags contains urgent",
-    "codes contains 2",
-    "country contains j",
-    "address contains city",
-    "address.city = Nagoya",
-    '"due date" = x',
-    '"a.b" = 1',
-    "amount>100 and country=JP",
-    "amount < 1 or country = JP and vip = true",
-    "(amount < 1 or country = JP) and vip = true",
-]
-
-FALSE = [
-    "amount = 121",
-    'amount = "120"',  # in quotes it is a text
-    "amount > 120",
-    "amount > JP",
-    "amount = true",
-    "vip = 1",
-    "vip > 0",
-    "vip = yes",
-    "country = jp",
-    "country > 12",
-    "country < 2026-01-01",
-    "order > 0012",
-    "due > 2026-11-23",
-    "due < 2026-11-23",
-    "due != 2026-11-23",
-    "at > 2026-11-23",
-    "at < 2026-11-23",
-    "note exists",
-    "note = null",
-    "nothing exists",
-    "nothing != 1",  # where nothing is, no condition holds
-    "nothing.at.all = 1",
-    "tags contains gif",
-    "codes contains 3",
-    "address.city.name = Nagoya",
-    "address = Nagoya",
-    "country in (DE, FR)",
-    "(amount < 1 or country = JP) and vip = false",
-]
+def each(texts: str) -> list[str]:
+    """Return the conditions between semicolons."""
+    return [" ".join(text.split()) for text in texts.split(";")]
 
 
-@pytest.mark.parametrize("text", TRUE)
+# amounts are stored as texts, as tax is
+TRUE = each("""
+    amount = 120; amount = 120.0; amount != 7; amount > 100; amount >= 120;
+    amount <= 120; amount < 120.01; price = 12.50; tax > 9; tax = 9.5; country = JP;
+    country = "JP"; country > DE; country in (DE, JP); amount in (1, 120); vip = true;
+    VIP = true or paid = FALSE; paid != true; order = 0012; order = "0012";
+    due = 2026-11-23; due < 2026-11-24; due > 2026-11-22; due >= 2026-11-23;
+    at = 2026-11-23; at = 2026-11-23T10:30:00+00:00; at > 2026-11-23T10:29Z;
+    at < 2026-11-24; at <= 2026-11-23; country exists; empty exists; paid EXISTS;
+    tags contains urgent; codes contains 2; country contains j; address contains city;
+    address.city = Nagoya; "due date" = x; "a.b" = 1; amount>100 and country=JP;
+    amount < 1 or country = JP and vip = true;
+    (amount < 1 or country = JP) and vip = true
+""")
+
+# what is in quotes is a text; where nothing is, no condition holds
+FALSE = each("""
+    amount = 121; amount = "120"; amount > 120; amount > JP; amount = true; vip = 1;
+    vip > 0; vip = yes; country = jp; country > 12; country < 2026-01-01; order > 0012;
+    due > 2026-11-23; due < 2026-11-23; due != 2026-11-23; at > 2026-11-23;
+    at < 2026-11-23; note exists; note = null; nothing exists; nothing != 1;
+    nothing.at.all = 1; tags contains gif; codes contains 3; address.city.name = Nagoya;
+    address = Nagoya; country in (DE, FR); (amount < 1 or country = JP) and vip = false
+""")
+
+
+@cases("text", *TRUE)
 def test_s10_2_holds(text: str) -> None:
     assert holds(text)
 
 
-@pytest.mark.parametrize("text", FALSE)
+@cases("text", *FALSE)
 def test_s10_2_does_not_hold(text: str) -> None:
     assert not holds(text)
 
 
-@pytest.mark.parametrize("text", TRUE + FALSE)
+@cases("text", *(TRUE + FALSE))
 def test_s10_2_what_is_written_again_says_the_same(text: str) -> None:
     assert read(str(read(text))) == read(text)
 
@@ -148,28 +103,22 @@ def test_s10_2_a_day_is_one_of_the_zone_of_the_pages() -> None:
     assert (late, early) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "Name a field of the data."),
-        ("= 3", "Name a field of the data."),
-        ("amount", "Write one of these: = != < <= > >= in contains exists."),
-        ("amount is 3", "Write one of these"),
-        ("amount >", "Say what it is compared with."),
-        ("amount > > 3", "Say what it is compared with."),
-        ("amount = 3 country = JP", "Join conditions by"),
-        ("amount = 3 and", "Name a field of the data."),
-        ("(amount = 3", "A parenthesis is not closed."),
-        ("amount = 3)", "Join conditions by"),
-        ("amount in 3", "Write the values in parentheses"),
-        ("amount in (3", "A parenthesis is not closed."),
-        ("amount in ()", "Say what it is compared with."),
-        ('country = "JP', "Say what it is compared with."),
-        ("a. = 3", "Name a field of the data."),
-        ("(" * 50 + "a = 1" + ")" * 50, "too many parentheses"),
-        (" and ".join(["a = 1"] * 30), "more than 20 conditions"),
-        ("a = " + "x" * LONGEST, f"longer than {LONGEST} characters"),
-    ],
+NAME_A_FIELD, COMPARED = "Name a field of the data.", "Say what it is compared with."
+
+
+@cases(
+    "text, said",
+    *((text, NAME_A_FIELD) for text in ("", "= 3", "amount = 3 and", "a. = 3")),
+    ("amount", "Write one of these: = != < <= > >= in contains exists."),
+    ("amount is 3", "Write one of these"),
+    *((text, COMPARED) for text in ("amount >", "amount > > 3", "amount in ()")),
+    ('country = "JP', COMPARED),
+    *((text, "Join conditions by") for text in ("a = 3 country = JP", "amount = 3)")),
+    *((text, "A parenthesis is not closed.") for text in ("(amount = 3", "a in (3")),
+    ("amount in 3", "Write the values in parentheses"),
+    ("(" * 50 + "a = 1" + ")" * 50, "too many parentheses"),
+    (" and ".join(["a = 1"] * 30), "more than 20 conditions"),
+    ("a = " + "x" * LONGEST, f"longer than {LONGEST} characters"),
 )
 def test_s10_2_a_mistake_is_told_with_its_place(text: str, said: str) -> None:
     with pytest.raises(ConditionMistake) as refused:
@@ -187,20 +136,18 @@ def test_s10_2_the_place_of_a_mistake_is_what_stands_before_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "join", "field", "operator", "value", "after"),
-    [
-        ("", "and", "amount", ">", "100", "amount > 100"),
-        ("a = 1", "and", "b", "=", "2", "a = 1 and b = 2"),
-        ("a = 1 and b = 2", "and", "c", "=", "3", "a = 1 and b = 2 and c = 3"),
-        ("a = 1 or b = 2", "and", "c", "=", "3", "(a = 1 or b = 2) and c = 3"),
-        ("a = 1 and b = 2", "or", "c", "=", "3", "(a = 1 and b = 2) or c = 3"),
-        ("", "and", "name", "=", "two words", 'name = "two words"'),
-        ("", "and", "name", "=", 'say "x" \\', 'name = "say \\"x\\" \\\\"'),
-        ("", "and", "n", "in", "a, b c ,d", 'n in (a, "b c", d)'),
-        ("", "and", '"due date"', "exists", "ignored", '"due date" exists'),
-        ("", "and", "lines.0.sku", "contains", "P", "lines.0.sku contains P"),
-    ],
+@cases(
+    "before, join, field, operator, value, after",
+    ("", "and", "amount", ">", "100", "amount > 100"),
+    ("a = 1", "and", "b", "=", "2", "a = 1 and b = 2"),
+    ("a = 1 and b = 2", "and", "c", "=", "3", "a = 1 and b = 2 and c = 3"),
+    ("a = 1 or b = 2", "and", "c", "=", "3", "(a = 1 or b = 2) and c = 3"),
+    ("a = 1 and b = 2", "or", "c", "=", "3", "(a = 1 and b = 2) or c = 3"),
+    ("", "and", "name", "=", "two words", 'name = "two words"'),
+    ("", "and", "name", "=", 'say "x" \\', 'name = "say \\"x\\" \\\\"'),
+    ("", "and", "n", "in", "a, b c ,d", 'n in (a, "b c", d)'),
+    ("", "and", '"due date"', "exists", "ignored", '"due date" exists'),
+    ("", "and", "lines.0.sku", "contains", "P", "lines.0.sku contains P"),
 )
 def test_s10_2_a_form_adds_one(
     before: str, join: str, field: str, operator: str, value: str, after: str
@@ -208,20 +155,16 @@ def test_s10_2_a_form_adds_one(
     assert added(before, join, field, operator, value) == after
 
 
-@pytest.mark.parametrize(
-    ("field", "operator", "value", "wrong"),
-    [
-        ("", "=", "1", "field"),
-        ("due date", "=", "1", "field"),
-        ("a", "", "1", "operator"),
-        ("a", "like", "1", "operator"),
-        ("a", "=", "", "value"),
-        ("a", "in", " , ", "value"),
-    ],
+@cases(
+    "field, operator, value, wrong",
+    ("", "=", "1", "field"),
+    ("due date", "=", "1", "field"),
+    ("a", "", "1", "operator"),
+    ("a", "like", "1", "operator"),
+    ("a", "=", "", "value"),
+    ("a", "in", " , ", "value"),
 )
-def test_s10_2_a_form_says_which_field_is_wrong(
-    field: str, operator: str, value: str, wrong: str
-) -> None:
+def test_s10_2_a_wrong_field(field: str, operator: str, value: str, wrong: str) -> None:
     with pytest.raises(ConditionMistake) as refused:
         added("", "and", field, operator, value)
 
@@ -229,16 +172,8 @@ def test_s10_2_a_form_says_which_field_is_wrong(
 
 
 def test_s10_2_it_is_a_tree() -> None:
-    assert read("a = 1 and (b = 2 or c exists)") == ConditionGroup(
-        "and",
-        (
-            DataCondition(("a",), "=", (Value("1"),)),
-            ConditionGroup(
-                "or",
-                (
-                    DataCondition(("b",), "=", (Value("2"),)),
-                    DataCondition(("c",), "exists"),
-                ),
-            ),
-        ),
-    )
+    one, two = (DataCondition((n,), "=", (Value(v),)) for n, v in ("a1", "b2"))
+    either = ConditionGroup("or", (two, DataCondition(("c",), "exists")))
+
+    tree = ConditionGroup("and", (one, either))
+    assert read("a = 1 and (b = 2 or c exists)") == tree

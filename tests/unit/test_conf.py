@@ -9,20 +9,11 @@ from pytest_django import Settings
 
 from orchestrator.conf import Conf, SettingRefused, conf
 
+SECONDS = (-10, 0, True, "10", "", None, math.nan, math.inf, 10**400)
+
 BAD: list[tuple[dict[Any, Any], str]] = [
-    ({"LEASE_SECONDS": -10}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": 0}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": True}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": "10"}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": ""}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": None}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": math.nan}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": math.inf}, "LEASE_SECONDS"),
-    ({"LEASE_SECONDS": 10**400}, "LEASE_SECONDS"),
-    ({"EVENT_ATTEMPTS": 0.5}, "EVENT_ATTEMPTS"),
-    ({"EVENT_ATTEMPTS": 5.0}, "EVENT_ATTEMPTS"),
-    ({"EVENT_ATTEMPTS": True}, "EVENT_ATTEMPTS"),
-    ({"EVENT_ATTEMPTS": 0}, "EVENT_ATTEMPTS"),
+    *(({"LEASE_SECONDS": value}, "LEASE_SECONDS") for value in SECONDS),
+    *(({"EVENT_ATTEMPTS": value}, "EVENT_ATTEMPTS") for value in (0.5, 5.0, True, 0)),
     ({"TRANSITIONS_LIMIT": math.inf}, "TRANSITIONS_LIMIT"),
     ({"PATIENCE_SECONDS": -0.1}, "PATIENCE_SECONDS"),
     ({"HEARTBEAT_SECONDS": 20}, "HEARTBEAT_SECONDS"),
@@ -32,11 +23,9 @@ BAD: list[tuple[dict[Any, Any], str]] = [
     ({"lease_seconds": 10}, "lease_seconds"),
 ]
 
-bad = pytest.mark.parametrize(("given", "key"), BAD, ids=str)
 
-
-@bad
-def test_what_cannot_be_used_is_refused_when_it_is_read(
+@pytest.mark.parametrize(("given", "key"), BAD, ids=str)
+def test_what_cannot_be_used_is_refused_when_it_is_read_and_by_the_checks(
     given: dict[Any, Any], key: str, settings: Settings
 ) -> None:
     settings.PROCESSION = given
@@ -46,16 +35,7 @@ def test_what_cannot_be_used_is_refused_when_it_is_read(
             conf()
         assert str(refused.value).startswith(f"settings.PROCESSION['{key}'] ")
         assert len(str(refused.value).splitlines()) == 1
-
-
-@bad
-def test_it_is_an_error_of_the_system_checks(
-    given: dict[Any, Any], key: str, settings: Settings
-) -> None:
-    settings.PROCESSION = given
-
     [error] = run_checks(tags=["orchestrator"])
-
     assert (error.id, bool(error.hint)) == ("orchestrator.E007", True)
     assert error.msg.startswith(f"settings.PROCESSION['{key}'] ")
 
@@ -80,9 +60,7 @@ def test_every_mistake_is_told_by_the_system_checks(settings: Settings) -> None:
     ]
 
 
-def test_without_a_dictionary_everything_has_its_default(
-    settings: Settings,
-) -> None:
+def test_without_a_dictionary_everything_has_its_default(settings: Settings) -> None:
     del settings.PROCESSION
 
     assert conf() == Conf()

@@ -1,10 +1,9 @@
 """PostgreSQL connections of worker processes wait for nothing without end, in whatever project."""
 
 import json
-import subprocess
-import sys
 
 from orchestrator.environment import POSTGRES_LINE, limited
+from tests.services.python import printed
 
 PROJECT = """
 import json
@@ -42,11 +41,7 @@ def test_what_a_project_says_itself_holds() -> None:
 
 
 def test_worker_processes_of_any_project_have_limits_and_no_pool() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", PROJECT], capture_output=True, text=True, check=True
-    )
-
-    [options, of_sqlite] = json.loads(run.stdout)
+    [options, of_sqlite] = json.loads(printed(PROJECT))
     session = limited({})["options"]
     assert options == {**limited({}), "options": f"{session} -c TimeZone=UTC"}
     assert of_sqlite == {}

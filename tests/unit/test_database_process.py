@@ -38,9 +38,7 @@ def stored(process: DatabaseProcess, report: WorkerReport) -> bool:
 
 
 @pytest.mark.timeout(60)
-def test_one_that_is_stopped_while_it_has_nothing_to_do_is_replaced(
-    process: DatabaseProcess,
-) -> None:
+def test_one_that_is_stopped_is_replaced(process: DatabaseProcess) -> None:
     assert stored(process, NOTHING)
     first = process._pid
     os.kill(first, signal.SIGSTOP)

@@ -4,21 +4,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NewType,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    TypeVar,
+)
 from uuid import UUID
 
 import pytest
 
-from orchestrator.definition import (
-    Command,
-    Event,
-    ProcessManager,
-    during,
-    stored,
-    when,
-)
+from orchestrator.definition import Command, Event, ProcessManager, during, stored, when
 from orchestrator.definition.typing import agree
 from orchestrator.exceptions import InvalidDefinition
+from tests.services.cases import cases
 
 T = TypeVar("T")
 
@@ -59,64 +62,62 @@ class Other(TypedDict):
     name: int
 
 
-@pytest.mark.parametrize(
-    ("given", "wanted", "fits"),
-    [
-        (int, int | None, True),
-        (int | None, int, False),
-        (None, int | None, True),
-        (list[str], list[int], False),
-        (list[int | None], list[int], False),
-        (list[int], list[int | None], True),
-        (list[list[str]], list[list[int]], False),
-        (dict[str, list[int]], dict[str, list[str]], False),
-        (dict[str, int], Mapping[str, int], True),
-        (dict[str, Any], dict[str, int], True),
-        (list, list[int], True),
-        (tuple[int, str], tuple[int, int], False),
-        (tuple[int, int], tuple[int, ...], True),
-        (tuple[int, str], tuple[int, ...], False),
-        (tuple[int, ...], tuple[int, int], False),
-        (tuple[int, int], Sequence[int], True),
-        (frozenset[Size], frozenset[str], True),
-        (frozenset[str], frozenset[Size], False),
-        (Size, str, True),
-        (str, Size, False),
-        (Size, Literal[Size.SMALL], False),
-        (Literal[Size.SMALL], Size, True),
-        (Literal["a"], Literal["a", "b"], True),
-        (Literal["a", "b"], Literal["a"], False),
-        (Literal["a", None], str, False),
-        (Literal["a", 1], str | int, True),
-        (Size, Literal[Size.SMALL] | Literal[Size.LARGE], True),
-        (bool, Literal[True] | None, False),
-        (dict[str, Literal["a", 1]], dict[str, str | int], True),
-        (Literal[1], int | None, True),
-        (bool, Literal[True], False),
-        (str, Literal["a"], False),
-        (Shelf, Place, True),
-        (Place, Shelf, False),
-        (Box[int], Box[int], True),
-        (Box[int], Box[str], False),
-        (Box[int | None], Box[int], False),
-        (Known, Known, True),
-        (More, Known, False),
-        (Known, More, False),
-        (Known, Other, False),
-        (Perhaps, Known, False),
-        (Known, Perhaps, True),
-        (Known, dict[str, str], True),
-        (More, dict[str, str], False),
-        (dict[str, str], Known, False),
-        (UUID, str, False),
-        (datetime, date, False),
-        (int, float, True),
-        (float, int, False),
-    ],
-    ids=str,
+class Named(Protocol):
+    content: int
+
+
+Ticket = NewType("Ticket", str)
+
+
+@cases(
+    "given, fits, misfits",
+    (int, [int, int | None, float], [str]),
+    (int | None, [], [int]),
+    (None, [int | None], []),
+    (int | str, [], [float | bytes]),
+    (str | None, [], [int, int | None]),
+    (bool, [int], [Literal[True] | None, Literal[True]]),
+    (list[int], [list[int], list[int | None], Sequence[int], list], [list[str]]),
+    (list[int], [], [Sequence[str], tuple[int, ...]]),
+    (list[str], [], [list[int]]),
+    (list[int | None], [], [list[int]]),
+    (list[list[str]], [], [list[list[int]]]),
+    (list, [list[int]], []),
+    (list[Shelf], [list[Place]], []),
+    (dict[str, list[int]], [], [dict[str, list[str]]]),
+    (dict[str, int], [Mapping[str, int]], [dict[str, str]]),
+    (dict[str, Any], [dict[str, int]], []),
+    (dict[str, Literal["a", 1]], [dict[str, str | int]], []),
+    (tuple[int, str], [], [tuple[int, int], tuple[int, ...]]),
+    (tuple[int, int], [tuple[int, ...], Sequence[int]], []),
+    (tuple[int, ...], [], [tuple[int, int]]),
+    (frozenset[Size], [frozenset[str]], []),
+    (frozenset[str], [], [frozenset[Size], set[str]]),
+    (Size, [str, Literal[Size.SMALL] | Literal[Size.LARGE]], [int]),
+    (Size, [], [Literal[Size.SMALL]]),
+    (str, [], [Size, Literal["a"]]),
+    (Literal[Size.SMALL], [Size], []),
+    (Literal["a"], [Literal["a", "b"]], [Literal["b"], int]),
+    (Literal["a", "b"], [str], [Literal["a"], Literal["b", "c"]]),
+    (Literal["a", None], [], [str]),
+    (Literal["a", 1], [str | int], []),
+    (Literal[1], [int | None], []),
+    (Shelf, [Place], []),
+    (Place, [], [Shelf, Box[int]]),
+    (Box[int], [Box[int], Any, object, Named], [Box[str]]),
+    (Box[int | None], [], [Box[int]]),
+    (Known, [Known, Perhaps, dict[str, str]], [More, Other]),
+    (More, [], [Known, dict[str, str]]),
+    (Perhaps, [], [Known]),
+    (dict[str, str], [], [Known]),
+    (Ticket, [str], [int]),
+    (UUID, [], [str]),
+    (datetime, [], [date]),
+    (float, [], [int]),
 )
-def test_structures_are_compared(given: Any, wanted: Any, fits: bool) -> None:
-    assert agree(given, wanted) is fits
+def test_structures_agree(given: Any, fits: list[Any], misfits: list[Any]) -> None:
+    assert [one for one in fits if not agree(given, one)] == []
+    assert [one for one in misfits if agree(given, one)] == []
 
 
 # Of a process manager
@@ -146,32 +147,22 @@ def machine(
         __annotations__ = {"value": data}
         value = default
 
-    return type(
-        "Telling",
-        (ProcessManager,),
-        {
-            "Step": Step,
-            "Data": Data,
-            "transitions": (
-                during(Step.NEW, when(Begun).go_to(Step.OPEN)),
-                during(Step.OPEN, when(Told, **guards).issue(Tell).go_to(Step.DONE)),
-            ),
-        },
-    )
+    told = when(Told, **guards).issue(Tell).go_to(Step.DONE)
+    rows = during(Step.NEW, when(Begun).go_to(Step.OPEN)), during(Step.OPEN, told)
+    body = {"Step": Step, "Data": Data, "transitions": rows}
+    return type("Telling", (ProcessManager,), body)
 
 
-@pytest.mark.parametrize(
-    ("given", "data"),
-    [(int | None, int), (list[str], list[int]), (str, Literal["a"]), (Place, Shelf)],
-)
+UNFIT = [(int | None, int), (list[str], list[int]), (Place, Shelf)]
+
+
+@cases("given, data", *UNFIT, (str, Literal["a"]))
 def test_what_is_copied_fits(given: Any, data: Any) -> None:
     with pytest.raises(InvalidDefinition, match="the event's 'value' does not fit"):
         machine(given, data, Any)
 
 
-@pytest.mark.parametrize(
-    ("data", "wanted"), [(int | None, int), (list[str], list[int]), (Place, Shelf)]
-)
+@cases("data, wanted", *UNFIT)
 def test_what_fills_a_command_fits(data: Any, wanted: Any) -> None:
     with pytest.raises(InvalidDefinition, match=r"'value' does not fit Tell\.value"):
         machine(data, data, wanted)

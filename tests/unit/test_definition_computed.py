@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from orchestrator.definition import Command, Event, after, ignore, when
 from orchestrator.definition.dataflow import reachable
 from orchestrator.definition.graph import Graph
+from tests.services.cases import cases
 from tests.unit.shop import (
     PAY,
     SEND,
@@ -68,19 +67,12 @@ def counting(row: Any) -> Any:
 # Functions
 
 
-def test_a_function_of_data_and_event_gives_a_fields_value() -> None:
-    row = STAY.set(amount=total, payments=one_more)
+def test_a_function_of_data_and_event_gives_a_fields_value_that_commands_see() -> None:
+    row = STAY.set(amount=total, payments=one_more).issue(Refund)
 
     decision = counting(row).decide(Step.UNPAID, ACCOUNT, Paid(3, final=False))
 
     assert decision.data == Account("O-1", Payment.CARD, amount=8, payments=2)
-
-
-def test_commands_see_what_it_gave() -> None:
-    row = STAY.set(amount=total).issue(Refund)
-
-    decision = counting(row).decide(Step.UNPAID, ACCOUNT, Paid(3, final=False))
-
     assert decision.commands == (Refund(8),)
 
 
@@ -114,17 +106,14 @@ def test_it_is_drawn_by_its_name_and_changes_the_fingerprint() -> None:
     assert graph.fingerprint() != other.graph().fingerprint()
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        (lambda data, event: 1, "what sets 'amount' is a named function"),
-        (int, "cannot be what sets 'amount': a function is needed"),
-        (slowly, "slowly is asynchronous: what sets 'amount' is a plain function"),
-        (bit_by_bit, "bit_by_bit yields: what sets 'amount' is a plain function"),
-        (of_nothing, "of_nothing must take the data and the event"),
-        (in_words, "what in_words returns does not fit the data's field 'amount'"),
-    ],
-    ids=["lambda", "class", "coroutine", "generator", "parameters", "type"],
+@cases(
+    "given, reason",
+    (lambda data, event: 1, "what sets 'amount' is a named function"),
+    (int, "cannot be what sets 'amount': a function is needed"),
+    (slowly, "slowly is asynchronous: what sets 'amount' is a plain function"),
+    (bit_by_bit, "bit_by_bit yields: what sets 'amount' is a plain function"),
+    (of_nothing, "of_nothing must take the data and the event"),
+    (in_words, "what in_words returns does not fit the data's field 'amount'"),
 )
 def test_only_a_plain_named_function_may_give_it(given: Any, reason: str) -> None:
     found = refusal(unpaid=[STAY.set(amount=given), PAY], Data=Account)
@@ -141,9 +130,8 @@ def test_of_a_computed_value_all_that_the_field_may_have_is_possible() -> None:
     others = when(Sent, payment=[Payment.CARD, Payment.INVOICE]).go_to(Step.DONE)
 
     assert define(unpaid=[pay], packing=[cash, others], Data=Account)
-    assert "a gap in Packing" in str(
-        refusal(unpaid=[pay], packing=[cash], Data=Account)
-    )
+    refused = refusal(unpaid=[pay], packing=[cash], Data=Account)
+    assert "a gap in Packing" in str(refused)
 
 
 # Keeping
@@ -166,36 +154,26 @@ def test_a_kept_field_need_not_fit() -> None:
 
     assert "'order_id' does not fit" in str(refusal(packing=[row]))
     found = define(packing=[row.keep("order_id")])
-    decision = found.decide(
-        Step.PACKING, Data("O-1", Payment.CARD), Corrected(7, "P-1")
-    )
+    known = Data("O-1", Payment.CARD)
+    decision = found.decide(Step.PACKING, known, Corrected(7, "P-1"))
     assert decision.data == Data("O-1", Payment.CARD, parcel="P-1")
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (SEND.keep("gift"), "keeps 'gift', which is no field of both"),
-        (SEND.keep("weight"), "keeps 'weight', which is no field of both"),
-        (SEND.keep("parcel").set(parcel="x"), "keeps 'parcel' and sets it"),
-        (ignore(Sent).keep("parcel"), "only a row that moves copies fields"),
-    ],
-    ids=str,
+@cases(
+    "attributes, reason",
+    # only what would be copied can be kept
+    ({"packing": [SEND.keep("gift")]}, "keeps 'gift', which is no field of both"),
+    ({"packing": [SEND.keep("weight")]}, "keeps 'weight', which is no field of both"),
+    ({"packing": [SEND.keep("parcel").set(parcel="x")]}, "keeps 'parcel' and sets it"),
+    ({"packing": [ignore(Sent).keep("parcel")]}, "only a row that moves copies fields"),
+    # what the start keeps must come from elsewhere
+    ({"new": [START.keep("order_id")]}, "leaves the data's 'order_id' empty"),
+    # a row that keeps all changes nothing
+    ({"packing": [when(Sent).keep("parcel"), SEND]}, "it changes nothing"),
+    ({"packing": [SEND.set(gift=True).set(gift=False)]}, "sets 'gift' twice"),
 )
-def test_only_what_would_be_copied_can_be_kept(row: Any, reason: str) -> None:
-    assert reason in str(refusal(packing=[row]))
-
-
-def test_a_field_that_the_start_keeps_must_come_from_elsewhere() -> None:
-    assert "leaves the data's 'order_id' empty" in str(
-        refusal(new=[START.keep("order_id")])
-    )
-
-
-def test_a_row_that_keeps_all_changes_nothing() -> None:
-    row = when(Sent).keep("parcel")
-
-    assert "it changes nothing" in str(refusal(packing=[row, SEND]))
+def test_what_is_not_kept_is_refused(attributes: dict[str, Any], reason: str) -> None:
+    assert reason in str(refusal(**attributes))
 
 
 # Values that others are in
@@ -230,9 +208,3 @@ def test_they_must_fit_the_command_too() -> None:
     assert "'labels' does not fit Number.labels" in str(
         refusal(packing=[row], Data=Labelled)
     )
-
-
-def test_a_field_is_set_once_a_row() -> None:
-    row = SEND.set(gift=True).set(gift=False)
-
-    assert "sets 'gift' twice" in str(refusal(packing=[row]))

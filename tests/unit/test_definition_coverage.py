@@ -1,11 +1,10 @@
 """The rows for one event in one step take every case that can occur, and none twice."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import pytest
-
 from orchestrator.definition import Event, stored, when
+from orchestrator.definition.process_manager.rows import TransitionRow
+from tests.services.cases import cases
 from tests.unit.shop import (
     SEND,
     START,
@@ -35,176 +34,130 @@ def is_gift(data: Any, event: Paid) -> bool:
     return bool(data.gift)
 
 
-def test_rows_that_split_every_value_are_taken() -> None:
-    shop = define(unpaid=[paid(payment=CARD), paid(payment=[CASH, INVOICE])])
-
-    assert len(shop.rows_for(Step.UNPAID, Paid)) == 2
-
-
-def test_a_gap_is_named_with_the_case_that_nobody_takes() -> None:
-    last = paid(payment=CASH)
-
-    assert str(refusal(unpaid=[paid(payment=CARD), last])) == said_of(
-        last,
-        "a gap in Unpaid: no row takes Paid when payment = invoice; "
-        "add a row, a last one without a guard, park(...), ignore(...) or reject(...)",
-    )
+TO_ADD = "add a row, a last one without a guard, park(...), ignore(...) or reject(...)"
+BY_CARD, BY_CASH, ANY_WAY = paid(payment=CARD), paid(payment=CASH), paid()
+LARGE = when(Paid, large_amount).go_to(Step.PACKING)
+GIFT = when(Paid, is_gift, payment=CARD).go_to(Step.PACKING)
+NOT_BY_INVOICE = [
+    when(Ordered, payment=[CARD, CASH]).go_to(Step.UNPAID),
+    when(Ordered, payment=INVOICE).go_to(Step.PACKING),
+]
+ALWAYS_CASH = [START.set(payment=CASH)]
 
 
-def test_a_last_row_without_a_guard_takes_the_rest() -> None:
-    define(unpaid=[paid(payment=CARD), paid()])
+class Changed(Event):
+    payment: Payment
 
 
-def test_an_overlap_is_named_with_both_rows() -> None:
-    first, second = paid(payment=[CARD, CASH]), paid(payment=[CASH, INVOICE])
-
-    assert str(refusal(unpaid=[first, second])) == said_of(
-        second, f"overlaps with {str(first)!r} when payment = cash"
-    )
+class Rated(Event):
+    stars: Literal[1, 2, 3]
 
 
-def test_rows_on_two_fields_are_looked_at_together() -> None:
-    first, second = paid(payment=CARD), paid(final=True)
+@cases(
+    "unpaid, reason",
+    (
+        [BY_CARD, BY_CASH],
+        f"a gap in Unpaid: no row takes Paid when payment = invoice; {TO_ADD}",
+    ),
+    (
+        [paid(payment=[CARD, CASH]), paid(payment=[CASH, INVOICE])],
+        f"overlaps with {str(paid(payment=[CARD, CASH]))!r} when payment = cash",
+    ),
+    # no row stands behind one that takes every case
+    (
+        [ANY_WAY, BY_CARD],
+        f"never tried: the row {str(ANY_WAY)!r} before it takes every case",
+    ),
+    # values that cannot be listed need a last row
+    (
+        [paid(amount=100)],
+        f"a gap in Unpaid: no row takes Paid when values that cannot be listed; {TO_ADD}",
+    ),
+)
+def test_gaps_and_overlaps_are_named(unpaid: list[TransitionRow], reason: str) -> None:
+    assert str(refusal(unpaid=unpaid)) == said_of(unpaid[-1], reason)
 
-    assert "overlaps with" in str(refusal(unpaid=[first, second, paid()]))
+
+@cases(
+    "attributes, reason",
+    # rows on two fields are looked at together
+    ({"unpaid": [BY_CARD, paid(final=True), ANY_WAY]}, "overlaps with"),
+    (
+        {"unpaid": [BY_CARD, paid(payment=[CASH, INVOICE], final=True)]},
+        "when payment = cash, final = no",
+    ),
+    # what a loop changes counts too
+    (
+        {"new": ALWAYS_CASH, "unpaid": [when(Returned).set(payment=CARD), BY_CASH]},
+        "no row takes Paid when payment = card",
+    ),
+    # a field of the event goes before that of the data
+    (
+        {
+            "new": ALWAYS_CASH,
+            "unpaid": [when(Changed, payment=CASH).go_to(Step.PACKING), ANY_WAY],
+        },
+        "no row takes Changed when payment = card",
+    ),
+    # named conditions need a last row
+    (
+        {"unpaid": [LARGE]},
+        "a gap in Unpaid: no row takes Paid when its predicates do not hold",
+    ),
+    # a literal and a yes or no list their values
+    (
+        {
+            "unpaid": [
+                *(when(Rated, stars=stars).go_to(Step.PACKING) for stars in (1, 2)),
+                ANY_WAY,
+            ]
+        },
+        "no row takes Rated when stars = 3",
+    ),
+    ({"unpaid": [paid(final=True)]}, "no row takes Paid when final = no"),
+    # a default counts as what can occur
+    ({"unpaid": [paid(gift=True), ANY_WAY]}, "its guard can never hold"),
+)
+def test_what_nobody_takes_is_refused(attributes: dict[str, Any], reason: str) -> None:
+    assert reason in str(refusal(**attributes))
 
 
-def test_a_gap_on_two_fields_names_both() -> None:
-    last = paid(payment=[CASH, INVOICE], final=True)
+@cases(
+    "attributes",
+    {"unpaid": [BY_CARD, paid(payment=[CASH, INVOICE])]},
+    # a last row without a guard takes the rest
+    {"unpaid": [BY_CARD, ANY_WAY]},
+    {"unpaid": [paid(amount=100), ANY_WAY]},
+    {"unpaid": [LARGE, ANY_WAY]},
+    # a case that cannot occur leaves no gap
+    {"new": NOT_BY_INVOICE, "unpaid": [BY_CARD, BY_CASH]},
+    # what a row sets and a default count as what can occur
+    {"new": ALWAYS_CASH, "unpaid": [BY_CASH]},
+    {"unpaid": [paid(gift=False)]},
+    # named conditions are tried in order and may overlap
+    {"unpaid": [LARGE, GIFT, ANY_WAY]},
+    # a stale answer may be left to be parked
+    {"packing": [when(Sent, parcel=stored("parcel")).go_to(Step.DONE)]},
+)
+def test_rows_that_take_every_case_are_taken(attributes: dict[str, Any]) -> None:
+    shop = define(**attributes)
 
-    assert "when payment = cash, final = no" in str(
-        refusal(unpaid=[paid(payment=CARD), last])
-    )
-
-
-def test_no_row_stands_behind_one_that_takes_every_case() -> None:
-    later = paid(payment=CARD)
-
-    assert str(refusal(unpaid=[paid(), later])) == said_of(
-        later, f"never tried: the row {str(paid())!r} before it takes every case"
-    )
-
-
-def test_a_case_that_cannot_occur_leaves_no_gap() -> None:
-    start = when(Ordered, payment=[CARD, CASH]).go_to(Step.UNPAID)
-    other = when(Ordered, payment=INVOICE).go_to(Step.PACKING)
-
-    define(new=[start, other], unpaid=[paid(payment=CARD), paid(payment=CASH)])
+    expected = attributes.get("unpaid", [])
+    assert len(shop.rows_for(Step.UNPAID, Paid)) == (len(expected) or 1)
 
 
 def test_a_guard_that_can_never_hold_is_refused() -> None:
-    start = when(Ordered, payment=[CARD, CASH]).go_to(Step.UNPAID)
-    other = when(Ordered, payment=INVOICE).go_to(Step.PACKING)
     never = paid(payment=INVOICE)
 
-    assert str(refusal(new=[start, other], unpaid=[never, paid()])) == said_of(
+    assert str(refusal(new=NOT_BY_INVOICE, unpaid=[never, ANY_WAY])) == said_of(
         never, "its guard can never hold: the data never has these values here"
     )
 
 
-def test_what_a_row_sets_counts_as_what_can_occur() -> None:
-    start = START.set(payment=CASH)
-
-    define(new=[start], unpaid=[paid(payment=CASH)])
-
-
-def test_what_a_loop_changes_counts_too() -> None:
-    start = START.set(payment=CASH)
-    changed = when(Returned).set(payment=CARD)
-    only_cash = paid(payment=CASH)
-
-    assert "no row takes Paid when payment = card" in str(
-        refusal(new=[start], unpaid=[changed, only_cash])
-    )
-
-
-def test_a_field_of_the_event_goes_before_that_of_the_data() -> None:
-    class Changed(Event):
-        payment: Payment
-
-    start = START.set(payment=CASH)
-    changed = when(Changed, payment=CASH).go_to(Step.PACKING)
-
-    assert "no row takes Changed when payment = card" in str(
-        refusal(new=[start], unpaid=[changed, paid()])
-    )
-
-
-def test_values_that_cannot_be_listed_need_a_last_row() -> None:
-    only = paid(amount=100)
-
-    assert str(refusal(unpaid=[only])) == said_of(
-        only,
-        "a gap in Unpaid: no row takes Paid when values that cannot be listed; "
-        "add a row, a last one without a guard, park(...), ignore(...) or reject(...)",
-    )
-    define(unpaid=[only, paid()])
-
-
-def test_named_conditions_need_a_last_row() -> None:
-    only = when(Paid, large_amount).go_to(Step.PACKING)
-
-    assert "a gap in Unpaid: no row takes Paid when its predicates do not hold" in str(
-        refusal(unpaid=[only])
-    )
-    define(unpaid=[only, paid()])
-
-
-def test_named_conditions_are_tried_in_order_and_may_overlap() -> None:
-    define(
-        unpaid=[
-            when(Paid, large_amount).go_to(Step.PACKING),
-            when(Paid, is_gift, payment=CARD).go_to(Step.PACKING),
-            paid(),
-        ]
-    )
-
-
-def test_a_stale_answer_may_be_left_to_be_parked() -> None:
-    define(packing=[when(Sent, parcel=stored("parcel")).go_to(Step.DONE)])
-
-
-def test_a_literal_lists_its_values() -> None:
-    class Rated(Event):
-        stars: Literal[1, 2, 3]
-
-    rows = [when(Rated, stars=stars).go_to(Step.PACKING) for stars in (1, 2)]
-
-    assert "no row takes Rated when stars = 3" in str(refusal(unpaid=[*rows, paid()]))
-
-
-def test_a_yes_or_no_lists_both() -> None:
-    assert "no row takes Paid when final = no" in str(
-        refusal(unpaid=[paid(final=True)])
-    )
-
-
-@pytest.mark.parametrize("gift", [True, False])
-def test_a_default_counts_as_what_can_occur(gift: bool) -> None:
-    row = paid(gift=gift)
-
-    if gift:
-        assert "its guard can never hold" in str(refusal(unpaid=[row, paid()]))
-    else:
-        define(unpaid=[row])
-
-
 def test_more_cases_than_can_be_tried_need_a_last_row() -> None:
-    @dataclass(frozen=True)
-    class Wide:
-        order_id: str
-        payment: Payment
-        parcel: str = ""
-        gift: bool = False
-
     fields = [f"f{n}" for n in range(14)]
-    many = type(
-        "Many",
-        (Event,),
-        {"__module__": __name__, "__annotations__": dict.fromkeys(fields, bool)},
-    )
+    body = {"__module__": __name__, "__annotations__": dict.fromkeys(fields, bool)}
+    many = type("Many", (Event,), body)
     only = when(many, **dict.fromkeys(fields, True)).go_to(Step.DONE)
 
-    assert "values that cannot be listed" in str(
-        refusal(packing=[SEND, only], Data=Wide)
-    )
+    assert "values that cannot be listed" in str(refusal(packing=[SEND, only]))

@@ -12,11 +12,14 @@ from orchestrator.definition import (
     Event,
     ProcessManager,
     after,
+    during,
     ignore,
     reject,
     stored,
     when,
 )
+from orchestrator.definition.process_manager.rows import TransitionRow
+from tests.services.cases import cases
 from tests.unit.shop import (
     PAY,
     SEND,
@@ -48,9 +51,8 @@ def unpaid(*rows: Any) -> type[ProcessManager]:
 def test_a_starting_event_fills_the_data() -> None:
     decision = define().decide(Step.NEW, None, Ordered("O-1", CARD))
 
-    assert decision.outcome == "moved"
-    assert (decision.step, decision.data) == (Step.UNPAID, Data("O-1", CARD))
-    assert decision.entered
+    assert (decision.outcome, decision.entered) == ("moved", True)
+    assert (decision.step, decision.data) == (Step.UNPAID, DATA)
 
 
 def test_the_first_steps_events_start_it() -> None:
@@ -86,37 +88,19 @@ def test_a_row_moves_the_process_and_issues_its_commands() -> None:
     assert decision.data is DATA
 
 
-def test_fields_of_the_same_name_are_copied_into_the_data() -> None:
-    decision = define().decide(Step.PACKING, DATA, Sent("P-1"))
+@cases(
+    "row, data, commands",
+    # fields of the same name are copied into the data
+    (SEND, Data("O-1", CARD, "P-1"), ()),
+    # and set changes them after the copy
+    (SEND.set(parcel="sent", gift=True), Data("O-1", CARD, "sent", True), ()),
+    # commands see the data as it is after the row
+    (SEND.issue(Pack, order_id="parcel"), *(Data("O-1", CARD, "P-1"), (Pack("P-1"),))),
+)
+def test_a_row_changes_the_data(row: TransitionRow, data: Data, commands: Any) -> None:
+    decision = define(packing=[row]).decide(Step.PACKING, DATA, Sent("P-1"))
 
-    assert decision.data == Data("O-1", CARD, parcel="P-1")
-
-
-def test_set_changes_fields_after_the_copy() -> None:
-    shop = define(packing=[SEND.set(parcel="sent", gift=True)])
-
-    assert shop.decide(Step.PACKING, DATA, Sent("P-1")).data == Data(
-        "O-1", CARD, "sent", True
-    )
-
-
-def test_commands_see_the_data_as_it_is_after_the_row() -> None:
-    shop = define(packing=[SEND.issue(Pack, order_id="parcel")])
-
-    assert shop.decide(Step.PACKING, DATA, Sent("P-1")).commands == (Pack("P-1"),)
-
-
-def test_commands_are_filled_from_the_event_where_the_data_has_no_such_field() -> None:
-    shop = unpaid(when(Paid).issue(Refund).go_to(Step.PACKING))
-
-    assert shop.decide(Step.UNPAID, DATA, Paid(3)).commands == (Refund(3),)
-
-
-def test_several_commands_keep_their_order() -> None:
-    shop = unpaid(when(Paid).issue(Refund, Pack).issue(Pack).go_to(Step.PACKING))
-
-    decision = shop.decide(Step.UNPAID, DATA, Paid(3))
-    assert decision.commands == (Refund(3), Pack("O-1"), Pack("O-1"))
+    assert (decision.data, decision.commands) == (data, commands)
 
 
 class Write(Command):
@@ -124,26 +108,34 @@ class Write(Command):
     greeting: str = "hello"
 
 
-def test_a_commands_default_stands_where_nothing_fills_it() -> None:
-    shop = unpaid(when(Paid).issue(Write).go_to(Step.PACKING))
+@cases(
+    "row, commands",
+    # from the event where the data has no such field
+    (when(Paid).issue(Refund), (Refund(3),)),
+    # several keep their order
+    (when(Paid).issue(Refund, Pack).issue(Pack), (Refund(3), Pack("O-1"), Pack("O-1"))),
+    # a default stands where nothing fills it
+    (when(Paid).issue(Write), (Write("O-1"),)),
+)
+def test_commands_are_filled(row: TransitionRow, commands: tuple[Command, ...]) -> None:
+    shop = unpaid(row.go_to(Step.PACKING))
 
-    assert shop.decide(Step.UNPAID, DATA, Paid(3)).commands == (Write("O-1"),)
+    assert shop.decide(Step.UNPAID, DATA, Paid(3)).commands == commands
 
 
-def test_a_row_may_stay_in_its_step() -> None:
-    shop = unpaid(PAY, when(Returned).issue(Pack))
+@cases(
+    "row, entered, timers",
+    (when(Returned).issue(Pack), False, ()),
+    (when(Returned).go_to(Step.UNPAID), True, (MINUTE,)),
+)
+def test_a_row_may_stay_in_its_step_or_enter_it_again(
+    row: TransitionRow, entered: bool, timers: tuple[timedelta, ...]
+) -> None:
+    shop = unpaid(PAY, row, after(MINUTE).escalate())
 
     decision = shop.decide(Step.UNPAID, DATA, Returned())
-    assert (decision.step, decision.entered) == (Step.UNPAID, False)
-    assert decision.timers == ()
-
-
-def test_a_row_may_enter_its_own_step_again() -> None:
-    shop = unpaid(PAY, when(Returned).go_to(Step.UNPAID), after(MINUTE).escalate())
-
-    decision = shop.decide(Step.UNPAID, DATA, Returned())
-    assert (decision.step, decision.entered) == (Step.UNPAID, True)
-    assert decision.timers == (MINUTE,)
+    assert (decision.step, decision.entered) == (Step.UNPAID, entered)
+    assert decision.timers == timers
 
 
 # Guards
@@ -161,12 +153,8 @@ def test_a_guard_looks_at_the_data() -> None:
 
 
 def test_a_guard_looks_at_the_event_first() -> None:
-    shop = define(
-        new=[
-            when(Ordered, payment=CARD).go_to(Step.UNPAID),
-            when(Ordered).go_to(Step.PACKING),
-        ]
-    )
+    by_card = when(Ordered, payment=CARD).go_to(Step.UNPAID)
+    shop = define(new=[by_card, when(Ordered).go_to(Step.PACKING)])
 
     assert shop.decide(Step.NEW, None, Ordered("O-1", CASH)).step == Step.PACKING
 
@@ -193,24 +181,14 @@ def test_a_named_condition_decides() -> None:
 # What does not move it
 
 
-def test_an_event_without_a_row_is_parked() -> None:
-    decision = define().decide(Step.UNPAID, DATA, Sent("P-1"))
-
-    assert (decision.outcome, decision.step, decision.data) == (
-        "parked",
-        Step.UNPAID,
-        DATA,
-    )
-    assert decision.commands == ()
-
-
-@pytest.mark.parametrize(
-    ("row", "outcome"), [(ignore(Sent), "ignored"), (reject(Sent), "rejected")]
+@cases(
+    "rows, outcome",
+    ([PAY], "parked"),
+    ([PAY, ignore(Sent)], "ignored"),
+    ([PAY, reject(Sent)], "rejected"),
 )
-def test_a_disposition_takes_the_event_and_changes_nothing(
-    row: Any, outcome: str
-) -> None:
-    decision = unpaid(PAY, row).decide(Step.UNPAID, DATA, Sent("P-1"))
+def test_what_stays_changes_nothing(rows: list[TransitionRow], outcome: str) -> None:
+    decision = unpaid(*rows).decide(Step.UNPAID, DATA, Sent("P-1"))
 
     assert decision.outcome == outcome
     assert (decision.step, decision.data, decision.commands) == (Step.UNPAID, DATA, ())
@@ -244,24 +222,24 @@ def test_entering_a_step_sets_its_deadlines_shortest_first() -> None:
     assert decision.timers == (MINUTE, 2 * MINUTE, 3 * MINUTE)
 
 
-def test_a_deadline_escalates() -> None:
-    decision = waiting().decide_deadline(Step.UNPAID, DATA, 0)
+@cases(
+    "data, number, outcome, target, escalates, commands",
+    # one escalates and stays in its step
+    (DATA, 0, "moved", Step.UNPAID, True, ()),
+    # one has guards and issues commands
+    (DATA, 1, "ignored", Step.UNPAID, False, ()),
+    (Data("O-1", CASH), 1, "moved", Step.UNPAID, False, (Pack("O-1"),)),
+    # one goes to another step
+    (DATA, 2, "moved", Step.PACKING, False, (Pack("O-1"),)),
+)
+def test_deadlines_escalate_and_decide_as_events_do(
+    data: Data, number: int, outcome: str, target: Step, escalates: bool, commands: Any
+) -> None:
+    decision = waiting().decide_deadline(Step.UNPAID, data, number)
 
-    assert (decision.outcome, decision.escalates) == ("moved", True)
-    assert (decision.step, decision.entered) == (Step.UNPAID, False)
-
-
-def test_a_deadline_has_guards_and_issues_commands() -> None:
-    by_cash = Data("O-1", CASH)
-
-    assert waiting().decide_deadline(Step.UNPAID, DATA, 1).outcome == "ignored"
-    assert waiting().decide_deadline(Step.UNPAID, by_cash, 1).commands == (Pack("O-1"),)
-
-
-def test_a_deadline_goes_to_another_step() -> None:
-    decision = waiting().decide_deadline(Step.UNPAID, DATA, 2)
-
-    assert (decision.step, decision.entered) == (Step.PACKING, True)
+    assert (decision.outcome, decision.escalates) == (outcome, escalates)
+    assert (decision.step, decision.commands) == (target, commands)
+    assert decision.entered is (target == Step.PACKING)
 
 
 # The pattern's two public methods
@@ -278,21 +256,13 @@ def test_it_can_handle_the_events_of_its_rows() -> None:
     assert not shop.can_handle(Stranger())
 
 
-def test_execute_hands_each_command_over_and_decides() -> None:
+def test_execute_hands_each_command_over_and_leaves_storing_to_its_caller() -> None:
     issued: list[Command] = []
     process = define()(UUID(int=1), "Unpaid", DATA)
 
     decision = process.execute(Paid(3), issued.append)
 
-    assert decision.step == Step.PACKING
-    assert issued == [Pack("O-1")]
-
-
-def test_execute_leaves_storing_to_its_caller() -> None:
-    process = define()(UUID(int=1), "Unpaid", DATA)
-
-    process.execute(Paid(3), lambda command: None)
-
+    assert (decision.step, issued) == (Step.PACKING, [Pack("O-1")])
     assert (process.step, process.data) == (Step.UNPAID, DATA)
 
 
@@ -336,16 +306,9 @@ def test_final_steps_can_be_named() -> None:
 
 
 def test_groups_of_one_step_add_up() -> None:
-    from orchestrator.definition import during
-
-    shop = define(
-        transitions=[
-            during(Step.NEW, START),
-            during(Step.UNPAID, PAY),
-            during(Step.UNPAID, ignore(Sent)),
-            during(Step.PACKING, SEND),
-        ]
-    )
+    unpaid = during(Step.UNPAID, PAY), during(Step.UNPAID, ignore(Sent))
+    groups = [during(Step.NEW, START), *unpaid, during(Step.PACKING, SEND)]
+    shop = define(transitions=groups)
 
     assert [row.trigger for row in shop.rows[Step.UNPAID]] == [Paid, Sent]
 

@@ -9,14 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.definition import (
-    Event,
-    ProcessManager,
-    during,
-    ignore,
-    reject,
-    when,
-)
+from orchestrator.definition import Event, ProcessManager, during, ignore, reject, when
 from orchestrator.definition.codec import encode
 from orchestrator.definition.dataflow import reachable
 from orchestrator.definition.process_manager.rows import During, TransitionRow
@@ -128,12 +121,7 @@ def definitions(draw: st.DrawFn) -> type[ProcessManager]:
 
 
 def crossing(*groups: During) -> type[ProcessManager]:
-    body = {
-        "__module__": __name__,
-        "Step": Step,
-        "Data": Data,
-        "transitions": groups,
-    }
+    body = {"__module__": __name__, "Step": Step, "Data": Data, "transitions": groups}
     return type("Crossing", (ProcessManager,), body)
 
 
@@ -154,9 +142,7 @@ def reached(cls: type[ProcessManager]) -> set[tuple[Step, Any]]:
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(definitions())
-def test_each_event_in_each_step_has_exactly_one_outcome(
-    cls: type[ProcessManager],
-) -> None:
+def test_each_event_in_each_step_has_one_outcome(cls: type[ProcessManager]) -> None:
     for (step, data), event in product(reached(cls), HAPPENED):
         rows = cls.rows_for(step, type(event))
         decision = cls.decide(step, data, event)
@@ -185,9 +171,7 @@ def test_what_happens_was_drawn_as_possible(cls: type[ProcessManager]) -> None:
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(definitions(), st.data())
-def test_a_value_that_no_row_takes_is_refused(
-    cls: type[ProcessManager], data: st.DataObject
-) -> None:
+def test_a_gap_is_refused(cls: type[ProcessManager], data: st.DataObject) -> None:
     split = [
         (step, row)
         for step, rows in cls.rows.items()

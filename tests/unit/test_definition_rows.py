@@ -3,11 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from orchestrator.definition import after, during, ignore, reject, stored, when
 from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.words import spoken_delay
+from tests.services.cases import cases
 from tests.unit.shop import Data, Pack, Paid, Payment, Refund, Sent, Step
 
 
@@ -18,40 +17,34 @@ def large_amount(data: Any, event: Any) -> bool:
 ROW = when(Paid, large_amount, payment=[Payment.CARD, Payment.CASH], final=True)
 
 
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        (when(Sent), "Sent"),
-        (
-            ROW.issue(Pack, Refund).go_to(Step.PACKING),
-            "Paid [large amount and payment = card, cash and final = yes] / Pack, Refund -> Packing",
-        ),
-        (
-            when(Sent, parcel=stored("parcel")).go_to(Step.DONE),
-            "Sent [parcel = stored parcel] -> Done",
-        ),
-        (after(timedelta(minutes=10)).issue(Pack), "after 10 minutes / Pack"),
-        (ignore(Sent), "Sent"),
-    ],
-    ids=str,
+@cases(
+    "row, text",
+    (when(Sent), "Sent"),
+    (
+        ROW.issue(Pack, Refund).go_to(Step.PACKING),
+        "Paid [large amount and payment = card, cash and final = yes] / Pack, Refund -> Packing",
+    ),
+    (
+        when(Sent, parcel=stored("parcel")).go_to(Step.DONE),
+        "Sent [parcel = stored parcel] -> Done",
+    ),
+    (after(timedelta(minutes=10)).issue(Pack), "after 10 minutes / Pack"),
+    (ignore(Sent), "Sent"),
 )
 def test_a_row_reads_like_an_edge_label(row: TransitionRow, text: str) -> None:
     assert str(row) == text
 
 
-@pytest.mark.parametrize(
-    ("delay", "text"),
-    [
-        (timedelta(seconds=1), "1 second"),
-        (timedelta(minutes=90), "1 hour 30 minutes"),
-        (timedelta(days=2, seconds=3), "2 days 3 seconds"),
-        (timedelta(milliseconds=500), "0.5 seconds"),
-        (timedelta(seconds=1.2), "1.2 seconds"),
-        (timedelta(minutes=1, microseconds=1), "1 minute 0.000001 seconds"),
-        (timedelta(minutes=1, seconds=20.25), "1 minute 20.25 seconds"),
-        (timedelta(seconds=90), "1 minute 30 seconds"),
-    ],
-    ids=str,
+@cases(
+    "delay, text",
+    (timedelta(seconds=1), "1 second"),
+    (timedelta(minutes=90), "1 hour 30 minutes"),
+    (timedelta(days=2, seconds=3), "2 days 3 seconds"),
+    (timedelta(milliseconds=500), "0.5 seconds"),
+    (timedelta(seconds=1.2), "1.2 seconds"),
+    (timedelta(minutes=1, microseconds=1), "1 minute 0.000001 seconds"),
+    (timedelta(minutes=1, seconds=20.25), "1 minute 20.25 seconds"),
+    (timedelta(seconds=90), "1 minute 30 seconds"),
 )
 def test_a_delay_is_said_in_words(delay: timedelta, text: str) -> None:
     assert spoken_delay(delay) == text
@@ -75,7 +68,7 @@ def test_several_commands_and_settings_add_up() -> None:
     assert [dict(issue.renames) for issue in row.issues] == [{}, {"amount": "n"}]
 
 
-@pytest.mark.parametrize("values", [["a", "b"], ("a", "b"), {"a", "b"}])
+@cases("values", ["a", "b"], ("a", "b"), {"a", "b"})
 def test_a_guard_takes_one_value_or_several(values: Any) -> None:
     [guard] = when(Sent, parcel=values).guards
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.services import deployment
+from tests.services.cases import cases
 from tests.services.deployment import ROOT, UNITS
 
 OURS = ("migrate", "web", "work")
@@ -21,7 +22,7 @@ EXPOSURE = 20
 unit = pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
 
 
-@pytest.mark.parametrize("without", GIVEN)
+@cases("without", *GIVEN)
 def test_compose_refuses_to_start_without_a_secret(without: str) -> None:
     given = {name: value for name, value in GIVEN.items() if name != without}
 
@@ -46,18 +47,16 @@ def test_compose_gives_a_secret_to_whom_it_concerns() -> None:
     assert "one" not in str(services["valkey"])
 
 
-@pytest.mark.parametrize("name", OURS)
+@cases("name", *OURS)
 def test_ours_can_do_no_more_than_they_need(name: str) -> None:
     service = deployment.compose(GIVEN)["services"][name]
 
-    assert service["read_only"]
-    assert service["cap_drop"] == ["ALL"]
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert not service.get("privileged")
     assert not service.get("user")  # the image's, which is not root
-    assert re.search(
-        r"^USER (?!0)\d+:(?!0)\d+$", deployment.CONTAINERFILE, re.MULTILINE
-    )
+    not_root = r"(?m)^USER (?!0)\d+:(?!0)\d+$"
+    assert re.search(not_root, deployment.CONTAINERFILE)
 
 
 def test_the_database_and_valkey_can_be_reached_by_ours_alone() -> None:
@@ -73,9 +72,8 @@ def test_the_database_and_valkey_can_be_reached_by_ours_alone() -> None:
 def test_whoever_needs_tables_waits_for_them() -> None:
     services = deployment.compose(GIVEN)["services"]
 
-    assert services["migrate"]["depends_on"]["database"] == {
-        "condition": "service_healthy"
-    }
+    healthy = {"condition": "service_healthy"}
+    assert services["migrate"]["depends_on"]["database"] == healthy
     for name in ("web", "work"):
         waits: Any = services[name]["depends_on"]
         assert waits["migrate"] == {"condition": "service_completed_successfully"}
@@ -109,6 +107,10 @@ def test_the_image_has_what_the_bundled_project_needs() -> None:
     assert not any(name.startswith(("tests/", "docs/", ".")) for name in allowed)
 
 
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @unit
 def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
@@ -120,17 +122,10 @@ def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
     name = unit.name.replace("@", "@default")
     if name != unit.name:
         (tmp_path / name).symlink_to(tmp_path / unit.name)
-    verified = subprocess.run(
-        [analyze, "verify", "--man=no", str(tmp_path / name)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    verified = run(analyze, "verify", "--man=no", str(tmp_path / name))
 
-    about_it = [
-        line for line in verified.stderr.splitlines() if str(tmp_path) in line
-    ]  # not about what else is installed here
-    assert about_it == []
+    # not about what else is installed here
+    assert [one for one in verified.stderr.splitlines() if str(tmp_path) in one] == []
     assert verified.returncode == 0, verified.stderr
 
 
@@ -139,11 +134,8 @@ def test_no_service_is_exposed(unit: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if not analyze or unit.suffix != ".service":
         pytest.skip("a socket, or there is no systemd-analyze")
-    judged = subprocess.run(
-        [analyze, "security", "--offline=yes", f"--threshold={EXPOSURE}", unit],
-        capture_output=True,
-        text=True,
-        check=False,
+    judged = run(
+        *(analyze, "security", "--offline=yes", f"--threshold={EXPOSURE}", str(unit))
     )
 
     if "unrecognized option" in judged.stderr:

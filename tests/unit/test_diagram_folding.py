@@ -4,6 +4,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
 
@@ -12,31 +13,30 @@ from monitoring.diagrams.cache import drawing_of
 from monitoring.diagrams.folding import by_level, folded
 from monitoring.diagrams.sketch import level_plan, plan
 from orchestrator.definition.graph import Edge, Graph, Node
+from tests.services.cases import cases
 from tests.services.patience import SHARED
 
+Pairs = list[tuple[str, str]]
 SOON = 0.3
 """Seconds in which a page must have something to show."""
 
 
-def workflow(pairs: list[tuple[str, str]], **kinds: str) -> Graph:
+def workflow(pairs: Pairs, **kinds: str) -> Graph:
     """A workflow of plain edges between these steps; some steps of other kinds."""
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     nodes = tuple(
         Node(name, name, kinds.get(name, "step"), entry=name == names[0])  # type: ignore[arg-type]
         for name in names
     )
-    edges = (
-        Edge(f"e{i}", source, target, "flow")
-        for i, (source, target) in enumerate(pairs)
-    )
+    edges = (Edge(f"e{i}", *pair, "flow") for i, pair in enumerate(pairs))
     return Graph(f"large-{len(nodes)}", 1, "workflow", nodes, tuple(edges))
 
 
-def chain(length: int) -> list[tuple[str, str]]:
+def chain(length: int) -> Pairs:
     return [(f"c{i}", f"c{i + 1}") for i in range(length - 1)]
 
 
-def alike_branches(branches: int, length: int) -> list[tuple[str, str]]:
+def alike_branches(branches: int, length: int) -> Pairs:
     pairs = []
     for b in range(branches):
         names = ["begin", *(f"b{b}_{i}" for i in range(length)), "finish"]
@@ -44,7 +44,7 @@ def alike_branches(branches: int, length: int) -> list[tuple[str, str]]:
     return pairs
 
 
-def layers(count: int, width: int) -> list[tuple[str, str]]:
+def layers(count: int, width: int) -> Pairs:
     dice = random.Random(1)
     return [
         (f"s{layer - 1}_{source}", f"s{layer}_{target}")
@@ -54,23 +54,19 @@ def layers(count: int, width: int) -> list[tuple[str, str]]:
     ]
 
 
-def test_steps_in_a_row_are_one_part() -> None:
-    groups = folded(workflow(chain(70)))
+@cases("pairs, steps", (chain(70), 70), (alike_branches(40, 5), 200))
+def test_steps_in_a_row_and_branches_fold_into_one_part(
+    pairs: Pairs, steps: int
+) -> None:
+    groups = folded(workflow(pairs))
 
-    assert [len(some) for some in groups.values()] == [70]
+    assert list(map(len, groups.values())) == [steps]
 
 
 def test_steps_side_by_side_are_one_part() -> None:
     groups = folded(workflow(alike_branches(40, 1)))
 
-    assert list(groups) == ["siblings:b0_0"]
-    assert len(groups["siblings:b0_0"]) == 40
-
-
-def test_branches_of_several_steps_fold_into_one_part() -> None:
-    groups = folded(workflow(alike_branches(40, 5)))
-
-    assert list(map(len, groups.values())) == [200]
+    assert {name: len(some) for name, some in groups.items()} == {"siblings:b0_0": 40}
 
 
 def test_steps_of_a_kind_of_their_own_stay_visible() -> None:
@@ -121,22 +117,15 @@ def later(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """What would be done in the background."""
     jobs: list[Callable[[], None]] = []
 
-    class Later:
-        def __init__(
-            self, target: Callable[..., None], args: tuple[object, ...], daemon: bool
-        ) -> None:
-            self.job = lambda: target(*args)
-
+    class Later(Thread):
         def start(self) -> None:
-            jobs.append(self.job)
+            jobs.append(self.run)
 
     monkeypatch.setattr(cache, "Thread", Later)
     return jobs
 
 
-def test_a_large_workflow_shows_levels_until_it_is_laid_out(
-    later: list[Callable[[], None]],
-) -> None:
+def test_levels_are_shown_until_it_is_laid_out(later: list[Callable[[], None]]) -> None:
     graph = workflow(layers(10, 20))
 
     first = drawing_of(graph, "layers-10-20")
@@ -180,7 +169,7 @@ def test_a_layout_that_takes_too_long_leaves_the_levels(
     ids=["10,000 in a row", "2,000 in branches", "2,000 in layers", "10,000 in layers"],
 )
 def test_no_page_waits_for_a_large_workflow(
-    pairs: list[tuple[str, str]], drawn: int, later: list[Callable[[], None]]
+    pairs: Pairs, drawn: int, later: list[Callable[[], None]]
 ) -> None:
     graph = workflow(pairs)
     key = f"{graph.name}-{drawn}"

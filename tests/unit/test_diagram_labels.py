@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from monitoring.diagrams import Drawing
 from monitoring.diagrams.sketch import plan
 from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns import starving
+from tests.services.cases import cases
 
 Point = tuple[float, float]
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
@@ -63,20 +62,16 @@ def crossed(picture: ET.Element, text: ET.Element) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("definition", "label"),
-    [
-        (p.AnyOf, "any"),
-        (p.TwoOfThree, "2 of 3"),
-        (p.TwoThatFail, "2 of 3"),
-        (p.RestCancelled, "any"),
-        (starving.Unanimous, "every"),
-        (p.FailFast, "fail fast"),
-    ],
+@cases(
+    "definition, label",
+    (p.AnyOf, "any"),
+    (p.TwoOfThree, "2 of 3"),
+    (p.TwoThatFail, "2 of 3"),
+    (p.RestCancelled, "any"),
+    (starving.Unanimous, "every"),
+    (p.FailFast, "fail fast"),
 )
-def test_the_label_of_a_join_lies_on_no_line(
-    definition: type[Workflow], label: str
-) -> None:
+def test_a_joins_label_lies_on_no_line(definition: type[Workflow], label: str) -> None:
     picture = ET.fromstring(Drawing(definition.graph()).svg())  # noqa: S314  it is ours
 
     (text,) = [one for one in picture.iter("text") if one.text == label]
@@ -84,7 +79,7 @@ def test_the_label_of_a_join_lies_on_no_line(
     assert crossed(picture, text) == []
 
 
-@pytest.mark.parametrize("number", [12, 200])
+@cases("number", 12, 200)
 def test_of_very_many_commands_a_label_names_the_first(number: int) -> None:
     nodes = (Node("a", "A", "start"), Node("b", "B", "final"))
     commands = tuple(f"Print{n}" for n in range(number))

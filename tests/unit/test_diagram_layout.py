@@ -28,9 +28,7 @@ def test_a_process_draws_one_picture_after_the_other(layouts: Layouts) -> None:
     assert layouts._process is process
 
 
-def test_what_graphviz_refuses_is_told_and_the_process_goes_on(
-    layouts: Layouts,
-) -> None:
+def test_what_graphviz_refuses_is_told_and_it_goes_on(layouts: Layouts) -> None:
     with pytest.raises(LayoutFailed, match="Graphviz could not draw a diagram: "):
         layouts.lay_out("digraph { a -> ")
     assert ">hello</text>" in layouts.lay_out(DOT)
@@ -44,9 +42,7 @@ def test_after_a_process_died_another_draws(layouts: Layouts) -> None:
     assert ">hello</text>" in layouts.lay_out(DOT)
 
 
-def test_a_layout_that_takes_too_long_is_ended(
-    layouts: Layouts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_layout_ends(layouts: Layouts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "PATIENCE", 0.05)
     links = " ".join(f"n{a} -> n{b};" for a in range(120) for b in range(a + 1, 120, 3))
     with pytest.raises(LayoutFailed, match="Graphviz ended with -9"):

@@ -11,19 +11,10 @@ from hypothesis import strategies as st
 from monitoring.diagrams import DiagramState, Drawing, NodeState
 from orchestrator.definition.graph import Edge, Graph, Node
 from tests.browser.samples import HARMFUL
+from tests.services.cases import cases
+from tests.services.cases import words as words_of
 
-TAGS = {
-    "svg",
-    "g",
-    "path",
-    "polyline",
-    "polygon",
-    "text",
-    "title",
-    "circle",
-    "rect",
-    "a",
-}
+TAGS = {*words_of("svg g path polyline polygon text title circle rect a")}
 ATTRIBUTES = {
     "viewBox", "class", "width", "height", "transform", "id", "data-node", "data-edge", "data-len", "data-across",
     "d", "points", "x", "y", "cx", "cy", "r", "rx", "text-anchor", "font-size", "role", "aria-label", "href",
@@ -95,11 +86,8 @@ def line(picture: ET.Element, kind: str) -> ET.Element:
 
 
 def signs(element: ET.Element) -> list[str]:
-    return [
-        p.get("class", "")
-        for p in element.findall("path")
-        if "sign" in p.get("class", "")
-    ]
+    drawn = [path.get("class", "") for path in element.findall("path")]
+    return [name for name in drawn if "sign" in name]
 
 
 def words(element: ET.Element) -> str:
@@ -116,18 +104,14 @@ def test_a_process_begins_at_a_dot_and_ends_at_a_ring(picture: ET.Element) -> No
     assert len(ring.findall("circle")) == 2
 
 
-@pytest.mark.parametrize(
-    ("gate", "kind"),
-    [
-        ("split:split", "of-all"),
-        ("join:merge", "of-all"),
-        ("split:merge", "of-one"),
-        ("split:finer", "of-one"),
-    ],
+@cases(
+    "gate, kind",
+    ("split:split", "of-all"),
+    ("join:merge", "of-all"),
+    ("split:merge", "of-one"),
+    ("split:finer", "of-one"),
 )
-def test_branches_part_and_meet_at_gates(
-    gate: str, kind: str, picture: ET.Element
-) -> None:
+def test_branches_meet_at_gates(gate: str, kind: str, picture: ET.Element) -> None:
     group = picture.find(f".//g[@data-edge='{gate}']")
 
     assert group is not None
@@ -136,21 +120,15 @@ def test_branches_part_and_meet_at_gates(
 
 
 def test_gates_of_different_kinds_have_different_signs() -> None:
-    drawn = {
-        kind: Drawing(
-            workflow(
-                [step("a", split=split, entry=True), step("b"), step("c")],
-                [("a", "b", way, "x"), ("a", "c", way, "y")],
-            )
-        ).svg()
-        for kind, split, way in (("all", "", "flow"), ("some", "some", "case"), ("one", "one", "case"))
-    }  # fmt: skip
-    glyphs = {
-        kind: re.search(rf'gate of-{kind}".*?class="glyph" d="([^"]+)"', svg)
-        for kind, svg in drawn.items()
-    }
+    glyphs = set()
+    for kind, way in (("all", "flow"), ("some", "case"), ("one", "case")):
+        split = kind.replace("all", "")
+        nodes = [step("a", split=split, entry=True), step("b"), step("c")]
+        drawn = Drawing(workflow(nodes, [("a", "b", way, "x"), ("a", "c", way, "y")]))
+        sign = rf'gate of-{kind}".*?class="glyph" d="([^"]+)"'
+        glyphs |= set(re.findall(sign, drawn.svg())[:1])
 
-    assert len({found.group(1) for found in glyphs.values() if found}) == 3
+    assert len(glyphs) == 3
 
 
 def test_a_join_that_does_not_wait_for_all_says_so(picture: ET.Element) -> None:
@@ -163,24 +141,27 @@ def test_a_join_that_does_not_wait_for_all_says_so(picture: ET.Element) -> None:
     assert words(onward) == "2 of 3"
 
 
-def test_a_map_is_a_stack_of_sheets(picture: ET.Element) -> None:
-    frames = part(picture, "frames")
-
-    assert len(frames.findall("polyline[@class='behind']")) == 2
-    assert signs(frames) == ["glyph sign of-map"]
-    assert "each of frames, 4 at once" in words(frames)
-
-
-def test_a_sub_process_is_a_framed_box_with_a_plus(picture: ET.Element) -> None:
-    child = part(picture, "child")
-
-    assert len(child.findall("polyline[@class='rim']")) == 2
-    assert signs(child) == ["glyph sign of-run"]
-
-
-def test_waiting_for_an_event_and_for_a_person_have_different_icons(
-    picture: ET.Element,
+@cases(
+    "name, behind, rim, sign, said",
+    # a stack of sheets
+    ("frames", 2, 0, "of-map", "each of frames, 4 at once"),
+    # a framed box with a plus
+    ("child", 0, 2, "of-run", ""),
+    # what can be undone says by what
+    ("sound", 0, 0, "of-undo", "undone by forget"),
+)
+def test_a_map_a_sub_process_and_what_can_be_undone_have_marks(
+    name: str, behind: int, rim: int, sign: str, said: str, picture: ET.Element
 ) -> None:
+    found = part(picture, name)
+
+    assert len(found.findall("polyline[@class='behind']")) == behind
+    assert len(found.findall("polyline[@class='rim']")) == rim
+    assert signs(found) == [f"glyph sign {sign}"]
+    assert said in words(found)
+
+
+def test_waiting_for_events_and_people_have_two_icons(picture: ET.Element) -> None:
     icons = [
         [p.get("d") for p in part(picture, name).findall("path[@class='glyph']")]
         for name in ("wait", "ask")
@@ -190,24 +171,13 @@ def test_waiting_for_an_event_and_for_a_person_have_different_icons(
     assert icons[0] != icons[1]
 
 
-def test_what_can_be_undone_says_by_what(picture: ET.Element) -> None:
-    sound = part(picture, "sound")
-
-    assert signs(sound) == ["glyph sign of-undo"]
-    assert "undone by forget" in words(sound)
-
-
-@pytest.mark.parametrize(
-    ("kind", "label"),
-    [
-        ("is-error", "CorruptVideo"),
-        ("is-deadline", "after 2 days"),
-        ("is-repeat", "until sure, at most 4 times"),
-    ],
+@cases(
+    "kind, label",
+    ("is-error", "CorruptVideo"),
+    ("is-deadline", "after 2 days"),
+    ("is-repeat", "until sure, at most 4 times"),
 )
-def test_exceptional_edges_have_a_sign_before_their_label(
-    kind: str, label: str, picture: ET.Element
-) -> None:
+def test_special_edges_have_a_sign(kind: str, label: str, picture: ET.Element) -> None:
     group = line(picture, kind)
 
     assert words(group) == label
@@ -243,16 +213,9 @@ def test_no_text_becomes_anything_but_text(texts: list[str]) -> None:
         Node("c", detail, "ask", join),
         Node("d", undo, "map", guard, join=join),
     ]
-    graph = workflow(
-        nodes,
-        [
-            (name, "b", "case", guard),
-            (name, "c", "case", guard),
-            ("b", "d", "flow", ""),
-            ("c", "d", "error", guard),
-            ("b", "c", "deadline", guard),
-        ],
-    )
+    ways = [(name, "b", "case"), (name, "c", "case"), ("c", "d", "error")]
+    labelled = [(*way, guard) for way in (*ways, ("b", "c", "deadline"))]
+    graph = workflow(nodes, [*labelled, ("b", "d", "flow", "")])
 
     drawn = ET.fromstring(Drawing(graph).svg(linked=True, label=name))  # noqa: S314
 
@@ -269,21 +232,10 @@ def test_the_same_graph_gives_the_same_picture() -> None:
 
 def test_painting_moves_nothing() -> None:
     drawing = Drawing(every_pattern())
-    state = DiagramState(
-        {
-            "frames": NodeState(
-                ("is-running",),
-                "2\N{MULTIPLICATION SIGN}",
-                "1",
-                "Frames",
-                "97/100",
-                "3",
-                0.94,
-                0.03,
-            )
-        },
-        {"e0": ("is-done",), "split:split": ("is-done",)},
-    )
+    texts = ("2\N{MULTIPLICATION SIGN}", "1", "Frames", "97/100", "3")
+    frames = NodeState(("is-running",), *texts, 0.94, 0.03)
+    done = dict.fromkeys(["e0", "split:split"], ("is-done",))
+    state = DiagramState({"frames": frames}, done)
 
     plain, painted = drawing.svg(), drawing.svg(state)
 
@@ -299,11 +251,10 @@ def test_a_map_shows_what_is_done_and_what_failed_side_by_side() -> None:
 
     bar = part(drawn, "frames").find("g[@class='bar is-shown']")
     assert bar is not None
-    track, done, lost = (dict(rect.attrib) for rect in bar.findall("rect"))
-    whole = float(track["width"])
-    assert float(done["width"]) == pytest.approx(whole / 2, abs=0.1)
-    assert float(lost["width"]) == pytest.approx(whole / 4, abs=0.1)
-    assert float(lost["x"]) == pytest.approx(whole / 2, abs=0.1)
+    whole, done, lost = (float(r.get("width", "0")) for r in bar.findall("rect"))
+    begins = float(bar.findall("rect")[2].get("x", "0"))
+    parts = [done / whole, lost / whole, begins / whole]
+    assert parts == pytest.approx([0.5, 0.25, 0.5], abs=0.005)
 
 
 def boxes(picture: ET.Element) -> Iterator[list[float]]:

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.services import deployment
+from tests.services.cases import cases
 from tests.services.deployment import ROOT, UNITS
 
 PAGE = (ROOT / "docs" / "operating.md").read_text()
@@ -38,7 +37,7 @@ def test_the_page_tells_who_containers_run_as_and_how_long_they_have_to_end() ->
     assert f"has {seconds} s to end" in part("In containers")
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+@cases("unit", *UNITS)
 def test_the_page_makes_what_a_unit_expects(unit: Path) -> None:
     """Its folder, its user, its variables; and the page starts it, or something that starts it does."""
     said, page = deployment.unit(unit), part("Under systemd")

@@ -11,6 +11,7 @@ from orchestrator.environment import (
     generated_secret,
     socket_path,
 )
+from tests.services.cases import cases
 
 DATA = Path("/somewhere/data")
 
@@ -24,25 +25,19 @@ def test_without_an_address_the_database_is_a_file_in_the_data_folder() -> None:
 
 
 def test_a_postgresql_address_is_taken_apart() -> None:
-    settings = database(
-        "postgresql://me:p%40ss@db.example:5433/orders?sslmode=require", DATA, web=False
-    )
+    address = "postgresql://me:p%40ss@db.example:5433/orders?sslmode=require"
+    settings = database(address, DATA, web=False)
 
-    assert settings["USER"] == "me"
-    assert settings["PASSWORD"] == "p@ss"
-    assert (settings["HOST"], settings["PORT"], settings["NAME"]) == (
-        "db.example",
-        "5433",
-        "orders",
-    )
+    assert (settings["USER"], settings["PASSWORD"]) == ("me", "p@ss")
+    assert (settings["HOST"], settings["PORT"]) == ("db.example", "5433")
+    assert settings["NAME"] == "orders"
     assert settings["OPTIONS"]["sslmode"] == "require"
 
 
 def test_a_postgresql_server_may_be_reached_through_a_socket() -> None:
-    assert (
-        database("postgresql://me@/orders?host=%2Frun%2Fpg", DATA, web=False)["HOST"]
-        == "/run/pg"
-    )
+    address = "postgresql://me@/orders?host=%2Frun%2Fpg"
+
+    assert database(address, DATA, web=False)["HOST"] == "/run/pg"
 
 
 def test_a_worker_keeps_one_connection_and_the_web_server_has_a_pool() -> None:
@@ -78,15 +73,15 @@ def test_a_newer_pgbouncer_knows_on_which_sessions_statements_are_prepared() -> 
     assert database(address, DATA, web=False)["OPTIONS"]["prepare_threshold"] == 2
 
 
-@pytest.mark.parametrize("given", ["pgbouncer=yes", "prepare_threshold=soon"])
-def test_parameters_of_ours_that_make_no_sense_are_refused(given: str) -> None:
+@cases(
+    "address",
+    "mysql://db/orders",
+    "postgresql://db/orders?pgbouncer=yes",
+    "postgresql://db/orders?prepare_threshold=soon",
+)
+def test_another_database_and_parameters_of_no_sense_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="neither a SQLite nor a PostgreSQL"):
-        database(f"postgresql://db/orders?{given}", DATA, web=False)
-
-
-def test_another_kind_of_database_is_refused() -> None:
-    with pytest.raises(ValueError, match="neither a SQLite nor a PostgreSQL"):
-        database("mysql://db/orders", DATA, web=False)
+        database(address, DATA, web=False)
 
 
 def test_a_secret_is_made_once_and_belongs_to_its_owner_alone(tmp_path: Path) -> None:

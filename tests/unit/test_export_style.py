@@ -28,9 +28,8 @@ def test_an_exported_picture_carries_its_style_in_plain_colours() -> None:
 
 
 def test_every_colour_of_an_exported_picture_is_a_light_colour_of_the_console() -> None:
-    light = {
-        light for _, light, _ in export_style.TOKEN.findall(TOKENS.read_text()) if light
-    }
+    tokens = export_style.TOKEN.findall(TOKENS.read_text())
+    light = {light for _, light, _ in tokens if light}
 
     used = set(re.findall(r"#[0-9a-f]+", export_style.export_style()))
 
@@ -38,14 +37,9 @@ def test_every_colour_of_an_exported_picture_is_a_light_colour_of_the_console() 
     assert used <= light
 
 
-def test_a_style_that_uses_an_unknown_token_is_not_exported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sheets = {
-        "tokens": ":root { --ink: #000; }",
-        "picture": "a { fill: var(--lost) }",
-        "states": "",
-    }
+def test_no_unknown_token_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = "a { fill: var(--lost) }"
+    sheets = {"tokens": ":root { --ink: #000; }", "picture": picture, "states": ""}
     monkeypatch.setattr(export_style, "_css", sheets.__getitem__)
 
     with pytest.raises(KeyError, match="lost"):

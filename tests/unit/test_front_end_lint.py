@@ -6,6 +6,7 @@ import pytest
 
 from tests.lint.__main__ import ROOT, layout_mistakes, main, mistakes
 from tests.lint.formatting import WIDTH, formatted
+from tests.services.cases import cases
 
 pytestmark = pytest.mark.once
 
@@ -49,20 +50,15 @@ def said(folder: Path, name: str, text: str) -> list[str]:
     return [one.what for _, one in mistakes([path])]
 
 
-@pytest.mark.parametrize(("planted", "refusal"), PLANTED_IN_SCRIPTS.items())
-def test_what_hurts_in_a_script_is_refused(
-    planted: str, refusal: str, tmp_path: Path
-) -> None:
-    found = said(tmp_path, "one.js", f"{planted}\n")
-
-    assert any(refusal in one for one in found), found
-
-
-@pytest.mark.parametrize(("planted", "refusal"), PLANTED_IN_SHEETS.items())
-def test_what_hurts_in_a_style_sheet_is_refused(
-    planted: str, refusal: str, tmp_path: Path
-) -> None:
-    found = said(tmp_path, "one.css", f"{planted}\n")
+@pytest.mark.parametrize(
+    ("name", "planted", "refusal"),
+    [
+        *(("one.js", *mistake) for mistake in PLANTED_IN_SCRIPTS.items()),
+        *(("one.css", *mistake) for mistake in PLANTED_IN_SHEETS.items()),
+    ],
+)
+def test_all_are_refused(name: str, planted: str, refusal: str, tmp_path: Path) -> None:
+    found = said(tmp_path, name, f"{planted}\n")
 
     assert any(refusal in one for one in found), found
 
@@ -78,7 +74,7 @@ def test_the_line_of_a_mistake_is_told(tmp_path: Path) -> None:
     assert [one.line for _, one in mistakes([path])] == [8]
 
 
-@pytest.mark.parametrize("suffix", [".css", ".js"])
+@cases("suffix", ".css", ".js")
 def test_what_was_formatted_is_not_formatted_again(suffix: str) -> None:
     for path in (ROOT / "static" / "monitoring").glob(f"*{suffix}"):
         text = path.read_text()

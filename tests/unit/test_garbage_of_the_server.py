@@ -1,7 +1,6 @@
 """The web server seeks garbage among what is new, and not among all that it has loaded for good."""
 
-import subprocess
-import sys
+from tests.services.python import printed
 
 ASKED = """
 import gc
@@ -14,10 +13,7 @@ print(gc.get_freeze_count() >= len(held), gc.isenabled(), gc.get_threshold()[2])
 
 
 def test_what_is_loaded_is_not_looked_through_again() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ASKED], capture_output=True, text=True, check=True
-    )
+    kept, enabled, seldom = printed(ASKED).split()
 
-    kept, enabled, seldom = done.stdout.split()
     assert (kept, enabled) == ("True", "True")
     assert int(seldom) > 10

@@ -4,8 +4,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from monitoring.charts import area
 from monitoring.pulse import Beat
 from monitoring.queries.counts import Capped
@@ -14,6 +12,7 @@ from monitoring.queries.headline import Facts, problems
 from monitoring.queries.machinery import Machinery, ServedQueue
 from monitoring.queries.problems import LISTED, Problem
 from orchestrator.models import Incident
+from tests.services.cases import cases
 
 NOW = datetime(2026, 11, 23, 9, 12, tzinfo=UTC)
 
@@ -71,24 +70,16 @@ def test_s1_1_nothing_is_wrong_where_all_is_well() -> None:
     assert found(needs=needs(retrying=3, paused=1)) == []  # which go on by themselves
 
 
-@pytest.mark.parametrize("urgency", list(IN_ORDER))
+@cases("urgency", *list(IN_ORDER))
 def test_s1_1_each_thing_that_is_wrong_is_found(urgency: str) -> None:
     assert found(**IN_ORDER[urgency]) == [urgency]
 
 
-@pytest.mark.parametrize(
-    ("urgent", "less"),
-    [
-        ("no_worker", "failures"),
-        ("unserved", "failures"),
-        ("no_sweep", "stalled"),
-        ("failures", "overdue"),
-        ("failures", "redis"),
-        ("failures", "late"),
-        ("escalated", "redis"),
-        ("redis", "events"),
-        ("late", "decisions"),
-    ],
+@cases(
+    "urgent, less",
+    *(("no_worker", "failures"), ("unserved", "failures"), ("no_sweep", "stalled")),
+    *(("failures", less) for less in ("overdue", "redis", "late")),
+    *(("escalated", "redis"), ("redis", "events"), ("late", "decisions")),
 )
 def test_s1_1_the_most_urgent_comes_first(urgent: str, less: str) -> None:
     assert found(**IN_ORDER[urgent], **IN_ORDER[less]) == [urgent, less]
@@ -108,8 +99,7 @@ def test_s1_1_a_silent_redis_is_said_once() -> None:
 def test_s1_1_of_two_queues_the_one_that_waits_longer_comes_first() -> None:
     queues = queue(), queue("mail", 0, 1, 20), queue("films", 0, 1, 900)
     first, second = problems(replace(WELL, machinery=machinery(*queues)))
-    assert first.queues == ("films",)
-    assert second.queues == ("mail",)
+    assert (first.queues, second.queues) == (("films",), ("mail",))
     assert first.since == ago(900)
 
 

@@ -4,6 +4,7 @@ import pytest
 from django.template import Context, Template, TemplateSyntaxError
 
 from monitoring.fragments import Fragments
+from tests.services.cases import cases
 
 
 def rendered(text: str, **context: object) -> str:
@@ -66,28 +67,21 @@ def test_what_stays_is_rendered_only_with_a_part_around_it() -> None:
 def test_a_target_cannot_leave_its_attribute_and_contents_are_escaped_once() -> None:
     text = "{% live name %}{{ content }}{% endlive %}"
 
-    assert sent(text, name='"><b>', content="<i>") == part(
-        "&quot;&gt;&lt;b&gt;", "&lt;i&gt;"
-    )
+    escaped = part("&quot;&gt;&lt;b&gt;", "&lt;i&gt;")
+    assert sent(text, name='"><b>', content="<i>") == escaped
 
 
 def test_after_an_error_in_a_part_nothing_is_taken_for_its_content() -> None:
     fragments = Fragments()
 
+    text = '{% live "one" %}{{ fails }}{% endlive %}'
     with pytest.raises(ZeroDivisionError):
-        rendered(
-            '{% live "one" %}{{ fails }}{% endlive %}',
-            fragments=fragments,
-            fails=lambda: 1 // 0,
-        )
+        rendered(text, fragments=fragments, fails=lambda: 1 // 0)
 
-    assert not fragments.kept
-    assert fragments.html == ""
+    assert (bool(fragments.kept), fragments.html) == (False, "")
 
 
-@pytest.mark.parametrize(
-    "tag", ["live", 'live "one" often=True', 'live "one" "two"', 'live "one" when']
-)
+@cases("tag", "live", 'live "one" often=True', 'live "one" "two"', 'live "one" when')
 def test_a_tag_that_is_written_wrongly_is_refused(tag: str) -> None:
     with pytest.raises(TemplateSyntaxError, match="live"):
         rendered("{% " + tag + " %}{% endlive %}")

@@ -25,11 +25,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
     started: list[ForkedProcess] = []
 
     def begin(program: str, **environ: str) -> ForkedProcess:
-        command = [
-            sys.executable,
-            str(settings.BASE_DIR / "manage.py"),
-            *("shell", "-v", "0", "--no-startup", "-c", program),
-        ]
+        manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+        command = [*manage, "shell", "-v", "0", "--no-startup", "-c", program]
         log = tmp_path / f"{len(started)}.log"
         child = ForkedProcess(
             "shell", command, {**os.environ, **environ}, settings.BASE_DIR, log
@@ -82,9 +79,7 @@ def test_a_signal_ends_it(run: Run, number: signal.Signals) -> None:
     assert not psutil.pid_exists(child.process.pid)
 
 
-def test_it_is_another_process_with_settings_of_its_own_in_each_environment(
-    run: Run,
-) -> None:
+def test_each_environment_has_a_process_with_settings_of_its_own(run: Run) -> None:
     program = "import os; from django.conf import settings; print(os.getpid(), os.getppid(), settings.TIME_ZONE)"
     told = [said(run(program, **environ)).split() for environ in (TOKYO, {}, TOKYO)]
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from monitoring.message_fields import OMITTED, MessageField, fields_of
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, mistakes
+from tests.services.cases import cases, words
 
 
 class Size(StrEnum):
@@ -71,28 +72,19 @@ class EverythingHappened(Event):
     chosen: Size = Size.LARGE
 
 
+SIMPLE = words("""
+    share=0.5 price=10.50 sure=on size="large" level=2 shape="round" mode=3
+    day=2026-11-23 at=2026-11-23T09:30:00+09:00 hour=09:30:00 span=PT1H30M either="x"
+    ref=0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b bounded=1 by_name={"a":1}
+""")
 GIVEN = {
+    **dict(one.split("=", 1) for one in SIMPLE),
     "text": "one\r\ntwo",
     "name": " n ",
     "number": " -12 ",
-    "share": "0.5",
-    "price": "10.50",
-    "sure": "on",
-    "size": '"large"',
-    "level": "2",
-    "shape": '"round"',
-    "mode": "3",
-    "day": "2026-11-23",
-    "at": "2026-11-23T09:30:00+09:00",
-    "hour": "09:30:00",
-    "span": "PT1H30M",
-    "ref": "0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b",
+    "maybe": "",
     "line": '{"name": "a", "price": "1.10"}',
     "lines": '[{"name": "a", "price": "1.10"}]',
-    "by_name": '{"a": 1}',
-    "either": '"x"',
-    "bounded": "1",
-    "maybe": "",
 }
 
 
@@ -137,29 +129,23 @@ def test_s9_4_what_is_left_empty_is_nothing_a_default_or_an_empty_text() -> None
     given |= {"perhaps": "false", "chosen": '"large"'}
     body = body_of(EverythingHappened, given)
 
-    assert body["maybe"] is None
-    assert (body["text"], body["label"], body["sure"]) == ("", "", False)
-    assert body["perhaps"] is False
-    assert "count" not in body
-    assert "labels" not in body
+    assert (body["maybe"], body["perhaps"], body["sure"]) == (None, False, False)
+    assert (body["text"], body["label"]) == ("", "")
+    assert not {"count", "labels"} & set(body)
     event = decode(EverythingHappened, body)
     assert (event.count, event.labels) == (7, ["x"])
 
 
 def test_s9_4_defaults_stand_in_the_fields() -> None:
-    found = {
-        name: one.form_field().initial for name, one in made(EverythingHappened).items()
-    }
+    fields = made(EverythingHappened)
+    found = {name: one.form_field().initial for name, one in fields.items()}
 
-    assert found["count"] == "7"
-    assert found["label"] == "none"
-    assert found["labels"] == '["x"]'
-    assert found["chosen"] == '"large"'
-    assert found["text"] is None
-    assert found["late"] is None
+    assert (found["count"], found["label"]) == ("7", "none")
+    assert (found["labels"], found["chosen"]) == ('["x"]', '"large"')
+    assert (found["text"], found["late"]) == (None, None)
 
 
-@pytest.mark.parametrize("name", ["number", "price", "size", "day", "line", "mode"])
+@cases("name", "number", "price", "size", "day", "line", "mode")
 def test_s9_4_what_must_be_given_is_asked_for(name: str) -> None:
     shown = made(EverythingHappened)[name].form_field()
 
@@ -167,43 +153,37 @@ def test_s9_4_what_must_be_given_is_asked_for(name: str) -> None:
         shown.clean("")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("number", "1.5", "Write a whole number."),
-        ("number", "9" * 4_999, "Write a whole number."),
-        ("share", "much", "Write a number."),
-        ("line", "{", "This is not JSON"),
-        ("line", '{"a": 1, "a": 2}', "occurs twice"),
-        ("lines", "[" * 100, "nested deeper"),
-        ("by_name", "NaN", "not a JSON number"),
-        ("text", "a" * (256 * 1024 + 1), "at most"),
-        ("text", "a\0b", "Null characters"),
-        ("size", '"huge"', "valid choice"),
-        ("mode", '"3"', "valid choice"),
-    ],
+@cases(
+    "name, text, said",
+    ("number", "1.5", "Write a whole number."),
+    ("number", "9" * 4_999, "Write a whole number."),
+    ("share", "much", "Write a number."),
+    ("line", "{", "This is not JSON"),
+    ("line", '{"a": 1, "a": 2}', "occurs twice"),
+    ("lines", "[" * 100, "nested deeper"),
+    ("by_name", "NaN", "not a JSON number"),
+    ("text", "a" * (256 * 1024 + 1), "at most"),
+    ("text", "a\0b", "Null characters"),
+    ("size", '"huge"', "valid choice"),
+    ("mode", '"3"', "valid choice"),
 )
-def test_s9_4_what_cannot_be_read_is_said_at_its_field(
-    name: str, text: str, said: str
-) -> None:
+def test_s9_4_a_mistake_is_said_at_its_field(name: str, text: str, said: str) -> None:
     one = made(EverythingHappened)[name]
 
     with pytest.raises(forms.ValidationError, match=said):
         one.value(one.form_field().clean(text))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "path"),
-    [
-        ("price", "dear", ("price",)),
-        ("day", "2026-02-30", ("day",)),
-        ("at", "soon", ("at",)),
-        ("ref", "x", ("ref",)),
-        ("bounded", "0", ("bounded",)),
-        ("share", "nan", ("share",)),
-        ("lines", '[{"name": "a", "price": "1"}, {"name": 5}]', ("lines", "1", "name")),
-        ("line", '{"name": "a", "price": "1", "more": 1}', ("line",)),
-    ],
+@cases(
+    "name, text, path",
+    ("price", "dear", ("price",)),
+    ("day", "2026-02-30", ("day",)),
+    ("at", "soon", ("at",)),
+    ("ref", "x", ("ref",)),
+    ("bounded", "0", ("bounded",)),
+    ("share", "nan", ("share",)),
+    ("lines", '[{"name": "a", "price": "1"}, {"name": 5}]', ("lines", "1", "name")),
+    ("line", '{"name": "a", "price": "1", "more": 1}', ("line",)),
 )
 def test_s9_4_what_the_class_refuses_has_the_path_to_its_field(
     name: str, text: str, path: tuple[str, ...]
@@ -226,10 +206,8 @@ def test_s9_4_types_that_cannot_be_told_are_written_as_json() -> None:
     fields = made(Unresolvable)
 
     assert {str(one.hint) for one in fields.values()} == {"JSON"}
-    assert body_of(Unresolvable, {"text": '"a"', "other": "null"}) == {
-        "text": "a",
-        "other": None,
-    }
+    body = body_of(Unresolvable, {"text": '"a"', "other": "null"})
+    assert body == {"text": "a", "other": None}
 
 
 class NothingHappened(Event):
@@ -243,7 +221,7 @@ def test_s9_4_an_event_may_have_no_fields() -> None:
 
 
 def test_s9_4_values_beyond_what_is_stored_have_their_path() -> None:
-    assert mistakes(EverythingHappened, {"lines": [{"name": "a\0"}]})[0] == (
-        ("lines", "0", "name"),
-        "text must not contain the NUL character",
-    )
+    [(path, said), *_] = mistakes(EverythingHappened, {"lines": [{"name": "a\0"}]})
+
+    assert path == ("lines", "0", "name")
+    assert said == "text must not contain the NUL character"

@@ -9,12 +9,14 @@ from pytest_django import Settings
 
 from orchestrator.conf import SettingRefused
 from orchestrator.notice_settings import Topic, is_wanted, recipients
-from orchestrator.variables import read
+from tests.services.cases import cases
+from tests.unit.given import given, refusal
 
 KEY = "whsec_YSBrZXkgZm9yIHRoZSB0ZXN0cywgYW5kIG5vdGhpbmcgZWxzZQ=="
 URL = "https://pager.example.org/hooks/T0PSECRET?k=1"
 OPS = {"to": ["ops@example.org"]}
-ROOM = "tests.apps.own_channel.room.Room"
+ROOMS = "tests.apps.own_channel.room"
+ROOM = f"{ROOMS}.Room"
 
 BAD: list[tuple[Any, str]] = [
     ([OPS], "must be a dictionary, not a list."),
@@ -22,10 +24,7 @@ BAD: list[tuple[Any, str]] = [
     ({"": OPS}, "[''] must have a name of up to 50 printable letters."),
     ({"a\nb": OPS}, "must have a name of up to 50 printable letters."),
     ({"ops": {}}, "['ops'] must have one of to, url and channel, not none."),
-    (
-        {"ops": {**OPS, "channel": ROOM}},
-        "must have one of to, url and channel, not to and channel.",
-    ),
+    ({"ops": {**OPS, "channel": ROOM}}, "url and channel, not to and channel."),
     (
         {"ops": {"to": "ops"}},
         "['to'] must list mail addresses such as operators@example.org, not 'ops'.",
@@ -61,11 +60,9 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "line"), BAD, ids=str)
-def test_what_cannot_be_used_is_refused_with_what_to_write(
-    given: Any, line: str, settings: Settings
-) -> None:
-    settings.PROCESSION_NOTICES = given
+@cases("notices, line", *BAD)
+def test_what_is_wrong_is_refused(notices: Any, line: str, settings: Settings) -> None:
+    settings.PROCESSION_NOTICES = notices
 
     found = [one for one in run_checks(tags=["orchestrator"]) if one.is_serious()]
 
@@ -97,23 +94,15 @@ def test_one_text_is_a_list_of_that(settings: Settings) -> None:
     assert recipients()["ops"].about == ["failure"]
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"channel": "tests.apps.own_channel.room.Nobody"}, "cannot be made (Import"),
-        ({"channel": ROOM}, "cannot be made (TypeError"),
-        (
-            {"channel": "tests.apps.own_channel.room.NoChannel"},
-            "without a method send(message).",
-        ),
-        ({**OPS, "definitions": ["order-listings"]}, "which is no definition's name"),
-    ],
-    ids=str,
+@cases(
+    "notices, line",
+    ({"channel": f"{ROOMS}.Nobody"}, "cannot be made (Import"),
+    ({"channel": ROOM}, "cannot be made (TypeError"),
+    ({"channel": f"{ROOMS}.NoChannel"}, "without a method send(message)."),
+    ({**OPS, "definitions": ["order-listings"]}, "which is no definition's name"),
 )
-def test_whoever_would_never_be_told_is_an_error(
-    given: dict[str, Any], line: str, settings: Settings
-) -> None:
-    settings.PROCESSION_NOTICES = {"ops": given}
+def test_nobody_told_is_an_error(notices: Any, line: str, settings: Settings) -> None:
+    settings.PROCESSION_NOTICES = {"ops": notices}
     settings.PROCESSION_SITE_URL = "https://example.org"
 
     [error] = run_checks(tags=["orchestrator"])
@@ -134,21 +123,18 @@ def test_notices_without_links_are_a_warning(settings: Settings) -> None:
 # The variables of the bundled project
 
 
-def test_the_variables_of_a_recipient_are_its_dictionary(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name, value in {
-        "TO_OPS": "a@example.org, b@example.org",
-        "ABOUT_OPS": "failure,queue",
-        "DEFINITIONS_OPS": "order-listing",
-        "URL_PAGER": URL,
-        "SECRET_PAGER": KEY,
-        "SECONDS_PAGER": "60",
-        "CHANNEL_ROOM": ROOM,
-    }.items():
-        monkeypatch.setenv(f"PROCESSION_NOTICE_{name}", value)
+def test_the_variables_of_a_recipient_are_its_dictionary() -> None:
+    found = given(
+        NOTICE_TO_OPS="a@example.org, b@example.org",
+        NOTICE_ABOUT_OPS="failure,queue",
+        NOTICE_DEFINITIONS_OPS="order-listing",
+        NOTICE_URL_PAGER=URL,
+        NOTICE_SECRET_PAGER=KEY,
+        NOTICE_SECONDS_PAGER="60",
+        NOTICE_CHANNEL_ROOM=ROOM,
+    )
 
-    assert read().notices == {
+    assert found.notices == {
         "ops": {
             "to": ["a@example.org", "b@example.org"],
             "about": ["failure", "queue"],
@@ -159,66 +145,42 @@ def test_the_variables_of_a_recipient_are_its_dictionary(
     }
 
 
-@pytest.mark.parametrize(
-    ("variables", "line"),
-    [
-        ({"NOTICE_TO_OPS": "ops"}, "PROCESSION_NOTICE_TO_OPS must list mail addresses"),
-        ({"NOTICE_ABOUT_OPS": "x"}, "PROCESSION_NOTICE_ABOUT_OPS must list some of"),
-        ({"NOTICE_SECONDS_OPS": "soon"}, "PROCESSION_NOTICE_SECONDS_OPS must be a"),
-        ({"NOTICE_URL_OPS": "ftp://h"}, "PROCESSION_NOTICE_URL_OPS must look like"),
-        ({"NOTICE_SECRET_OPS": "abc"}, "PROCESSION_NOTICE_SECRET_OPS must be whsec_"),
-        ({"NOTICE_CHANNEL_OPS": "x"}, "PROCESSION_NOTICE_CHANNEL_OPS must be where"),
-        (
-            {"NOTICE_ABOUT_OPS": "queue"},
-            "The recipient of PROCESSION_NOTICE_TO_OPS and the like must have one of",
-        ),
-        (
-            {"NOTICE_URL_OPS": URL},
-            "The recipient of PROCESSION_NOTICE_TO_OPS and the like must have url and",
-        ),
-        ({"SMTP_URL": "mail.example.org"}, "PROCESSION_SMTP_URL must look like smtp:"),
-        ({"SMTP_URL": "smtp://h/path"}, "PROCESSION_SMTP_URL must look like smtp://"),
-        ({"MAIL_FROM": "procession"}, "PROCESSION_MAIL_FROM must be a mail address"),
-        ({"SITE_URL": "example.org"}, "PROCESSION_SITE_URL must look like https://"),
-        ({"LANGUAGE": "de"}, "PROCESSION_LANGUAGE must be en or ja, not 'de'."),
-    ],
-    ids=str,
+WHOSE = "The recipient of PROCESSION_NOTICE_TO_OPS and the like must have"
+
+
+@cases(
+    "name, value, line",
+    ("NOTICE_TO_OPS", "ops", "PROCESSION_NOTICE_TO_OPS must list mail addresses"),
+    ("NOTICE_ABOUT_OPS", "x", "PROCESSION_NOTICE_ABOUT_OPS must list some of"),
+    ("NOTICE_SECONDS_OPS", "soon", "PROCESSION_NOTICE_SECONDS_OPS must be a"),
+    ("NOTICE_URL_OPS", "ftp://h", "PROCESSION_NOTICE_URL_OPS must look like"),
+    ("NOTICE_SECRET_OPS", "abc", "PROCESSION_NOTICE_SECRET_OPS must be whsec_"),
+    ("NOTICE_CHANNEL_OPS", "x", "PROCESSION_NOTICE_CHANNEL_OPS must be where"),
+    ("NOTICE_ABOUT_OPS", "queue", f"{WHOSE} one of"),
+    ("NOTICE_URL_OPS", URL, f"{WHOSE} url and"),
+    ("SMTP_URL", "mail.example.org", "PROCESSION_SMTP_URL must look like smtp:"),
+    ("SMTP_URL", "smtp://h/path", "PROCESSION_SMTP_URL must look like smtp://"),
+    ("MAIL_FROM", "procession", "PROCESSION_MAIL_FROM must be a mail address"),
+    ("SITE_URL", "example.org", "PROCESSION_SITE_URL must look like https://"),
+    ("LANGUAGE", "de", "PROCESSION_LANGUAGE must be en or ja, not 'de'."),
 )
-def test_a_variable_that_cannot_be_used_is_refused(
-    variables: dict[str, str], line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(f"PROCESSION_{name}", value)
+def test_an_unusable_variable_is_refused(name: str, value: str, line: str) -> None:
+    told = refusal(**{name: value})
 
-    with pytest.raises(SettingRefused) as refused:
-        read()
-
-    assert str(refused.value).startswith(line)
-    assert "T0PSECRET" not in str(refused.value)
+    assert told.startswith(line)
+    assert "T0PSECRET" not in told
 
 
-@pytest.mark.parametrize(
-    ("url", "host", "port", "user", "password", "starttls", "tls"),
-    [
-        ("", "localhost", 25, "", "", False, False),
-        ("smtp://mail", "mail", 25, "", "", False, False),
-        ("smtp+starttls://u:p%40%2F@mail", "mail", 587, "u", "p@/", True, False),
-        ("smtps://u:p@mail:4650/", "mail", 4650, "u", "p", False, True),
-    ],
+@cases(
+    "url, server",
+    ("", ("localhost", 25, "", "", False, False)),
+    ("smtp://mail", ("mail", 25, "", "", False, False)),
+    ("smtp+starttls://u:p%40%2F@mail", ("mail", 587, "u", "p@/", True, False)),
+    ("smtps://u:p@mail:4650/", ("mail", 4650, "u", "p", False, True)),
 )
-def test_the_mail_server_is_an_address(
-    url: str,
-    host: str,
-    port: int,
-    user: str,
-    password: str,
-    starttls: bool,
-    tls: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PROCESSION_SMTP_URL", url)
-
-    assert read().mail_server == (host, port, user, password, starttls, tls)
+def test_the_mail_server_is_an_address(url: str, server: tuple[Any, ...]) -> None:
+    """Its host, port, user and password, and whether it speaks STARTTLS or TLS."""
+    assert given(SMTP_URL=url).mail_server == server
 
 
 def test_recipients_may_be_a_mapping_that_cannot_be_copied(settings: Settings) -> None:

@@ -16,6 +16,8 @@ from zipfile import ZipFile
 import pytest
 from django.conf import settings
 
+from tests.services.cases import cases
+from tests.services.python import ran
 from tests.services.sizes import FULL
 
 ROOT: Path = settings.BASE_DIR
@@ -28,7 +30,7 @@ BUILD = (
 WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
-@pytest.mark.parametrize("folder", ["templates/monitoring", "static"])
+@cases("folder", "templates/monitoring", "static")
 def test_what_lies_at_the_top_is_where_an_installed_app_has_it(folder: str) -> None:
     assert any((ROOT / folder).rglob("*"))
     assert WHEEL["force-include"][folder] == f"monitoring/{folder}"
@@ -111,27 +113,20 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wanted = PROJECT["build-system"]["requires"]
         if subprocess.run([*pip, *wanted], check=False).returncode:
             pytest.skip("needs the network")
-    subprocess.run(
-        [sys.executable, "-c", BUILD.format(str(folder))],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path},
-        check=True,
+    done = ran(
+        "-c", BUILD.format(str(folder)), environ={**os.environ, "PYTHONPATH": path}
     )
+    assert done.returncode == 0, done.stderr
     return folder
 
 
 def tracked(*folders: str) -> set[str]:
     """Return the project's files, in these folders or anywhere."""
-    listed = subprocess.run(
-        ["git", "ls-files", *folders],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.splitlines()
-    return {name for name in listed if (ROOT / name).exists()} or pytest.skip(
-        "needs a clone"
-    )
+    command = ["git", "ls-files", *folders]
+    listed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    names = listed.stdout.decode().splitlines()
+    there = {name for name in names if (ROOT / name).exists()}
+    return there or pytest.skip("needs a clone")
 
 
 def test_the_wheel_holds_both_packages_and_nothing_else(dist: Path) -> None:

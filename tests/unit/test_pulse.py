@@ -7,6 +7,7 @@ import pytest
 
 from monitoring import pulse
 from monitoring.pulse import Pulse
+from tests.services.cases import cases
 from tests.services.patience import wait_for
 
 
@@ -50,7 +51,7 @@ def refused() -> bool:
     raise ConnectionError
 
 
-@pytest.mark.parametrize("answers", [refused, lambda: False])
+@cases("answers", refused, lambda: False)
 def test_s1_3_what_fails_or_says_no_is_silent(answers: Callable[[], bool]) -> None:
     away = Pulse(answers)
     wait_for(lambda: away.beat().up is False, 10)

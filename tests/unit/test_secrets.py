@@ -39,6 +39,7 @@ from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.operations.repairing.plan import asked_of_code
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance
+from tests.services.cases import cases
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,14 @@ class Data:
     cards: list[Card] | None = None
 
 
+ANSWERED = when(Answered, answer=stored("pin"))
+
+
 class Payment(ProcessManager):
     Step, Data, correlation = Step, Data, "order"
     transitions = [
         during(Step.NEW, when(Asked).go_to(Step.ASKING)),
-        during(
-            Step.ASKING,
-            when(Answered, answer=stored("pin"))
-            .issue(Charge, passphrase="pin")
-            .go_to(Step.PAID),
-        ),
+        during(Step.ASKING, ANSWERED.issue(Charge, passphrase="pin").go_to(Step.PAID)),
     ]
 
 
@@ -129,9 +128,12 @@ def end(order: str) -> str:
     return order
 
 
+FLOW = (each(make, over="keys", do=use, into=end),)
+
+
 class Making(Workflow):
     Input = Order
-    flow = (each(make, over="keys", do=use, into=end),)
+    flow = FLOW
 
 
 class FromInput(Workflow):
@@ -139,7 +141,7 @@ class FromInput(Workflow):
 
     @staticmethod
     def flow(input: Order) -> object:
-        return (each(make, over="keys", do=use, into=end),)
+        return FLOW
 
 
 def test_the_results_of_a_workflow_are_among_its_secrets() -> None:
@@ -162,35 +164,26 @@ def lambda_free() -> None:
     return None
 
 
-@pytest.mark.parametrize("attribute", ["correlation", "outside_ids"])
-def test_s12_3_a_secret_is_nothing_that_others_know_a_process_by(
-    attribute: str,
-) -> None:
-    value = "token" if attribute == "correlation" else ("token",)
-    with pytest.raises(InvalidDefinition, match="'token' is secret"):
-        type(
-            "Known",
-            (Workflow,),
-            {"Input": Order, "flow": (step(end),), attribute: value},
-        )
+@cases("attribute", "correlation", "outside_ids")
+def test_s12_3_others_know_no_process_by_a_secret(attribute: str) -> None:
     rows = {"Step": Step, "Data": Data, "transitions": Payment.transitions}
-    value = "pin" if attribute == "correlation" else ("pin",)
-    with pytest.raises(InvalidDefinition, match="'pin' is secret"):
-        type("Payments", (ProcessManager,), {**rows, attribute: value})
+    flow = {"Input": Order, "flow": (step(end),)}
+    kinds: Any = ("pin", ProcessManager, rows), ("token", Workflow, flow)
+    for name, kind, body in kinds:
+        value = name if attribute == "correlation" else (name,)
+        with pytest.raises(InvalidDefinition, match=f"'{name}' is secret"):
+            type("Known", (kind,), {**body, attribute: value})
 
 
 def test_values_are_masked_by_name_whatever_they_are() -> None:
     body = {"pin": None, "a": [{"pin": {"x": [1]}}, 2], "pins": "shown"}
 
-    assert masked(body, {"pin"}) == {
-        "pin": MASK,
-        "a": [{"pin": MASK}, 2],
-        "pins": "shown",
-    }
+    hidden = {"pin": MASK, "a": [{"pin": MASK}, 2], "pins": "shown"}
+    assert masked(body, {"pin"}) == hidden
     assert masked(body, ()) is body
 
 
-@pytest.mark.parametrize("ascii_only", [True, False])
+@cases("ascii_only", True, False)
 def test_text_is_masked_wherever_it_is_cut(ascii_only: bool) -> None:
     body = {
         "a": {"秘": {"x": ['hush"}', {"y": "hush"}]}, "b": "shown"},
@@ -208,16 +201,14 @@ def test_text_is_masked_wherever_it_is_cut(ascii_only: bool) -> None:
     assert masked_text(text, ()) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        "4111 2222",
-        'with "quotes" and \\ more',
-        "two\nlines of a key that is long",
-        "秘密の言葉",
-        "a/b&c d",
-        "x'y",
-    ],
+    "4111 2222",
+    'with "quotes" and \\ more',
+    "two\nlines of a key that is long",
+    "秘密の言葉",
+    "a/b&c d",
+    "x'y",
 )
 def test_a_value_is_masked_however_a_program_writes_it(value: str) -> None:
     for said in (
@@ -234,9 +225,7 @@ def test_a_value_is_masked_however_a_program_writes_it(value: str) -> None:
         assert quote(value, safe="") not in shown
 
 
-def test_a_part_of_a_long_value_is_masked_and_a_short_one_where_it_stands_alone() -> (
-    None
-):
+def test_parts_of_a_long_value_are_masked_and_a_short_one_if_alone() -> None:
     value = "0123456789abcdefghijklmnopqrstuvwxyz"
 
     for said in (
@@ -253,12 +242,8 @@ def test_a_part_of_a_long_value_is_masked_and_a_short_one_where_it_stands_alone(
 
 
 def test_values_are_those_under_secret_names_and_of_marked_fields() -> None:
-    assert values(
-        {"a": {"pin": [1234, {"x": "y", "z": None}]}, "b": True}, {"pin"}
-    ) == {
-        "1234",
-        "y",
-    }
+    body = {"a": {"pin": [1234, {"x": "y", "z": None}]}, "b": True}
+    assert values(body, {"pin"}) == {"1234", "y"}
     assert values(Asked("1", [Card("4111", "A")], "9")) == {"4111", "9"}
 
 
@@ -292,23 +277,19 @@ NAMES = {"pin", "number"}
 
 def test_an_edit_keeps_what_it_has_masked() -> None:
     edited = {"pin": MASK, "cards": [{"number": MASK, "holder": "B"}], "n": 2}
+    kept = {"pin": "1", "cards": [{"number": "4", "holder": "B"}], "n": 2}
 
     for may in (True, False):
-        assert locked(edited, DATA, NAMES, may=may) == (
-            {"pin": "1", "cards": [{"number": "4", "holder": "B"}], "n": 2},
-            [],
-        )
+        assert locked(edited, DATA, NAMES, may=may) == (kept, [])
 
 
-@pytest.mark.parametrize(
-    ("edited", "wrong"),
-    [
-        ({**DATA, "pin": "2"}, ["pin"]),
-        ({**DATA, "pin": "1"}, ["pin"]),
-        ({"cards": [], "n": 1}, ["pin"]),
-        ({**DATA, "pin": MASK, "cards": [{"number": "4"}]}, ["cards.0.number"]),
-        ({**DATA, "pin": MASK, "cards": [{}]}, ["cards.0.number"]),
-    ],
+@cases(
+    "edited, wrong",
+    ({**DATA, "pin": "2"}, ["pin"]),
+    ({**DATA, "pin": "1"}, ["pin"]),
+    ({"cards": [], "n": 1}, ["pin"]),
+    ({**DATA, "pin": MASK, "cards": [{"number": "4"}]}, ["cards.0.number"]),
+    ({**DATA, "pin": MASK, "cards": [{}]}, ["cards.0.number"]),
 )
 def test_an_edit_of_a_secret_is_for_those_who_may_have_it_shown(
     edited: dict[str, object], wrong: list[str]
@@ -319,9 +300,7 @@ def test_an_edit_of_a_secret_is_for_those_who_may_have_it_shown(
     assert not locked(edited, DATA, NAMES, may=True)[1]
 
 
-def test_a_change_that_is_done_singly_is_logged_without_what_it_holds(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_is_logged_holds_no_secret(caplog: pytest.LogCaptureFixture) -> None:
     def prepare(work: dict[str, str]) -> Any:
         raise ValueError(work["password"])
 

@@ -2,17 +2,15 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests import full_run, stages
 from tests.services import stage
+from tests.services.python import ran
 from tests.services.stage import Stage
 
-ROOT = Path(__file__).resolve().parents[2]
 REPORT = """\
 <testsuites><testsuite>
 <testcase name="test_a" time="41.6"><properties>
@@ -66,26 +64,21 @@ def test_what_takes_too_long_is_said() -> None:
     assert stages.on_time(601).startswith("WARNING: 10 min 01 s")
 
 
-def test_what_computes_far_more_than_the_budget_fails(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_far_more_than_the_budget_fails(capsys: pytest.CaptureFixture[str]) -> None:
     some = [Stage(name, [], computing=1_200.0) for name in ("engine", "console")]
     one_more = Stage("browser", [], computing=1.0)
 
     assert stages.within_budget(some) == 0
     assert stages.within_budget([*some, one_more]) == 1
-    assert (
-        "FAILED  2401 s of computing. The budget is 1150 s" in capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert "FAILED  2401 s of computing. The budget is 1150 s" in told
 
 
 def test_without_a_server_each_folder_runs_once_on_sqlite() -> None:
     folders = stages.placed(stages.TESTS, server=False)
 
-    assert sorted(folders) == sorted(
-        (name, stages.SQLITE)
-        for name in ("both", "browser", "console", "engine", "reliability")
-    )
+    names = ["both", "browser", "console", "engine", "reliability"]
+    assert sorted(folders) == [(name, stages.SQLITE) for name in names]
     assert stages.placed(stages.TESTS, server=True) == stages.TESTS
 
 
@@ -104,14 +97,7 @@ def test_a_unit_test_alone_starts_at_once_and_needs_no_server() -> None:
     chosen = ["-q", f"{__file__}::{test_what_takes_too_long_is_said.__name__}"]
     nowhere = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
 
-    done = subprocess.run(
-        [sys.executable, "manage.py", "test", *chosen],
-        cwd=ROOT,
-        env=os.environ | nowhere,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("manage.py", "test", *chosen, environ=os.environ | nowhere)
 
     assert done.returncode == 0, done.stdout
     assert "PostgreSQL" not in done.stdout

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-
-import pytest
+from typing import Any
 
 from monitoring.queries.instance.axis import axis_of
 from monitoring.queries.instance.stretches import (
@@ -14,6 +13,7 @@ from monitoring.queries.instance.stretches import (
     troubled_spans,
 )
 from orchestrator.models import StepKind, StepRun
+from tests.services.cases import cases
 
 START = datetime(2026, 11, 23, tzinfo=UTC)
 AXIS = axis_of([START, START + timedelta(seconds=100)])
@@ -37,48 +37,41 @@ def tones(
     return [(part.tone, round(part.width / 10, 3)) for part in parts]
 
 
-def test_s4_3_a_visit_without_a_failure_is_one_part() -> None:
-    assert tones([], "done") == [("attempt", 100)]
-    assert tones([], "waiting", ended=False, kind=StepKind.ASK) == [("waiting", 100)]
+AGAIN = [(10, "again"), (30, "stopped"), (60, "on"), (70, "stopped"), (90, "on")]
 
 
-def test_s4_3_of_attempts_that_are_repeated_the_first_failure_is_shown() -> None:
-    assert tones([(10, "again")], "done") == [
-        ("failed", 10),
-        ("retrying", 90),
-        ("attempt", 0),
-    ]
+@cases(
+    "turns, status, more, parts",
+    # a visit without a failure is one part
+    ([], "done", {}, "attempt 100"),
+    ([], "waiting", {"ended": False, "kind": StepKind.ASK}, "waiting 100"),
+    # of attempts that are repeated the first failure is shown
+    ([(10, "again")], "done", {}, "failed 10, retrying 90, attempt 0"),
+    # standing still and going on as often as they happened
+    (
+        AGAIN,
+        "done",
+        {},
+        "failed 10, retrying 20, stopped 30, failed 10, stopped 20, attempt 10",
+    ),
+    # what stands still now has no end
+    ([(40, "stopped")], "failed", {"ended": False}, "failed 40, stopped 60"),
+    # a deadline that fails ends a wait, not an attempt
+    (
+        [(40, "stopped"), (50, "on")],
+        "done",
+        {"kind": ""},
+        "waiting 40, stopped 10, waiting 50",
+    ),
+    # what was not within the visit is no part of it
+    *(([(moment, "again")], "done", {}, "attempt 100") for moment in (-5, 0, 100, 105)),
+)
+def test_s4_3_what_the_bar_of_a_visit_is_made_of(
+    turns: list[tuple[float, str]], status: str, more: dict[str, Any], parts: str
+) -> None:
+    found = tones(turns, status, **more)
 
-
-def test_s4_3_standing_still_and_going_on_are_shown_as_often_as_they_happened() -> None:
-    turns = [(10, "again"), (30, "stopped"), (60, "on"), (70, "stopped"), (90, "on")]
-    assert tones(turns, "done") == [
-        ("failed", 10),
-        ("retrying", 20),
-        ("stopped", 30),
-        ("failed", 10),
-        ("stopped", 20),
-        ("attempt", 10),
-    ]
-
-
-def test_s4_3_what_stands_still_now_has_no_end() -> None:
-    turns = [(40, "stopped")]
-    assert tones(turns, "failed", ended=False) == [("failed", 40), ("stopped", 60)]
-
-
-def test_s4_3_a_deadline_that_fails_ends_a_wait_not_an_attempt() -> None:
-    turns = [(40, "stopped"), (50, "on")]
-    assert tones(turns, "done", kind="") == [
-        ("waiting", 40),
-        ("stopped", 10),
-        ("waiting", 50),
-    ]
-
-
-@pytest.mark.parametrize("moment", [-5, 0, 100, 105])
-def test_s4_3_what_was_not_within_the_visit_is_no_part_of_it(moment: float) -> None:
-    assert tones([(moment, "again")], "done") == [("attempt", 100)]
+    assert ", ".join(f"{tone} {length:g}" for tone, length in found) == parts
 
 
 def test_s4_3_a_process_is_shown_where_it_did_not_simply_go_on() -> None:

@@ -1,8 +1,6 @@
 """What the readers find in the sample media: the words, lines and pages that were put there."""
 
 import json
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
@@ -17,9 +15,11 @@ from orchestrator import Permanent
 from orchestrator.management.commands import up
 from orchestrator.serving import programs
 from tests.readers import Bystander, with_extra
+from tests.services.cases import cases
+from tests.services.python import printed
 from tests.services.sizes import size
 
-MEDIA = attachments.MEDIA
+MEDIA, BROKEN = attachments.MEDIA, "the machine is broken"
 
 
 @with_extra("pictures")
@@ -43,19 +43,15 @@ def test_the_text_in_a_picture_is_read(name: str, lines: list[str]) -> None:
     ("name", "words"),
     [
         ("late-order.flac", "my order is late and i want my money back"),
-        (
-            "urgent-call.flac",
-            "this is urgent the machine is broken please call me back",
-        ),
+        ("urgent-call.flac", f"this is urgent {BROKEN} please call me back"),
         ("thanks.flac", "thank you the delivery was great"),
     ][: size(1, full=3)],
 )
 def test_the_words_of_a_recording_are_heard(name: str, words: str) -> None:
     context = Bystander()
 
-    heard = reading.transcribe_audio(
-        Classification([Medium.AUDIO], recording=name), context
-    )
+    recording = Classification([Medium.AUDIO], recording=name)
+    heard = reading.transcribe_audio(recording, context)
 
     assert heard.words == words
     assert heard.reader.startswith("PocketSphinx")
@@ -68,19 +64,13 @@ def test_a_document_is_read_page_by_page() -> None:
 
     found = reading.extract_document(document("complaint.pdf"), context)
 
-    assert found.lines == [
-        "Complaint",
-        "Order 4711 arrived broken.",
-        "The box was open.",
-        "I want a refund of 120 euros",
-        "before the end of the month.",
-    ]
+    one = ["Complaint", "Order 4711 arrived broken.", "The box was open."]
+    other = ["I want a refund of 120 euros", "before the end of the month."]
+    assert found.lines == one + other
     assert context.told == [(1, 2), (2, 2)]
 
 
-def test_a_document_is_read_on_from_the_page_where_the_last_attempt_was_stopped() -> (
-    None
-):
+def test_a_document_is_read_on_from_where_the_last_attempt_was_stopped() -> None:
     context = Bystander(saved=[["the first page, read before"]])
 
     found = reading.extract_document(document("complaint.pdf"), context)
@@ -110,13 +100,11 @@ def test_the_mood_of_an_english_text_is_judged(text: str, mood: int) -> None:
     assert tone.reader.startswith("VADER")
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("Die Lieferung ist nicht da und ich warte auf mein Geld.", "German"),
-        ("Le colis est arrivé mais il ne marche pas.", "French"),
-        ("荷物がまだ届いていません。", "Japanese"),
-    ],
+@cases(
+    "text, language",
+    ("Die Lieferung ist nicht da und ich warte auf mein Geld.", "German"),
+    ("Le colis est arrivé mais il ne marche pas.", "French"),
+    ("荷物がまだ届いていません。", "Japanese"),
 )
 def test_the_mood_of_another_language_is_left_open(text: str, language: str) -> None:
     tone = reading.read_text(text)
@@ -124,17 +112,13 @@ def test_the_mood_of_another_language_is_left_open(text: str, language: str) -> 
     assert (tone.language, tone.mood, tone.reader) == (language, 0.0, "not judged")
 
 
-@pytest.mark.parametrize("name", ["damaged-scan.png"])
-def test_a_damaged_picture_is_unreadable_with_and_without_the_extra(name: str) -> None:
-    for read in (readers.text_in, light.text_in):
+@cases(
+    "kind, name", ("text_in", "damaged-scan.png"), ("speech_in", "damaged-call.flac")
+)
+def test_damaged_files_are_unreadable_in_both_ways(kind: str, name: str) -> None:
+    for own in (readers, light):
         with pytest.raises(Unreadable, match=name):
-            read(MEDIA / name)
-
-
-def test_a_damaged_recording_is_unreadable_with_and_without_the_extra() -> None:
-    for hear in (readers.speech_in, light.speech_in):
-        with pytest.raises(Unreadable, match=r"damaged-call\.flac"):
-            hear(MEDIA / "damaged-call.flac")
+            getattr(own, kind)(MEDIA / name)
 
 
 def test_a_damaged_document_is_unreadable(tmp_path: Path) -> None:
@@ -175,7 +159,7 @@ def test_the_light_readers_say_that_they_are_light() -> None:
     assert json.loads((MEDIA / "thanks.flac.json").read_text())["words"]
 
 
-@pytest.mark.parametrize("name", ["../models.py", "nothing.png", "", "/etc/hostname"])
+@cases("name", "../models.py", "nothing.png", "", "/etc/hostname")
 def test_no_name_leads_out_of_the_folder_of_attachments(name: str) -> None:
     with pytest.raises(FileNotFoundError, match="there is no attachment"):
         attachments.attachment(name)
@@ -192,17 +176,13 @@ def test_an_inquiry_is_sorted_by_medium() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "reason"),
-    [
-        (" ", [], "the inquiry is empty"),
-        ("Hello", ["run.exe"], "nobody here reads 'run.exe'"),
-        ("Hello", ["a.png", "b.png"], "a second image, 'b.png'"),
-    ],
+@cases(
+    "text, names, reason",
+    (" ", [], "the inquiry is empty"),
+    ("Hello", ["run.exe"], "nobody here reads 'run.exe'"),
+    ("Hello", ["a.png", "b.png"], "a second image, 'b.png'"),
 )
-def test_what_nobody_can_read_is_refused(
-    text: str, names: list[str], reason: str
-) -> None:
+def test_the_unreadable_is_refused(text: str, names: list[str], reason: str) -> None:
     with pytest.raises(Permanent, match=reason):
         reading.classify(text, names)
 
@@ -216,11 +196,7 @@ import bootstrap
 from examples import readers
 print({getattr(readers, name).__module__ for name in readers.READERS})
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert run.stdout.strip() == "{'examples.readers.light'}"
+    assert printed(program).strip() == "{'examples.readers.light'}"
 
 
 def test_nothing_heavy_is_loaded_before_something_is_read() -> None:
@@ -229,11 +205,7 @@ import sys
 import examples.readers
 print([name for name in ("av", "cv2", "numpy", "onnxruntime", "pocketsphinx") if sys.modules.get(name)])
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert run.stdout.strip() == "[]"
+    assert printed(program).strip() == "[]"
 
 
 def test_the_first_start_and_up_look_for_the_modules_that_the_readers_need() -> None:
@@ -259,11 +231,7 @@ readers.mood_of("thank you")
 readers.page_of(media / "address.pdf", 0)
 print(readers.look_at(films / "team.webm", 2.0).faces)
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-
-    assert (run.stdout, run.stderr) == ("2\n", "")
+    assert printed(program) == "2\n"
 
 
 @pytest.mark.parametrize("lacking", [True, False])
@@ -273,16 +241,11 @@ def test_the_demonstration_says_in_one_line_that_its_readers_are_light(
     monkeypatch.setattr(up, "lacks_readers", lambda: lacking)
     said = StringIO()
 
-    children = up.Command(stdout=said).demo(
-        programs.Programs(tmp_path, MEDIA), "http://site"
-    )
+    ours = programs.Programs(tmp_path, MEDIA)
+    children = up.Command(stdout=said).demo(ours, "http://site")
 
-    assert [child.name for child in children] == [
-        "exchange",
-        "demo orders",
-        "demo inquiries",
-        "demo films",
-    ]
+    names = ["exchange", "demo orders", "demo inquiries", "demo films"]
+    assert [child.name for child in children] == names
     lines = said.getvalue().splitlines()
     assert len(lines) == lacking
     assert all("python3 manage.py install media" in line for line in lines)

@@ -28,6 +28,7 @@ from orchestrator.exceptions import (
     WorkerDied,
 )
 from orchestrator.text import PLACE, Text, code_of, first_wording, packed, unpacked
+from tests.services.cases import cases, words
 
 ROOT = Path(__file__).parents[2]
 CODE = [*(ROOT / "orchestrator").rglob("*.py"), *(ROOT / "monitoring").rglob("*.py")]
@@ -45,19 +46,10 @@ ERRORS = {one.__name__ for one in KINDS if one.__init__ is ProcessionError.__ini
 COMMAND_LINE = "orchestrator/engine/transfer/"
 """Export and import, which are done there alone."""
 
-WITHOUT_WORDS = (
-    "HandlerMissing",
-    "LimitReached",
-    "NoCase",
-    "NotCarried",
-    "OperationRefused",
-    "Permanent",
-    "PermissionMissing",
-    "StaleRevision",
-    "TimedOut",
-    "UnknownDefinition",
-    "WorkerDied",
-)
+WITHOUT_WORDS = words("""
+    HandlerMissing LimitReached NoCase NotCarried OperationRefused Permanent
+    PermissionMissing StaleRevision TimedOut UnknownDefinition WorkerDied
+""")
 """Errors that say the first line of their docstrings, where they are raised without words."""
 
 
@@ -71,14 +63,10 @@ def calls() -> Iterator[tuple[str, str, int, Text]]:
                     args=[ast.Constant(value=str(said)), *values],
                     keywords=given,
                 ) if name == "Text" or name in ERRORS:
-                    named = {
-                        str(one.arg): str(one.value.value)
-                        for one in given
-                        if isinstance(one.value, ast.Constant)
-                    }
-                    places = [
-                        f"%({one})s" for one in dict.fromkeys(PLACE.findall(said))
-                    ]
+                    constants = [o for o in given if isinstance(o.value, ast.Constant)]
+                    named = {str(o.arg): ast.literal_eval(o.value) for o in constants}
+                    found = dict.fromkeys(PLACE.findall(said))
+                    places = [f"%({one})s" for one in found]
                     starred = any(isinstance(one, ast.Starred) for one in values)
                     number = len(places) if starred else len(values)
                     text = Text(said, *places, **named)
@@ -174,7 +162,7 @@ def test_an_error_of_ours_is_a_text_within_a_text() -> None:
     assert "the result of" not in in_japanese(text)
 
 
-@pytest.mark.parametrize("text", ["", "no", "100% of %(step)s", "%(step)s", "{}"])
+@cases("text", "", "no", "100% of %(step)s", "%(step)s", "{}")
 def test_what_the_application_says_stays_as_it_is(text: str) -> None:
     assert in_japanese(text) == text
     assert packed(text) is None
@@ -183,9 +171,8 @@ def test_what_the_application_says_stays_as_it_is(text: str) -> None:
     assert in_japanese(died).startswith(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [NO_DELIVERY, named(WorkerDied("%(why)s, %(number)s times", NO_DELIVERY, 3))],
+@cases(
+    "text", NO_DELIVERY, named(WorkerDied("%(why)s, %(number)s times", NO_DELIVERY, 3))
 )
 def test_a_text_is_stored_as_json(text: Text) -> None:
     stored = json.loads(json.dumps(packed(text)))
@@ -205,24 +192,17 @@ def test_it_is_found_at_the_end_of_a_traceback_and_where_it_was_cut() -> None:
         assert unpacked(english, stored) == NO_DELIVERY
 
 
-@pytest.mark.parametrize(
+@cases(
     "stored",
-    [
-        packed(Text("there is no event %(key)s", 7)),
-        {
-            "template": "there is no %(name)s with the key %(key)s",
-            "values": {"name": "delivery"},
-        },
-        {"sentence": 7},
-        {"template": 7, "values": [], "code": ""},
-        [],
-        "there is",
-        7,
-    ],
+    packed(Text("there is no event %(key)s", 7)),
+    {"template": NO_DELIVERY.template, "values": {"name": "delivery"}},
+    {"sentence": 7},
+    {"template": 7, "values": [], "code": ""},
+    [],
+    "there is",
+    7,
 )
-def test_what_a_row_keeps_of_another_text_or_of_a_newer_release_does_not_count(
-    stored: object,
-) -> None:
+def test_what_is_kept_of_another_text_or_release_does_not_count(stored: object) -> None:
     said = unpacked(str(NO_DELIVERY), stored)
 
     assert said == NO_DELIVERY
@@ -239,12 +219,9 @@ def test_a_text_stays_one_where_it_is_copied() -> None:
     text = Text("there is no event %(key)s", 7, code="gone", was="no event %(key)s")
 
     for again in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):  # noqa: S301  # its own
-        assert (again, again.template, again.values) == (
-            text,
-            text.template,
-            text.values,
-        )
-        assert (again.code, again.was) == (text.code, text.was)
+        assert again == text
+        for name in ("template", "values", "code", "was"):
+            assert getattr(again, name) == getattr(text, name)
 
 
 def test_values_of_secret_fields_are_masked_in_what_is_stored() -> None:

@@ -18,9 +18,7 @@ def at(*offsets: float) -> list[datetime]:
 
 
 @given(st.lists(seconds, min_size=1, max_size=60))
-def test_s4_4_what_is_later_is_never_further_left_and_all_are_on_the_axis(
-    offsets: list[float],
-) -> None:
+def test_s4_4_what_is_later_is_never_further_left(offsets: list[float]) -> None:
     axis = axis_of(at(*offsets))
 
     places = [axis.x(moment) for moment in sorted(at(*offsets))]

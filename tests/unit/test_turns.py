@@ -46,6 +46,15 @@ async def answered(site: InTurn, scope: dict[str, Any]) -> dict[str, Any]:
     return messages[0]
 
 
+async def crowd(number: int = AT_ONCE) -> tuple[Site, InTurn, list[Any]]:
+    """A site that so many open pages ask, none of which is answered yet."""
+    site = Site()
+    in_turn = InTurn(site)
+    asked = [asyncio.create_task(sent(in_turn, asking())) for _ in range(number)]
+    await settled()
+    return site, in_turn, asked
+
+
 async def settled() -> None:
     """Everybody has come as far as they can."""
     for _ in range(100):
@@ -53,10 +62,7 @@ async def settled() -> None:
 
 
 async def test_some_open_pages_are_answered_at_once_and_the_others_after_them() -> None:
-    site = Site()
-    in_turn = InTurn(site)
-    many = [asyncio.create_task(sent(in_turn, asking())) for _ in range(50)]
-    await settled()
+    site, _, many = await crowd(50)
 
     assert len(site.asked) == AT_ONCE
 
@@ -73,13 +79,8 @@ async def test_some_open_pages_are_answered_at_once_and_the_others_after_them() 
         {**asking(), "headers": []},
     ],
 )
-async def test_what_a_person_asks_for_waits_for_no_open_page(
-    scope: dict[str, Any],
-) -> None:
-    site = Site()
-    in_turn = InTurn(site)
-    tasks = [asyncio.create_task(sent(in_turn, asking())) for _ in range(50)]
-    await settled()
+async def test_what_a_person_asks_for_does_not_wait(scope: dict[str, Any]) -> None:
+    site, in_turn, tasks = await crowd(50)
 
     tasks.append(asyncio.create_task(sent(in_turn, scope)))
 
@@ -89,13 +90,8 @@ async def test_what_a_person_asks_for_waits_for_no_open_page(
     await asyncio.gather(*tasks)
 
 
-async def test_who_has_waited_for_too_long_is_told_so_and_not_worked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    site = Site()
-    in_turn = InTurn(site)
-    first = [asyncio.create_task(sent(in_turn, asking())) for _ in range(AT_ONCE)]
-    await settled()
+async def test_who_has_waited_long_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    site, in_turn, first = await crowd()
     monkeypatch.setattr(turns, "PATIENCE", 0.01)
 
     answer = await answered(in_turn, asking())
@@ -108,20 +104,13 @@ async def test_who_has_waited_for_too_long_is_told_so_and_not_worked_for(
     assert await sent(in_turn, asking()) == 200
 
 
-async def test_who_had_no_answer_most_often_is_next_and_of_equals_who_came_first() -> (
-    None
-):
-    site = Site()
-    in_turn = InTurn(site)
-    said = ["a", "b", "1", "c", "12", "1", "99999999", "-1"]
-    first = [asyncio.create_task(sent(in_turn, asking())) for _ in range(AT_ONCE)]
-    await settled()
-    scopes = [
-        {**one, "headers": [*one["headers"], (b"procession-unanswered", it.encode())]}
-        for it in said
-        for one in [asking()]
-    ]
-    waiting = [asyncio.create_task(sent(in_turn, scope)) for scope in scopes]
+async def test_who_had_no_answer_most_often_is_next_or_who_came_first() -> None:
+    site, in_turn, first = await crowd()
+    waiting = []
+    for said in (b"a", b"b", b"1", b"c", b"12", b"1", b"99999999", b"-1"):
+        scope = asking()
+        scope["headers"].append((b"procession-unanswered", said))
+        waiting.append(asyncio.create_task(sent(in_turn, scope)))
     await settled()
 
     site.answers.set()
@@ -132,10 +121,7 @@ async def test_who_had_no_answer_most_often_is_next_and_of_equals_who_came_first
 
 
 async def test_a_turn_that_nobody_waits_for_any_more_is_the_next_ones() -> None:
-    site = Site()
-    in_turn = InTurn(site)
-    first = [asyncio.create_task(sent(in_turn, asking())) for _ in range(AT_ONCE)]
-    await settled()
+    site, in_turn, first = await crowd()
     gone, here = (asyncio.create_task(sent(in_turn, asking())) for _ in range(2))
     await settled()
 
@@ -158,9 +144,7 @@ async def test_a_turn_ends_with_an_error_too() -> None:
             await sent(in_turn, asking())
 
 
-async def test_the_more_pages_and_the_longer_they_take_the_slower_is_their_pace() -> (
-    None
-):
+async def test_the_more_and_the_slower_pages_are_the_slower_is_their_pace() -> None:
     need = Need()
     before = need.pace(100)
 

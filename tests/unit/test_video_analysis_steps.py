@@ -16,6 +16,7 @@ from examples.video_analysis.findings import (
 )
 from orchestrator import Permanent
 from tests.readers import Bystander, with_extra
+from tests.services.cases import cases
 from tests.services.sizes import size
 
 FILM = Film(4.8, 480, 270, True)
@@ -71,7 +72,7 @@ def test_a_frame_after_the_end_is_unreadable() -> None:
         sight.look("shapes.webm", 60.0)
 
 
-@pytest.mark.parametrize("name", ["../apps.py", "nothing.webm", ""])
+@cases("name", "../apps.py", "nothing.webm", "")
 def test_no_name_leads_out_of_the_folder_of_films(name: str) -> None:
     with pytest.raises(Permanent, match="there is no film"):
         sight.open_film(name)
@@ -90,15 +91,13 @@ def test_each_look_is_twice_as_fine_as_the_last_and_stays_inside_the_film() -> N
     assert {round(b - a, 3) for a, b in pairwise(sampling.moments)} == {0.25}
 
 
-@pytest.mark.parametrize(
-    ("faces", "confidence", "sure"),
-    [
-        ([0, 0, 0, 0], 1.0, True),
-        ([1, 2], 0.0, False),
-        ([1, 2, 2, 2], 0.667, False),
-        ([1, 1, 1, 2, 2, 2, 2, 2, 2], 0.875, True),
-        ([3], 0.0, False),
-    ],
+@cases(
+    "faces, confidence, sure",
+    ([0, 0, 0, 0], 1.0, True),
+    ([1, 2], 0.0, False),
+    ([1, 2, 2, 2], 0.667, False),
+    ([1, 1, 1, 2, 2, 2, 2, 2, 2], 0.875, True),
+    ([3], 0.0, False),
 )
 def test_confidence_is_what_neighbouring_moments_agree_on(
     faces: list[int], confidence: float, sure: bool
@@ -117,12 +116,8 @@ def moment(second: float, lines: list[str], faces: int = 0) -> Moment:
 
 
 def test_a_text_that_stays_is_one_page() -> None:
-    seen = [
-        moment(0.5, ["one"]),
-        moment(1.0, ["one"]),
-        moment(1.5, []),
-        moment(2.0, ["two", "three"]),
-    ]
+    shown = [["one"], ["one"], [], ["two", "three"]]
+    seen = [moment(0.5 + number / 2, lines) for number, lines in enumerate(shown)]
 
     pages = pipelines.gather_pages(seen, Bystander())
 
@@ -138,10 +133,8 @@ def test_numbers_that_letters_are_filed_by_are_found() -> None:
 def test_people_are_counted_from_when_they_come() -> None:
     seen = [moment(0.5, [], 1), moment(1.0, [], 1), moment(1.5, [], 2)]
 
-    assert pipelines.count_people(seen) == [
-        "1 in the picture at 0.5 s",
-        "2 in the picture at 1.5 s",
-    ]
+    told = ["1 in the picture at 0.5 s", "2 in the picture at 1.5 s"]
+    assert pipelines.count_people(seen) == told
 
 
 def test_a_film_without_words_has_doubts_about_its_silence_only() -> None:

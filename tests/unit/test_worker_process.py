@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -23,23 +24,15 @@ def child() -> Iterator[WorkerProcess]:
     process.wait()
 
 
-def test_a_worker_that_overruns_its_time_is_killed(child: WorkerProcess) -> None:
-    with child.worker.slot.watch(-1, "step:1"):
+@pytest.mark.parametrize("watched", [(-1, "step:1"), (60, "step:1", -1)])
+def test_a_late_or_silent_worker_is_killed(watched: Any, child: WorkerProcess) -> None:
+    with child.worker.slot.watch(*watched):
         child.look(TICK)
 
     assert child.killed == Lost.TIMED_OUT
 
 
-def test_a_worker_whose_work_falls_silent_is_killed(child: WorkerProcess) -> None:
-    with child.worker.slot.watch(60, "step:1", heartbeat=-1):
-        child.look(TICK)
-
-    assert child.killed == Lost.TIMED_OUT
-
-
-def test_what_the_engine_does_for_a_report_takes_none_of_the_heartbeat(
-    child: WorkerProcess,
-) -> None:
+def test_a_report_takes_nothing_of_the_heartbeat(child: WorkerProcess) -> None:
     slot = child.worker.slot
     with slot.watch(60, "step:1", heartbeat=-1) as reporting:
         with reporting():
@@ -58,9 +51,7 @@ def test_a_report_gives_no_more_than_the_work_may_take(child: WorkerProcess) -> 
     assert child.killed == Lost.TIMED_OUT
 
 
-def test_time_for_which_the_supervisor_was_late_is_given_to_the_work(
-    child: WorkerProcess,
-) -> None:
+def test_time_of_a_late_supervisor_is_given_to_the_work(child: WorkerProcess) -> None:
     """It may have been the whole machine that stood still; what the worker had left of its time is still left."""
     with child.worker.slot.watch(-1, "step:1"):
         child.look(5)
@@ -71,9 +62,7 @@ def test_time_for_which_the_supervisor_was_late_is_given_to_the_work(
     assert child.killed == Lost.TIMED_OUT
 
 
-def test_what_was_given_to_one_piece_of_work_is_not_given_to_the_next(
-    child: WorkerProcess,
-) -> None:
+def test_what_was_given_to_one_is_not_given_to_the_next(child: WorkerProcess) -> None:
     with child.worker.slot.watch(-1, "step:1"):
         child.look(5)
     with child.worker.slot.watch(-1, "step:2"):

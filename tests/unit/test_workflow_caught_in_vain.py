@@ -1,10 +1,11 @@
 """A `catch` that can never be taken is refused: nothing that it names fails in that way."""
 
+# These steps are declared and never run.
+# mypy: disable-error-code="empty-body"
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-import pytest
 
 from orchestrator import CorruptInput, Permanent, Retry, Skip
 from orchestrator.definition import (
@@ -31,6 +32,7 @@ from orchestrator.exceptions import (
     SubprocessFailed,
     TimedOut,
 )
+from tests.services.cases import cases
 from tests.unit.workflows import Approved, Medium, define, plan_of, refusal, steps
 
 a, b, c, x = steps("a b c x")
@@ -41,12 +43,10 @@ class Nothing:
     """No input."""
 
 
-def quietly() -> int:
-    return 1
+def quietly() -> int: ...
 
 
-def never(value: int) -> bool:
-    return False
+def never(value: int) -> bool: ...
 
 
 class Part(Workflow):
@@ -75,8 +75,7 @@ class NotThere(Skip):
     """An outcome of the application's own."""
 
 
-def listed() -> list[int]:
-    return [1]
+def listed() -> list[int]: ...
 
 
 VAIN: list[tuple[list[Any], str]] = [
@@ -97,10 +96,8 @@ VAIN: list[tuple[list[Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "reason"), VAIN)
-def test_a_catch_that_can_never_be_taken_is_refused(
-    rows: list[Any], reason: str
-) -> None:
+@cases("rows, reason", *VAIN)
+def test_a_catch_that_is_never_taken_is_refused(rows: list[Any], reason: str) -> None:
     refused = refusal(*rows)
 
     assert reason in refused.reason
@@ -120,35 +117,23 @@ FITTING: list[Callable[[], list[Any]]] = [
     *(
         lambda error=error: [then(part, b), catch(part, error=error, to=x)]
         for error in (
-            Exception,
-            ProcessionError,
-            Permanent,
-            SubprocessFailed,
-            SubprocessDeclined,
-            ChildCancelled,
-            KeyTaken,
-            InvalidMessage,
-            TimedOut,
+            Exception, ProcessionError, Permanent, SubprocessFailed, SubprocessDeclined, ChildCancelled, KeyTaken,
+            InvalidMessage, TimedOut,
         )
     ),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("rows", FITTING)
-def test_one_that_one_of_its_steps_may_take_is_not(
-    rows: Callable[[], list[Any]],
-) -> None:
+@cases("rows", *FITTING)
+def test_one_that_a_step_may_take_is_not(rows: Callable[[], list[Any]]) -> None:
     assert any(link.kind == "error" for link in plan_of(*rows()).links)
 
 
 def test_one_behind_a_wider_one_is_refused_also_of_a_sub_process() -> None:
-    refused = refusal(
-        catch(part, error=SubprocessFailed, to=x),
-        catch(part, error=SubprocessDeclined, to=b),
+    wider, narrower = (
+        catch(part, error=error, to=to)
+        for error, to in ((SubprocessFailed, x), (SubprocessDeclined, b))
     )
 
-    assert "is caught by a row before it" in refused.reason
-    assert define(
-        catch(part, error=SubprocessDeclined, to=x),
-        catch(part, error=SubprocessFailed, to=b),
-    )
+    assert "is caught by a row before it" in refusal(wider, narrower).reason
+    assert define(narrower, wider)

@@ -1,8 +1,7 @@
 """Errors that are caught, deadlines that pass, and steps that are undone."""
 
 from datetime import timedelta
-
-import pytest
+from typing import Any
 
 from orchestrator.definition import (
     Failure,
@@ -15,8 +14,9 @@ from orchestrator.definition import (
     undo,
     wait,
 )
-from orchestrator.definition.workflow.advance import catching
+from orchestrator.definition.workflow.advance import Ending, catching
 from orchestrator.definition.workflow.steps import Policy
+from tests.services.cases import cases
 from tests.unit.workflows import Approved, Process, plan_of, steps, work
 
 a, b, c, d, e, x, y = steps("a b c d e x y")
@@ -29,35 +29,44 @@ def note(error: Failure) -> str:
 # Error routes
 
 
-def test_a_failure_that_is_caught_goes_the_other_way() -> None:
-    process = Process(then(a, b), catch(a, error=ValueError, to=note))
-
-    process.fail("a", ValueError("no"))
-
-    assert process.now == ["note"]
-    assert process.not_taken == ["b"]
-
-
-def test_a_step_that_is_done_passes_its_error_way_over() -> None:
-    process = Process(then(a, b), catch(a, error=ValueError, to=note))
-
-    process.done("a")
-
-    assert process.now == ["b"]
-    assert process.not_taken == ["note"]
-
-
-@pytest.mark.parametrize(
-    ("error", "target"),
-    [
-        (UnicodeError(), "x"),
-        (ValueError(), "y"),
-        (KeyError(), None),
-    ],
+CAUGHT = catch(a, error=ValueError, to=x)
+TOGETHER = (
+    fork(a, into=[b, c]),
+    join(b, c, into=d),
+    catch(b, c, error=ValueError, to=x),
 )
-def test_the_first_row_whose_type_fits_catches(
-    error: Exception, target: str | None
+
+
+@cases(
+    "rows, happened, now, cancelled, not_taken",
+    # a failure that is caught goes the other way, and a step that is done passes it over
+    ([then(a, b), CAUGHT], "!a", "x", "", "b"),
+    ([then(a, b), CAUGHT], "a", "b", "", "x"),
+    # a branch that was recovered comes back to the join
+    (
+        [fork(a, into=[b, c]), catch(b, error=ValueError, to=x), join(b, c, x, into=d)],
+        *("a c !b x", "d", "", ""),
+    ),
+    # the others of a group are cancelled, and what was done before counts no more
+    (TOGETHER, "a !b", "x", "c", "d"),
+    (TOGETHER, "a c !b", "x", "", "d"),
+    # a group without a failure goes on
+    (TOGETHER, "a b c", "d", "", "x"),
+    # a step behind a catch may be caught in turn
+    ([CAUGHT, catch(x, error=ValueError, to=y)], "!a !x", "y", "", ""),
+)
+def test_a_failure_goes_the_way_that_catches_it(
+    rows: Any, happened: str, now: str, cancelled: str, not_taken: str
 ) -> None:
+    process = Process(*rows).ran(happened)
+
+    assert process.now == now.split()
+    assert process.cancelled == cancelled.split()
+    assert process.not_taken == not_taken.split()
+
+
+@cases("error, target", (UnicodeError(), "x"), (ValueError(), "y"), (KeyError(), None))
+def test_the_first_row_that_fits_catches(error: Exception, target: str | None) -> None:
     plan = plan_of(catch(a, error=UnicodeError, to=x), catch(a, error=ValueError, to=y))
 
     link = catching(plan, "a", error)
@@ -65,108 +74,26 @@ def test_the_first_row_whose_type_fits_catches(
     assert (link.target if link else None) == target
 
 
-def test_a_branch_that_was_recovered_comes_back_to_the_join() -> None:
-    process = Process(
-        fork(a, into=[b, c]),
-        catch(b, error=ValueError, to=x),
-        join(b, c, x, into=d),
-    )
-    process.done("a", "c")
-
-    process.fail("b")
-    assert process.now == ["x"]
-
-    process.done("x")
-    assert process.now == ["d"]
-
-
-def caught_together() -> Process:
-    process = Process(
-        fork(a, into=[b, c]),
-        join(b, c, into=d),
-        catch(b, c, error=ValueError, to=x),
-    )
-    process.done("a")
-    return process
-
-
-def test_the_others_of_a_group_are_cancelled() -> None:
-    process = caught_together()
-
-    process.fail("b")
-
-    assert process.cancelled == ["c"]
-    assert process.now == ["x"]
-    assert process.not_taken == ["d"]
-
-
-def test_what_was_done_before_counts_no_more() -> None:
-    process = caught_together()
-    process.done("c")
-
-    process.fail("b")
-
-    assert process.now == ["x"]
-    assert process.not_taken == ["d"]
-
-
-def test_a_group_without_a_failure_goes_on() -> None:
-    process = caught_together()
-
-    process.done("b", "c")
-
-    assert process.now == ["d"]
-    assert process.not_taken == ["x"]
-
-
 def test_two_rows_may_lead_to_one_step_which_starts_once() -> None:
-    process = Process(
-        start(a, b),
-        catch(a, error=ValueError, to=x),
-        catch(b, error=ValueError, to=x),
-    )
+    process = Process(start(a, b), CAUGHT, catch(b, error=ValueError, to=x))
 
-    process.fail("a")
-    assert process.now == ["b", "x"]
-
-    process.fail("b")
-    assert process.visits.count(("x", 1)) == 1
-
-
-def test_a_step_behind_a_catch_may_be_caught_in_turn() -> None:
-    process = Process(
-        catch(a, error=ValueError, to=x), catch(x, error=ValueError, to=y)
-    )
-    process.fail("a")
-
-    process.fail("x")
-
-    assert process.now == ["y"]
+    assert process.ran("!a").now == ["b", "x"]
+    assert process.ran("!b").visits.count(("x", 1)) == 1
 
 
 # Deadlines
 
 
-def test_after_its_deadline_a_wait_goes_the_late_way() -> None:
+@cases("ending, now, not_taken", ("late", ["x"], ["b"]), ("done", ["b"], ["x"]))
+def test_after_its_deadline_a_wait_goes_the_late_way_and_in_time_not(
+    ending: Ending, now: list[str], not_taken: list[str]
+) -> None:
     approved = wait(Approved, "approval", deadline=timedelta(days=2), late=x)
-    process = Process(then(a, approved, b))
-    process.done("a")
+    process = Process(then(a, approved, b)).ran("a")
 
-    process.settle("approval", outcome="late")
+    process.settle("approval", Approved("me"), ending)
 
-    assert process.now == ["x"]
-    assert process.not_taken == ["b"]
-
-
-def test_in_time_the_late_way_is_passed_over() -> None:
-    approved = wait(Approved, "approval", deadline=timedelta(days=2), late=x)
-    process = Process(then(a, approved, b))
-    process.done("a")
-
-    process.settle("approval", Approved("me"))
-
-    assert process.now == ["b"]
-    assert process.not_taken == ["x"]
+    assert (process.now, process.not_taken) == (now, not_taken)
 
 
 def test_late_or_not_it_may_go_on_with_the_same_step() -> None:
@@ -221,9 +148,7 @@ def test_what_undoes_a_step_gets_its_result_by_name() -> None:
     ]
 
 
-def test_what_undoes_a_step_may_have_a_policy_and_is_as_transactional_as_the_step() -> (
-    None
-):
+def test_what_undoes_a_step_has_a_policy_and_is_as_transactional() -> None:
     plain = plan_of(then(book, b), undo(book, by=take_back))["book"]
     assert plain.undo_policy == Policy()
     own = plan_of(

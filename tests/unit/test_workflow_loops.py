@@ -1,12 +1,14 @@
 """Loops: visits, bounds, and the ways out; maps as far as rows compile them."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator.definition import catch, each, fork, join, repeat, step, then, wait
 from orchestrator.exceptions import NoCase
+from tests.services.cases import cases
 from tests.unit.workflows import (
     Approved,
-    Inquiry,
     Priority,
     Process,
     enough,
@@ -19,65 +21,39 @@ from tests.unit.workflows import (
 a, b, c, d, e, x = steps("a b c d e x")
 
 
-def loop(at_most: int = 3, **more: object) -> Process:
+WITH_EXIT = repeat(b, c, until=enough, at_most=3, then=d, otherwise=e)
+
+
+def loop(happened: str, at_most: int = 3, **more: Any) -> Process:
     """A process in its loop of b and c, with d after it."""
-    process = Process(
-        then(a, b),
-        repeat(b, c, until=enough, at_most=at_most, then=d, **more),  # type: ignore[arg-type]
-    )
-    process.done("a")
-    return process
+    rounds = repeat(b, c, until=enough, at_most=at_most, then=d, **more)
+    return Process(then(a, b), rounds).ran(f"a {happened}")
 
 
 def test_each_round_is_another_visit_of_the_same_steps() -> None:
-    process = loop()
+    visits = loop("b c b:2").visits
 
-    process.settle("b", 1)
-    process.settle("c", 1)
-    process.settle("b", 2)
-
-    assert process.visits == [("a", 1), ("b", 1), ("c", 1), ("b", 2), ("c", 2)]
+    assert visits == [("a", 1), ("b", 1), ("c", 1), ("b", 2), ("c", 2)]
 
 
 def test_the_loop_ends_when_the_condition_holds() -> None:
-    process = loop()
-    process.settle("b", 1)
+    process = loop("b c:3")
 
-    process.settle("c", 3)
-
-    assert process.now == ["d"]
-    assert process.visits[-1] == ("d", 1)
+    assert (process.now, process.visits[-1]) == (["d"], ("d", 1))
 
 
-def test_it_ends_at_its_bound_with_an_error() -> None:
-    process = loop(at_most=2)
-    for _ in range(2):
-        process.settle("b", 0)
-        last = process.visits[-1]
-        if last == ("c", 1):
-            process.settle("c", 0)
-
+def test_it_ends_at_its_bound_with_an_error_or_goes_another_way() -> None:
+    process = loop("b:0 c:0 b:0", at_most=2)
     with pytest.raises(NoCase, match="still not so after 2 visits"):
         process.settle("c", 0)
-
     assert process.now == ["c"]
 
-
-def test_or_it_goes_another_way() -> None:
-    process = loop(at_most=1, otherwise=x)
-    process.settle("b", 0)
-
-    process.settle("c", 0)
-
-    assert process.now == ["x"]
-    assert process.not_taken == ["d"]
+    other = loop("b:0 c:0", at_most=1, otherwise=x)
+    assert (other.now, other.not_taken) == (["x"], ["d"])
 
 
 def test_a_loop_of_one_step() -> None:
-    process = Process(repeat(a, until=enough, at_most=5, then=b))
-
-    for number in range(4):
-        process.settle("a", number)
+    process = Process(repeat(a, until=enough, at_most=5, then=b)).ran("a:0 a a:2 a:3")
 
     assert process.visits == [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1)]
 
@@ -88,64 +64,27 @@ def test_a_loop_on_a_branch_that_was_not_taken_is_passed_over() -> None:
         fork(look, on="priority", into={Priority.URGENT: b}),
         repeat(b, c, until=enough, at_most=2, then=d),
         join(a, d, into=e),
-    )
+    ).ran("look=0 a")
 
-    process.settle("look", Inquiry())
-    process.done("a")
-
-    assert process.not_taken == ["b", "c", "d"]
-    assert process.now == ["e"]
+    assert (process.not_taken, process.now) == (["b", "c", "d"], ["e"])
 
 
-def test_an_error_leaves_the_loop() -> None:
-    process = Process(
-        repeat(b, c, until=enough, at_most=3, then=d, otherwise=e),
-        catch(c, error=ValueError, to=x),
-    )
-    process.settle("b", 0)
-    process.settle("c", 0)
-    process.settle("b", 0)
+@cases(
+    "caught, happened, now, not_taken",
+    # an error leaves the loop
+    ([c], "b:0 c:0 b:0 !c", "x", "d e"),
+    # in the first round it passes over what was not reached; in a later one all of it was
+    ([b], "!b", "x", "c d e"),
+    ([b], "b:0 c:0 !b", "x", "d e"),
+    # its way is passed over when the loop ends well
+    ([b, c], "b c:3", "d", "e x"),
+)
+def test_an_error_ends_it(caught: Any, happened: str, now: str, not_taken: str) -> None:
+    rows = WITH_EXIT, catch(*caught, error=ValueError, to=x)
+    process = Process(*rows).ran(happened)
 
-    process.fail("c")
-
-    assert process.now == ["x"]
-    assert process.not_taken == ["d", "e"]
-
-
-def test_an_error_in_the_first_round_passes_over_what_was_not_reached() -> None:
-    process = Process(
-        repeat(b, c, until=enough, at_most=3, then=d),
-        catch(b, error=ValueError, to=x),
-    )
-
-    process.fail("b")
-
-    assert sorted(process.not_taken) == ["c", "d"]
-
-
-def test_in_a_later_round_all_of_it_was_reached() -> None:
-    process = Process(
-        repeat(b, c, until=enough, at_most=3, then=d),
-        catch(b, error=ValueError, to=x),
-    )
-    process.settle("b", 0)
-    process.settle("c", 0)
-
-    process.fail("b")
-
-    assert process.not_taken == ["d"]
-
-
-def test_the_error_way_is_passed_over_when_the_loop_ends_well() -> None:
-    process = Process(
-        repeat(b, c, until=enough, at_most=3, then=d),
-        catch(b, c, error=ValueError, to=x),
-    )
-    process.done("b")
-
-    process.settle("c", 3)
-
-    assert process.not_taken == ["x"]
+    assert process.now == now.split()
+    assert sorted(process.not_taken) == not_taken.split()
 
 
 def test_a_loop_may_begin_at_a_join() -> None:
@@ -153,24 +92,16 @@ def test_a_loop_may_begin_at_a_join() -> None:
         fork(a, into=[b, c]),
         join(b, c, into=d),
         repeat(d, until=enough, at_most=2, then=e),
-    )
-    process.done("a", "b", "c")
-
-    process.settle("d", 0)
-    process.settle("d", 3)
+    ).ran("a b c d:0 d:3")
 
     assert process.visits[3:] == [("d", 1), ("d", 2), ("e", 1)]
 
 
 def test_a_wait_may_be_repeated() -> None:
-    approved = wait(Approved)
-    process = Process(
-        repeat(approved, b, until=enough, at_most=2, then=d),
-    )
+    process = Process(repeat(wait(Approved), b, until=enough, at_most=2, then=d))
     process.settle("wait_for_approved", Approved("me"))
-    process.settle("b", 0)
 
-    assert process.now == ["wait_for_approved"]
+    assert process.ran("b:0").now == ["wait_for_approved"]
 
 
 # Maps
@@ -193,8 +124,7 @@ def test_a_map_is_one_step_that_gives_the_list_of_results() -> None:
 
 
 def test_a_map_goes_on_once_however_many_elements_it_had() -> None:
-    process = Process(each(look, over="pages", do=double, into=total))
-    process.settle("look", Inquiry(pages=()))
+    process = Process(each(look, over="pages", do=double, into=total)).ran("look=0")
 
     process.settle("double", [])
 

@@ -1,11 +1,14 @@
 """What each parameter of a step is filled with, and when the workflow is refused because it cannot be."""
 
-from collections.abc import Callable, Sequence
+# These steps are declared and never run.
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Literal, NewType, Protocol
+from functools import partial
+from typing import Annotated, Any, Literal, NewType
 
-import pytest
 from typing_extensions import TypeAliasType
 
 from orchestrator import CorruptInput, Permanent, Retry, Skip
@@ -31,6 +34,7 @@ from orchestrator.definition import (
 from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.rows import FlowRow
+from tests.services.cases import cases
 from tests.unit.workflows import (
     Approved,
     Input,
@@ -59,64 +63,19 @@ def everything(
     return a
 
 
-def test_parameters_are_bound_by_name_and_by_type() -> None:
-    plan = plan_of(then(a, everything))
-
-    assert plan["everything"].bindings == (
-        Binding("a", "result", "a"),
-        Binding("ticket", "input", "ticket"),
-        Binding("input", "whole_input"),
-        Binding("context", "context"),
-        Binding("count", "input", "count"),
-    )
+def with_number(number: int) -> int: ...
 
 
-def with_number(number: int) -> int:
-    return number
+def with_ticket(ticket: str) -> str: ...
 
 
-def test_a_result_has_the_name_that_its_step_gives() -> None:
-    plan = plan_of(then(step(work, gives="number"), with_number))
-
-    assert plan["with_number"].bindings == (Binding("number", "result", "work"),)
+def ticket() -> str: ...
 
 
-def with_ticket(ticket: str) -> str:
-    return ticket
+def with_default(unknown: int = 3) -> int: ...
 
 
-def ticket() -> str:
-    return ""
-
-
-def test_an_earlier_result_comes_before_a_field_of_the_input() -> None:
-    plan = plan_of(then(ticket, with_ticket))
-
-    assert plan["with_ticket"].bindings == (Binding("ticket", "result", "ticket"),)
-
-
-def test_but_the_result_of_a_later_step_does_not() -> None:
-    plan = plan_of(then(with_ticket, ticket))
-
-    assert plan["with_ticket"].bindings == (Binding("ticket", "input", "ticket"),)
-
-
-def with_default(unknown: int = 3) -> int:
-    return unknown
-
-
-def test_a_default_fills_what_nothing_else_does() -> None:
-    assert plan_of(with_default)["with_default"].bindings == ()
-
-
-def with_failure(error: Failure | None) -> int:
-    return 1
-
-
-def test_the_step_behind_a_catch_gets_the_failure() -> None:
-    plan = plan_of(catch(a, error=ValueError, to=with_failure))
-
-    assert plan["with_failure"].bindings == (Binding("error", "error"),)
+def with_failure(error: Failure | None) -> int: ...
 
 
 class Child(Workflow):
@@ -129,40 +88,87 @@ class Child(Workflow):
     flow = (with_ticket,)
 
 
-def test_the_input_of_a_sub_process_is_bound_like_parameters() -> None:
-    plan = plan_of(then(a, run(Child)))
+def optional(b: int | None, c: int | None) -> int: ...
 
-    assert plan["child"].bindings == (
-        Binding("a", "result", "a"),
-        Binding("ticket", "input", "ticket"),
-    )
+
+def with_default_b(b: int = 5) -> int: ...
+
+
+def refine(refine: int | None) -> int: ...
+
+
+TICKET, FAILURE = Binding("ticket", "input", "ticket"), Binding("error", "error")
+A, B, C = (Binding(name, "result", name) for name in "abc")
+BY_PRIORITY = route(look, on="priority", to={Priority.LOW: b, Priority.URGENT: c})
+ONE_TAKEN = fork(look, into=[case(large, to=b)])
+
+
+@cases(
+    "rows, name, bindings",
+    # by name and by type
+    (
+        [then(a, everything)],
+        "everything",
+        [
+            *(A, TICKET, Binding("input", "whole_input")),
+            *(Binding("context", "context"), Binding("count", "input", "count")),
+        ],
+    ),
+    # a result has the name that its step gives
+    (
+        [then(step(work, gives="number"), with_number)],
+        "with_number",
+        [Binding("number", "result", "work")],
+    ),
+    # an earlier result comes before a field of the input, but that of a later step does not
+    (
+        [then(ticket, with_ticket)],
+        "with_ticket",
+        [Binding("ticket", "result", "ticket")],
+    ),
+    ([then(with_ticket, ticket)], "with_ticket", [TICKET]),
+    # a default fills what nothing else does
+    ([with_default], "with_default", []),
+    ([catch(a, error=ValueError, to=with_failure)], "with_failure", [FAILURE]),
+    # the input of a sub-process is filled like parameters
+    ([then(a, run(Child))], "child", [A, TICKET]),
+    # where a branch may be missing: None, or a default
+    ([BY_PRIORITY, join(b, c, into=optional)], "optional", [B, C]),
+    (
+        [ONE_TAKEN, then(b, c), then(look, d), needs(with_default_b, [c, d])],
+        "with_default_b",
+        [Binding("b", "result", "b", 5)],
+    ),
+    # a loop carries a result into its next round
+    (
+        [repeat(refine, until=enough, at_most=3, then=a)],
+        "refine",
+        [Binding("refine", "result", "refine")],
+    ),
+)
+def test_each_parameter_has_one_source(rows: Any, name: str, bindings: Any) -> None:
+    assert plan_of(*rows)[name].bindings == tuple(bindings)
 
 
 # What nothing fills
 
 
-def with_unknown(unknown: int) -> int:
-    return 1
+def with_unknown(unknown: int) -> int: ...
 
 
-def with_any_number(*numbers: int) -> int:
-    return 1
+def with_any_number(*numbers: int) -> int: ...
 
 
-def with_position(number: int, /) -> int:
-    return 1
+def with_position(number: int, /) -> int: ...
 
 
-def needs_a(a: int) -> int:
-    return a
+def needs_a(a: int) -> int: ...
 
 
-def of_strange(a: "Strange") -> int:  # type: ignore[name-defined]  # noqa: F821
-    return 1
+def of_strange(a: "Strange") -> int: ...  # type: ignore[name-defined]  # noqa: F821
 
 
-def says_nothing(a: int):  # type: ignore[no-untyped-def]
-    return 1
+def says_nothing(a: int): ...  # type: ignore[no-untyped-def]
 
 
 UNBOUND: list[tuple[list[Any], str]] = [
@@ -181,7 +187,7 @@ UNBOUND: list[tuple[list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "reason"), UNBOUND)
+@cases("rows, reason", *UNBOUND)
 def test_every_parameter_is_filled(rows: list[Any], reason: str) -> None:
     assert reason in refusal(*rows).reason
 
@@ -189,183 +195,107 @@ def test_every_parameter_is_filled(rows: list[Any], reason: str) -> None:
 # Results that may be missing
 
 
-def optional(b: int | None, c: int | None) -> int:
-    return 1
+def with_b(b: int) -> int: ...
 
 
-def with_b(b: int) -> int:
-    return b
+def with_b_and_c(b: int, c: int) -> int: ...
 
 
-def with_b_and_c(b: int, c: int) -> int:
-    return b + c
+def with_a_and_x(a: int, x: int) -> int: ...
 
 
-def with_a_and_x(a: int, x: int) -> int:
-    return a + x
-
+FORKED, BESIDE_B = fork(a, into=[b, c]), fork(a, into=[b, look])
+LARGE_OR_E = route(look, case(large, to=d), otherwise=e)
+LARGE_OR_HUGE = fork(look, into=[case(large, to=b), case(huge, to=c)])
+B_CAUGHT = catch(b, error=ValueError, to=x)
+round_of: Any = partial(repeat, until=enough, at_most=2, then=c)
 
 CERTAIN: list[list[Any]] = [
     [then(b, with_b)],
     [then(a, b, c, with_b)],
-    [fork(a, into=[b, c]), join(b, c, into=with_b_and_c)],
+    [FORKED, join(b, c, into=with_b_and_c)],
     [needs(with_b_and_c, [b, c])],
     # through branches that come together again
+    [BESIDE_B, LARGE_OR_E, join(b, d, e, into=with_b)],
+    [then(b, look), LARGE_OR_E, join(d, e, into=with_b)],
     [
-        fork(a, into=[b, look]),
-        route(look, case(large, to=d), otherwise=e),
-        join(b, d, e, into=with_b),
-    ],
-    [
-        then(b, look),
-        route(look, case(large, to=d), otherwise=e),
-        join(d, e, into=with_b),
-    ],
-    [
-        fork(a, into=[b, look]),
+        BESIDE_B,
         fork(look, into=[case(large, to=d), case(huge, to=e)], otherwise=x),
-        join(b, d, e, x, into=c),
-        then(c, with_b),
+        *(join(b, d, e, x, into=c), then(c, with_b)),
     ],
     [
-        fork(a, into=[b, look]),
+        BESIDE_B,
         route(look, on="priority", to={Priority.LOW: d, Priority.URGENT: e}),
-        join(d, e, into=c),
-        join(b, c, into=with_b_and_c),
+        *(join(d, e, into=c), join(b, c, into=with_b_and_c)),
     ],
     # within one branch
-    [fork(look, into=[case(large, to=b)]), then(b, with_b)],
+    [ONE_TAKEN, then(b, with_b)],
     [fork(look, into=[case(large, to=b), case(huge, to=e)]), then(b, c, with_b)],
     # in and after a loop
-    [repeat(b, with_b, until=enough, at_most=2, then=c)],
+    [round_of(b, with_b)],
     [repeat(b, c, until=enough, at_most=2, then=with_b_and_c)],
     [repeat(b, c, until=enough, at_most=2, then=with_b_and_c, otherwise=e)],
-    [
-        repeat(b, until=enough, at_most=2, then=c, otherwise=e),
-        join(c, e, into=with_b),
-    ],
+    [round_of(b, otherwise=e), join(c, e, into=with_b)],
     # whatever fails, what was before is there
     [then(b, c), catch(c, error=ValueError, to=with_b)],
-    [
-        fork(a, into=[b, c]),
-        catch(b, c, error=ValueError, to=x),
-        join(b, c, into=with_b_and_c),
-    ],
-    [
-        then(b, c, d),
-        catch(c, error=ValueError, to=e),
-        join(d, e, into=with_b),
-    ],
+    [FORKED, catch(b, c, error=ValueError, to=x), join(b, c, into=with_b_and_c)],
+    [then(b, c, d), catch(c, error=ValueError, to=e), join(d, e, into=with_b)],
     # a fork of one branch takes it, or its step has failed
-    [fork(look, into=[case(large, to=b)]), join(b, c, into=with_b)],
+    [ONE_TAKEN, join(b, c, into=with_b)],
     # every branch that there is
-    [
-        fork(look, into=[case(large, to=b), case(huge, to=c)]),
-        join(b, c, into=with_b_and_c, wait_for="every"),
-    ],
-    [
-        fork(a, into=[b, c]),
-        catch(b, error=ValueError, to=x),
-        join(b, c, into=with_b_and_c, wait_for=2),
-    ],
+    [LARGE_OR_HUGE, join(b, c, into=with_b_and_c, wait_for="every")],
+    [FORKED, B_CAUGHT, join(b, c, into=with_b_and_c, wait_for=2)],
     # any of several brings what all of them bring
     [then(b, look), fork(look, into=[c, d]), join(c, d, into=with_b, wait_for="any")],
 ]
 
 
-@pytest.mark.parametrize("rows", CERTAIN)
+@cases("rows", *CERTAIN)
 def test_a_result_that_is_certainly_there_may_be_required(rows: list[Any]) -> None:
     assert define(*rows)
 
 
-MISSING_RESULTS: list[tuple[list[Any], str]] = [
-    (
-        [fork(look, into=[case(large, to=b)]), then(look, c), needs(with_b, [b, c])],
-        "b",
-    ),
-    (
-        [fork(look, into=[case(large, to=b), case(huge, to=c)]), needs(with_b, [b, c])],
-        "b",
-    ),
-    (
-        [
-            route(look, on="priority", to={Priority.LOW: b, Priority.URGENT: c}),
-            join(b, c, into=with_b_and_c),
-        ],
-        "b",
-    ),
-    ([fork(a, into=[b, c]), join(b, c, into=with_b, wait_for="any")], "b"),
-    ([fork(a, into=[b, c, d]), join(b, c, d, into=with_b, wait_for=2)], "b"),
-    (
-        [
-            fork(a, into=[b, c]),
-            join(b, c, into=d, wait_for="any"),
-            then(d, with_b),
-        ],
-        "b",
-    ),
-    ([catch(b, error=ValueError, to=with_b)], "b"),
-    (
-        [then(b, c), catch(b, error=ValueError, to=x), join(c, x, into=with_b)],
-        "b",
-    ),
-    (
-        [
-            fork(a, into=[b, c]),
-            catch(b, error=ValueError, to=x),
-            join(b, c, x, into=with_b),
-        ],
-        "b",
-    ),
+WITHOUT_B: list[list[Any]] = [
+    [ONE_TAKEN, then(look, c), needs(with_b, [b, c])],
+    [LARGE_OR_HUGE, needs(with_b, [b, c])],
+    [BY_PRIORITY, join(b, c, into=with_b_and_c)],
+    [FORKED, join(b, c, into=with_b, wait_for="any")],
+    [fork(a, into=[b, c, d]), join(b, c, d, into=with_b, wait_for=2)],
+    [FORKED, join(b, c, into=d, wait_for="any"), then(d, with_b)],
+    [catch(b, error=ValueError, to=with_b)],
+    [then(b, c), B_CAUGHT, join(c, x, into=with_b)],
+    [FORKED, B_CAUGHT, join(b, c, x, into=with_b)],
     # of a group, what begins later would arrive after the failure
-    (
-        [
-            fork(a, into=[b, d]),
-            then(d, c),
-            catch(b, c, error=ValueError, to=x),
-            join(b, c, into=with_b_and_c),
-        ],
-        "b",
-    ),
+    [
+        *(fork(a, into=[b, d]), then(d, c)),
+        catch(b, c, error=ValueError, to=x),
+        join(b, c, into=with_b_and_c),
+    ],
     # taken back with its group, although c itself was done
-    (
-        [
-            fork(a, into=[c, d]),
-            then(d, e),
-            catch(c, e, error=ValueError, to=x),
-            join(c, e, into=b),
-            join(a, b, into=with_b),
-        ],
-        "b",
-    ),
+    [
+        *(fork(a, into=[c, d]), then(d, e)),
+        catch(c, e, error=ValueError, to=x),
+        *(join(c, e, into=b), join(a, b, into=with_b)),
+    ],
     # a race may end without a winner: one branch fails, and then the other is not taken
-    (
-        [
-            fork(look, into=[e, case(large, to=c)]),
-            join(c, d, into=b, wait_for="any"),
-            join(a, b, into=with_b),
-        ],
-        "b",
-    ),
-    ([repeat(with_b, b, until=enough, at_most=2, then=c)], "b"),
-    (
-        [
-            then(wait(Approved, "late", deadline=timedelta(1), late=x), b, c),
-            join(x, c, into=with_b),
-        ],
-        "b",
-    ),
+    [
+        fork(look, into=[e, case(large, to=c)]),
+        *(join(c, d, into=b, wait_for="any"), join(a, b, into=with_b)),
+    ],
+    [round_of(with_b, b)],
+    [
+        then(wait(Approved, "late", deadline=timedelta(1), late=x), b, c),
+        join(x, c, into=with_b),
+    ],
 ]
 
 
-@pytest.mark.parametrize(("rows", "name"), MISSING_RESULTS)
-def test_a_result_that_may_be_missing_needs_none_or_a_default(
-    rows: list[Any], name: str
-) -> None:
+@cases("rows", *WITHOUT_B)
+def test_a_result_that_may_be_missing_needs_none_or_a_default(rows: list[Any]) -> None:
     refused = refusal(*rows).reason
 
-    assert f"needs {name}, but {name} may have no result then" in refused
-    assert f"write {name}: int | None, or give it a default" in refused
+    assert "needs b, but b may have no result then" in refused
+    assert "write b: int | None, or give it a default" in refused
 
 
 def test_what_undoes_a_step_may_need_only_what_was_before_it() -> None:
@@ -373,43 +303,6 @@ def test_what_undoes_a_step_may_need_only_what_was_before_it() -> None:
 
     refused = refusal(then(a, x), undo(a, by=with_a_and_x))
     assert "x, which gives it, does not come before a" in refused.reason
-
-
-def test_none_is_taken_where_a_branch_may_be_missing() -> None:
-    plan = plan_of(
-        route(look, on="priority", to={Priority.LOW: b, Priority.URGENT: c}),
-        join(b, c, into=optional),
-    )
-
-    assert plan["optional"].bindings == (
-        Binding("b", "result", "b"),
-        Binding("c", "result", "c"),
-    )
-
-
-def with_default_b(b: int = 5) -> int:
-    return b
-
-
-def test_a_default_is_kept_for_a_branch_that_may_be_missing() -> None:
-    plan = plan_of(
-        fork(look, into=[case(large, to=b)]),
-        then(b, c),
-        then(look, d),
-        needs(with_default_b, [c, d]),
-    )
-
-    assert plan["with_default_b"].bindings == (Binding("b", "result", "b", 5),)
-
-
-def refine(refine: int | None) -> int:
-    return 1
-
-
-def test_a_loop_may_carry_a_result_into_its_next_round() -> None:
-    plan = plan_of(repeat(refine, until=enough, at_most=3, then=a))
-
-    assert plan["refine"].bindings == (Binding("refine", "result", "refine"),)
 
 
 def test_a_child_that_may_end_without_a_result_may_give_none() -> None:
@@ -428,69 +321,31 @@ def test_a_child_that_may_end_without_a_result_may_give_none() -> None:
 Ticket = NewType("Ticket", str)
 
 
-class Named(Protocol):
-    name: str
+def giving(annotation: Any) -> Any:
+    """A step of this name whose result has this annotation."""
 
-
-@dataclass(frozen=True)
-class Base:
-    n: int
-
-
-@dataclass(frozen=True)
-class Derived(Base):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted", "fits"),
-    [
-        (int, int, True),
-        (int, str, False),
-        (int, float, True),
-        (float, int, False),
-        (bool, int, True),
-        (int, int | None, True),
-        (int | None, int, False),
-        (int | str, float | bytes, False),
-        (str | None, int, False),
-        (str | None, int | None, False),
-        (Priority, str, True),
-        (Priority, int, False),
-        (Derived, Base, True),
-        (Base, Inquiry, False),
-        (list[int], list[int], True),
-        (list[int], list[str], False),
-        (list[int], Sequence[int], True),
-        (list[int], Sequence[str], False),
-        (list[int], list, True),
-        (list[int], tuple[int, ...], False),
-        (list[Derived], list[Base], True),
-        (frozenset[str], set[str], False),
-        (dict[str, int], dict[str, str], False),
-        (tuple[int, str], tuple[int, int], False),
-        (Literal["a", "b"], str, True),
-        (Literal["a", "b"], Literal["b", "c"], False),
-        (Literal["a"], Literal["b"], False),
-        (Literal["a"], int, False),
-        (Ticket, str, True),
-        (Annotated[int, "years"], int, True),
-        (Annotated[int, "years"], str, False),
-        (Ticket, int, False),
-        (Inquiry, Any, True),
-        (Inquiry, object, True),
-        (Inquiry, Named, True),
-    ],
-    ids=str,
-)
-def test_producer_and_consumer_agree(given: Any, wanted: Any, fits: bool) -> None:
     def giver():  # type: ignore[no-untyped-def]
         return None
+
+    giver.__annotations__ = {"return": annotation}
+    return giver
+
+
+@cases(
+    "given, wanted, fits",
+    (int, int | None, True),
+    (int, str, False),
+    (Annotated[int, "years"], int, True),
+    (Annotated[int, "years"], str, False),
+    (Ticket, str, True),
+    (Ticket, int, False),
+)
+def test_producer_and_consumer_agree(given: Any, wanted: Any, fits: bool) -> None:
+    giver = giving(given)
 
     def taker(giver):  # type: ignore[no-untyped-def]
         return 1
 
-    giver.__annotations__ = {"return": given}
     taker.__annotations__ = {"giver": wanted, "return": int}
 
     if fits:
@@ -499,37 +354,24 @@ def test_producer_and_consumer_agree(given: Any, wanted: Any, fits: bool) -> Non
         assert "taker wants giver: " in refusal(then(giver, taker)).reason
 
 
-def of_text(item: str) -> int:
-    return 1
+def of_text(item: str) -> int: ...
 
 
-def mere_list(b: list[int]) -> int:
-    return 1
+def mere_list(b: list[int]) -> int: ...
 
 
-def counting(count: str) -> int:
-    return 1
+def counting(count: str) -> int: ...
 
 
-def whole_inquiry(input: Inquiry) -> int:
-    return 1
+def whole_inquiry(input: Inquiry) -> int: ...
 
 
-@pytest.mark.parametrize(
+@cases(
     "row",
-    [
-        each(look, over="pages", do=of_text, into=a),
-        then(b, mere_list),
-        counting,
-        whole_inquiry,
-    ],
-    ids=["elements of a field", "a list", "a field of the input", "the whole input"],
+    each(look, over="pages", do=of_text, into=a),
+    *(then(b, mere_list), then(counting, a), then(whole_inquiry, a)),
 )
-def test_elements_fields_and_the_input_agree_too(
-    row: FlowRow | Callable[..., Any],
-) -> None:
-    row = row if isinstance(row, FlowRow) else then(row, a)
-
+def test_elements_fields_and_the_input_agree_too(row: FlowRow) -> None:
     assert " wants " in refusal(row).reason
 
 
@@ -542,49 +384,38 @@ class Refused(Permanent):
     pass
 
 
-@pytest.mark.parametrize(
-    ("annotation", "result"),
-    [
-        (int | Retry, int),
-        (Inquiry | Skip, Inquiry),
-        (Literal["a"] | Permanent, Literal["a"]),
-        (int | str | Refused, int | str),
-        (int | None | CorruptInput, int | None),
-        (int | Unlucky, int),
-        (Ticket | Retry, Ticket),
-        (Retry | Permanent, type(None)),
-        (Retry, type(None)),
-        (None | Retry, type(None)),
-        (int | None, int | None),
-        (None, type(None)),
-    ],
-    ids=str,
+@cases(
+    "annotation, result",
+    (int | Retry, int),
+    (Inquiry | Skip, Inquiry),
+    (Literal["a"] | Permanent, Literal["a"]),
+    (int | str | Refused, int | str),
+    (int | None | CorruptInput, int | None),
+    (int | Unlucky, int),
+    (Ticket | Retry, Ticket),
+    (Retry | Permanent, type(None)),
+    (Retry, type(None)),
+    (None | Retry, type(None)),
+    (int | None, int | None),
+    (None, type(None)),
 )
 def test_outcomes_are_no_part_of_the_result(annotation: Any, result: Any) -> None:
-    def giver():  # type: ignore[no-untyped-def]
-        return None
-
-    giver.__annotations__ = {"return": annotation}
-    flow = define(giver)
+    flow = define(giving(annotation))
 
     assert flow.plan()["giver"].result_type == result
     assert flow.result_type() == result
 
 
-def number_or_later() -> int | Retry:
-    return Retry()
+def number_or_later() -> int | Retry: ...
 
 
-def letter_or_never() -> Literal["a"] | Permanent:
-    return Permanent()
+def letter_or_never() -> Literal["a"] | Permanent: ...
 
 
-def with_text(number_or_later: str) -> int:
-    return 1
+def with_text(number_or_later: str) -> int: ...
 
 
-def with_letter(letter_or_never: Literal["a"]) -> int:
-    return 1
+def with_letter(letter_or_never: Literal["a"]) -> int: ...
 
 
 def test_later_steps_get_the_type_without_outcomes() -> None:
@@ -611,8 +442,7 @@ class Outer:
     inner: list[Inner]
 
 
-def nested() -> Outer | None:
-    return None
+def nested() -> Outer | None: ...
 
 
 def test_dataclasses_of_results_and_inputs_are_read_strictly() -> None:
@@ -628,16 +458,9 @@ class Opaque:
     pass
 
 
-@pytest.mark.parametrize(
-    "annotation", [Opaque, Callable[[], int], list[Opaque], StepContext], ids=str
-)
+@cases("annotation", Opaque, Callable[[], int], list[Opaque], StepContext)
 def test_a_result_that_json_cannot_hold_is_refused(annotation: Any) -> None:
-    def giver():  # type: ignore[no-untyped-def]
-        return None
-
-    giver.__annotations__ = {"return": annotation}
-
-    refused = refusal(then(giver, a))
+    refused = refusal(then(giving(annotation), a))
 
     assert "the result of giver cannot be written as JSON" in refused.reason
     assert refused.row == "then(giver, a)"

@@ -75,11 +75,8 @@ def test_of_so_many_processes_the_checksums_are_known() -> None:
     for process in (first, second, third):
         plans.checksums.keep(process, "sum")
 
-    assert [plans.checksums.get(p) for p in (first, second, third)] == [
-        None,
-        "sum",
-        "sum",
-    ]
+    known = [plans.checksums.get(process) for process in (first, second, third)]
+    assert known == [None, "sum", "sum"]
 
 
 def test_its_size_is_about_what_it_takes_in_memory() -> None:

@@ -1,6 +1,6 @@
 """For any graph, whatever its steps give and however they fail: each runs once, after its needs, and all of it ends."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -235,8 +235,12 @@ dice = st.integers(0, 2**32).map(Random)
 workers = st.sampled_from([1, 2, 4])
 
 
-@anything
-@given(dice=dice, workers=workers)
+def for_any_graph(test: Callable[[int, Random], None]) -> Callable[[], None]:
+    """Have a test called for random dice, and so many workers."""
+    return anything(given(dice=dice, workers=workers)(test))
+
+
+@for_any_graph
 def test_every_step_has_one_end(workers: int, dice: Random) -> None:
     for run in runs(dice, workers):
         entered = {name for name, _ in run.visits}
@@ -247,11 +251,8 @@ def test_every_step_has_one_end(workers: int, dice: Random) -> None:
         assert entered | set(run.not_taken) == set(run.plan.vertices)
 
 
-@anything
-@given(dice=dice, workers=workers)
-def test_the_process_ends_and_every_way_was_resolved_once(
-    workers: int, dice: Random
-) -> None:
+@for_any_graph
+def test_it_ends_and_every_way_was_resolved_once(workers: int, dice: Random) -> None:
     for run in runs(dice, workers):
         assert run.loops or len(set(run.links)) == len(run.links)
         for vertex in run.plan.vertices.values():
@@ -261,8 +262,7 @@ def test_the_process_ends_and_every_way_was_resolved_once(
                 assert now.fired == (vertex.name not in run.not_taken)
 
 
-@anything
-@given(dice=dice, workers=workers)
+@for_any_graph
 def test_its_history_alone_tells_how_it_stands(workers: int, dice: Random) -> None:
     for run in runs(dice, workers):
         for count, (visits, joins) in run.snapshots.items():
@@ -275,11 +275,8 @@ def test_its_history_alone_tells_how_it_stands(workers: int, dice: Random) -> No
             assert standing.stray == []
 
 
-@anything
-@given(dice=dice, workers=workers)
-def test_workers_are_idle_only_when_there_is_nothing_to_do(
-    workers: int, dice: Random
-) -> None:
+@for_any_graph
+def test_workers_are_idle_only_without_work(workers: int, dice: Random) -> None:
     """Graham's bound for list scheduling (1969): no level of the graph is waited for as a whole."""
     for run in runs(dice, workers):
         work = sum(run.spent.values())
@@ -288,11 +285,8 @@ def test_workers_are_idle_only_when_there_is_nothing_to_do(
         assert run.clock <= bound + 1e-6
 
 
-@anything
-@given(dice=dice, workers=workers)
-def test_a_result_that_is_held_to_be_certain_is_there(
-    workers: int, dice: Random
-) -> None:
+@for_any_graph
+def test_a_result_that_is_certain_is_there(workers: int, dice: Random) -> None:
     plan = drawn(dice)
     known = Certainty(plan, plan.vertices)
     for _ in range(3):
@@ -304,11 +298,8 @@ def test_a_result_that_is_held_to_be_certain_is_there(
             assert must <= can
 
 
-@anything
-@given(dice=dice, workers=workers)
-def test_a_last_step_that_is_held_to_be_certain_is_done(
-    workers: int, dice: Random
-) -> None:
+@for_any_graph
+def test_a_last_step_that_is_certain_is_done(workers: int, dice: Random) -> None:
     for run in runs(dice, workers):
         certain = {name for name in run.plan.ends() if run.plan[name].certain}
 

@@ -1,13 +1,16 @@
 """Where a process stands, told from its history alone."""
 
+from typing import Any
+
 import pytest
 
-from orchestrator.definition import catch, fork, join, repeat, start, then
+from orchestrator.definition import catch, fork, join, repeat, then
 from orchestrator.definition.workflow.advance import Arrivals, Settled, catching
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.exceptions import NoCase
-from tests.unit.workflows import Process, enough, plan_of, steps
+from tests.services.cases import cases
+from tests.unit.workflows import enough, plan_of, steps
 
 a, b, c, d, e, x = steps("a b c d e x")
 
@@ -16,36 +19,32 @@ def diamond() -> Plan:
     return plan_of(fork(a, into=[b, c]), join(b, c, into=d))
 
 
-def test_without_a_history_it_has_just_begun() -> None:
-    standing = replayed(diamond(), [])
-
-    assert standing.open == {"a": 1}
-    assert standing.entered == {("a", 1): None}
-    assert standing.joins == {}
+BEGUN: dict[Any, Any] = {("a", 1): None}
+BRANCHES: dict[Any, Any] = {("b", 1): ("a", 1), ("c", 1): ("a", 1)}
 
 
-def test_after_some_steps_their_followers_are_open() -> None:
-    standing = replayed(diamond(), [Settled("a"), Settled("c")])
+@cases(
+    "done, opened, entered, joins, waiting",
+    ("", {"a": 1}, BEGUN, {}, []),
+    ("ac", {"b": 1}, BEGUN | BRANCHES, {"d": Arrivals(1, 1)}, ["d"]),
+)
+def test_after_some_steps_their_followers_are_open(
+    done: str, opened: Any, entered: Any, joins: Any, waiting: list[str]
+) -> None:
+    standing = replayed(diamond(), map(Settled, done))
 
-    assert standing.open == {"b": 1}
-    assert standing.entered == {("a", 1): None, ("b", 1): ("a", 1), ("c", 1): ("a", 1)}
-    assert standing.joins == {"d": Arrivals(1, 1)}
-    assert list(standing.waiting) == ["d"]
+    assert (standing.open, standing.entered) == (opened, entered)
+    assert (standing.joins, list(standing.waiting)) == (joins, waiting)
 
 
-def test_a_join_that_has_started_waits_no_more() -> None:
+def test_a_join_that_has_started_waits_no_more_and_at_the_end_nothing_is_open() -> None:
     standing = replayed(diamond(), map(Settled, "abc"))
 
-    assert standing.open == {"d": 1}
+    assert (standing.open, standing.waiting) == ({"d": 1}, {})
     assert standing.joins["d"].fired
-    assert standing.waiting == {}
-
-
-def test_at_the_end_nothing_is_open() -> None:
-    standing = replayed(diamond(), map(Settled, "acbd"))
-
-    assert standing.open == {}
-    assert [name for name, _ in standing.entered] == ["a", "b", "c", "d"]
+    ended = replayed(diamond(), map(Settled, "acbd"))
+    assert ended.open == {}
+    assert [name for name, _ in ended.entered] == ["a", "b", "c", "d"]
 
 
 def test_visits_of_a_loop_are_told_apart() -> None:
@@ -94,21 +93,14 @@ def test_what_a_failure_elsewhere_has_ended_is_cancelled_at_once() -> None:
     assert standing.not_taken == ["d"]
 
 
-@pytest.mark.parametrize(
-    "wrong", [Settled("b"), Settled("a", 2), Settled("d"), Settled("nowhere")]
-)
+@cases("wrong", Settled("b"), Settled("a", 2), Settled("d"), Settled("nowhere"))
 def test_a_visit_that_was_not_open_is_stray_and_has_no_effect(wrong: Settled) -> None:
     standing = replayed(diamond(), [wrong, Settled("a")])
 
     assert standing.stray == [(wrong.step, wrong.visit)]
     assert standing.open == {"b": 1, "c": 1}
-
-
-def test_a_visit_settled_twice_is_stray() -> None:
-    standing = replayed(diamond(), [Settled("a"), Settled("b"), Settled("b")])
-
-    assert standing.stray == [("b", 1)]
-    assert standing.open == {"c": 1}
+    twice = replayed(diamond(), map(Settled, "abb"))
+    assert (twice.stray, twice.open) == ([("b", 1)], {"c": 1})
 
 
 def test_a_result_that_takes_no_way_is_no_history() -> None:
@@ -116,22 +108,3 @@ def test_a_result_that_takes_no_way_is_no_history() -> None:
 
     with pytest.raises(NoCase):
         replayed(plan, [Settled("a", result=0)])
-
-
-def test_it_stands_as_the_process_itself_did() -> None:
-    process = Process(
-        start(a),
-        fork(a, into=[b, c]),
-        catch(b, error=ValueError, to=x),
-        join(b, c, x, into=d),
-        then(d, e),
-    )
-    process.done("a")
-    process.fail("b")
-    process.done("x", "c")
-
-    standing = replayed(process.plan, process.history)
-
-    assert list(standing.open.items()) == list(process.open)
-    assert standing.joins == process.joins
-    assert standing.not_taken == process.not_taken

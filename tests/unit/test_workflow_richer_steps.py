@@ -1,10 +1,9 @@
 """How steps that sleep, wait for certain events, or are given arguments are drawn, named and told apart."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from orchestrator.definition import catch, sleep, step, stored, then, wait
-from tests.unit.workflows import Approved, define, refusal, steps, work
+from tests.unit.workflows import Approved, Backwards, define, refusal, steps, work
 
 a, b = steps("a b")
 DAY = timedelta(days=1)
@@ -21,10 +20,8 @@ def test_a_sleep_is_named_after_its_time() -> None:
 
 
 def test_two_sleeps_need_names() -> None:
-    assert (
-        "two steps are called sleep_1_day"
-        in refusal(then(sleep(DAY), sleep(DAY))).reason
-    )
+    refused = refusal(then(sleep(DAY), sleep(DAY)))
+    assert "two steps are called sleep_1_day" in refused.reason
     assert define(then(sleep(DAY), sleep(DAY, "again")))
 
 
@@ -50,20 +47,16 @@ def test_guards_and_arguments_are_drawn_and_belong_to_the_fingerprint() -> None:
 
     given = step(greet, "hello", args={"words": "hi", "times": a})
     taken = step(greet, "hello", args={"words": stored("ticket")})
-    told = [define(then(a, one)).graph().nodes[1].detail for one in (given, taken)]
-    assert told == ["words = 'hi', times = that of a", "words = stored ticket"]
-
-
-def test_a_step_without_arguments_is_drawn_as_ever() -> None:
-    assert define(then(a, step(work, "c"))).graph().nodes[1].detail == ""
+    ways = given, taken, step(work, "c")
+    told = [define(then(a, one)).graph().nodes[1].detail for one in ways]
+    assert told == ["words = 'hi', times = that of a", "words = stored ticket", ""]
 
 
 def test_several_errors_are_one_edge() -> None:
     workflow = define(a, catch(a, error=(KeyError, ConnectionError), to=b))
 
-    assert [edge.event for edge in workflow.graph().edges] == [
-        "KeyError or ConnectionError"
-    ]
+    [edge] = workflow.graph().edges
+    assert edge.event == "KeyError or ConnectionError"
     assert str(catch(a, error=(KeyError,), to=b)) == "catch(a, error=(KeyError), to=b)"
 
 
@@ -75,13 +68,6 @@ def test_an_error_that_is_caught_before_is_not_caught_again() -> None:
     )
 
     assert "ConnectionError is caught by a row before it" in refused.reason
-
-
-class Backwards(frozenset[str]):
-    """A set as another process may have it: in another order."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(super().__iter__(), reverse=True))
 
 
 def count(numbers: frozenset[int]) -> int:

@@ -6,10 +6,9 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-import pytest
-
 from orchestrator.definition import case, fork, join, needs, step, then
 from orchestrator.definition.workflow.steps import Step
+from tests.services.cases import cases
 from tests.unit.workflows import Process, define, large, look, work
 
 COUNT = 10_000
@@ -60,10 +59,8 @@ def conditional() -> list[Any]:
     return rows
 
 
-@pytest.mark.parametrize("rows", [layered, chain, fan, racing, conditional])
-def test_a_large_graph_is_checked_and_drawn_in_time(
-    rows: Callable[[], list[Any]],
-) -> None:
+@cases("rows", layered, chain, fan, racing, conditional)
+def test_a_large_graph_is_checked_in_time(rows: Callable[[], list[Any]]) -> None:
     begun = time.process_time()
 
     flow = define(*rows())

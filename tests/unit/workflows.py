@@ -1,9 +1,10 @@
 """Workflows for the tests of the language, and a process of one that runs in memory."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -97,6 +98,13 @@ def refusal(*rows: Any, **attributes: Any) -> InvalidDefinition:
     return refused.value
 
 
+class Backwards(frozenset[Any]):
+    """A set as another process may have it: in another order."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(super().__iter__(), reverse=True))
+
+
 class Process:
     """A process of a workflow: settles visits one after the other, and does what follows as the engine does."""
 
@@ -134,6 +142,16 @@ class Process:
     def fail(self, name: str, error: BaseException | None = None) -> Advance:
         caught = catching(self.plan, name, error or ValueError())
         return self.settle(name, outcome="failed", caught=caught)
+
+    def ran(self, happened: str) -> Self:
+        """Have steps settled in this order: a gives 1, b:3 gives 3, !c fails, look=11 gives an inquiry of size 11."""
+        for name, sign, number in re.findall(r"(!?\w+)([=:]?)(\d*)", happened):
+            if name.startswith("!"):
+                self.fail(name[1:])
+            else:
+                given = int(number or 1)
+                self.settle(name, Inquiry(size=given) if sign == "=" else given)
+        return self
 
     def look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
         return {name: self.joins[name] for name in names if name in self.joins}
