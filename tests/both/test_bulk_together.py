@@ -1,4 +1,7 @@
-"""S6.5: items that go together are retried by one statement and one commit, each exactly as if by itself."""
+"""S6.5: items that go together are retried by one statement and one commit.
+
+That each is written exactly as if by itself is shown by `test_together_as_singly`.
+"""
 
 from typing import Any
 
@@ -6,28 +9,19 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from orchestrator import Permanent
 from orchestrator.engine.bulk import pressing, running
-from orchestrator.engine.operations import escalate, retry
+from orchestrator.engine.operations import escalate
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.group_commit import Committed
 from orchestrator.engine.storage.tables import bulk_operations
 from orchestrator.models import (
-    Checkpoint,
     Incident,
-    IssuedCommand,
     OperatorAction,
     ProcessInstance,
     Status,
-    StepRun,
 )
-from tests.apps.compensation.fixtures import known, trips
-from tests.apps.compensation.journal import faults
-from tests.apps.compensation.processes import Choice
-from tests.apps.patterns.desk import finished
 from tests.apps.process_managers.failures import Failures, fail
 from tests.services.bulk import (
-    a_moment,
     asked,
     begun,
     frozen,
@@ -36,7 +30,7 @@ from tests.services.bulk import (
     worked_on,
 )
 
-__all__ = ["fail", "known", "trips"]
+__all__ = ["fail"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -55,89 +49,6 @@ def pressed_singly(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(running, "press", press)
     return found
-
-
-def told(process: ProcessInstance) -> dict[str, Any]:
-    """Return what a retry has written about a process, without keys and times."""
-    process.refresh_from_db()
-    row = OperatorAction.objects.get(instance=process, action="retry")
-    point = Checkpoint.objects.filter(instance=process).latest("revision")
-    [command] = IssuedCommand.objects.filter(instance=process, error__gt="")
-    [incident] = Incident.objects.filter(instance=process)
-    revision = process.revision
-    return {
-        "process": (process.status, process.step, process.finished_at),
-        "row": (row.actor_id, row.reason, row.result, row.detail, row.address),
-        "before": row.before | {"revision": row.before["revision"] - revision},
-        "after": row.after | {"revision": row.after["revision"] - revision},
-        "seen": row.expected_revision is not None,
-        "point": (point.revision - revision, point.steps, point.status, point.data),
-        "cause": point.cause == f"operator:{row.key}",
-        "at": row.at == incident.resolved_at == point.at == process.changed_at,
-        "command": (command.status, command.attempt, command.owner),
-        "due": command.wake_at is not None and command.finished_at is None,
-        "incident": incident.resolution,
-    }
-
-
-def test_s6_5_what_goes_together_is_written_as_if_by_itself(
-    fail: Failures, operator: User, pressed_singly: list[object]
-) -> None:
-    *several, alone = fail(4)
-    request = asked(operator)
-    seen = ProcessInstance.objects.get(pk=alone.pk).revision
-    retry(alone.pk, request=type(request)(operator, request.key, request.reason, seen))
-    operation = slice_of(frozen(begun(operator, FAILED, 3)))
-
-    assert verdicts(operation) == {"tried": 3}
-    assert pressed_singly == []
-    expected = told(alone)
-    for process in several:
-        found = told(process)
-        assert found["point"][3].keys() == expected["point"][3].keys()
-        found["point"] = found["point"][:3]
-        assert found == expected | {"point": expected["point"][:3]}
-    rows = OperatorAction.objects.filter(bulk=operation, action="retry")
-    assert rows.count() == 3
-    assert verdicts(worked_on(operation)) == {"done": 3}
-
-
-def told_of_steps(process: ProcessInstance) -> dict[str, Any]:
-    """Return what a retry has written about a workflow, without keys and times."""
-    process.refresh_from_db()
-    row = OperatorAction.objects.get(instance=process, action="retry")
-    point = Checkpoint.objects.filter(instance=process).latest("revision")
-    run = StepRun.objects.get(instance=process, finished_at=None)
-    incident = Incident.objects.get(instance=process)
-    revision = process.revision
-    return {
-        "process": (process.status, process.step, process.open_steps),
-        "before": row.before | {"revision": row.before["revision"] - revision},
-        "after": row.after | {"revision": row.after["revision"] - revision},
-        "point": (point.revision - revision, point.steps, point.status, point.data),
-        "cause": point.cause == f"operator:{row.key}",
-        "at": row.at == incident.resolved_at == point.at == run.wake_at,
-        "run": (run.status, run.attempt, run.owner, run.declined, run.blocked),
-        "incident": incident.resolution,
-    }
-
-
-def test_s6_5_workflows_that_go_together_are_written_as_if_by_themselves(
-    trips: None, operator: User, pressed_singly: list[object]
-) -> None:
-    faults["plan"] = Permanent("no line")
-    *several, alone = [finished(Choice) for _ in range(3)]
-    faults.clear()
-    a_moment()
-    retry(alone.pk, request=asked(operator))
-    operation = slice_of(frozen(begun(operator, FAILED, 2)))
-
-    assert verdicts(operation) == {"tried": 2}
-    assert pressed_singly == []
-    for process in several:
-        assert told_of_steps(process) == told_of_steps(alone)
-    assert verdicts(worked_on(operation)) == {"done": 2}
-    assert {one.status for one in ProcessInstance.objects.all()} == {"completed"}
 
 
 def test_s6_5_what_has_changed_is_told_from_the_others(

@@ -14,7 +14,6 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import Error, connection
 
-from orchestrator import Permanent
 from orchestrator.engine.bulk import running
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import bulk_operations
@@ -27,9 +26,11 @@ from orchestrator.models import (
 )
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import place, tell, underway
-from tests.apps.process_managers.fixtures import SetHandler
-from tests.apps.process_managers.messages import BookCourier, Courier, ParcelDelivered
-from tests.services.bulk import a_moment, begun, frozen, verdicts, worked_on
+from tests.apps.process_managers.failures import Failures, fail
+from tests.apps.process_managers.messages import ParcelDelivered
+from tests.services.bulk import begun, frozen, verdicts, worked_on
+
+__all__ = ["fail"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -108,13 +109,9 @@ def test_events_that_are_sent_again_are_there_once(
 
 
 def test_an_operation_on_many_goes_on_where_it_was(
-    handler: SetHandler, operator: User
+    fail: Failures, operator: User
 ) -> None:
-    handler(BookCourier, refuse, after_commit=True)
-    for number in range(3):
-        underway(f"P-{number}", Courier.PARTNER)
-    handler(BookCourier, accept, after_commit=True)
-    a_moment()
+    fail(3)
     operation = frozen(begun(operator, {"status": "failed"}, 3))
     BulkOperation.objects.update(wake_at=database_now())
     [claimed] = bulk_operations.claim("default", "me", 1, 60)
@@ -129,11 +126,3 @@ def test_an_operation_on_many_goes_on_where_it_was(
     worked_on(operation)
     assert verdicts(operation) == {"done": 3}
     assert OperatorAction.objects.filter(bulk=operation, action="retry").count() == 3
-
-
-def refuse(command: object) -> None:
-    raise Permanent("no line")
-
-
-def accept(command: object) -> None:
-    pass

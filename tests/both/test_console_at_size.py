@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -56,6 +56,7 @@ from orchestrator.models import (
 from orchestrator.setup_status import status
 from tests.services.cases import cases, words
 from tests.services.client import Client
+from tests.services.paging import walked
 from tests.services.seeds import recorded
 from tests.services.sizes import size
 
@@ -152,11 +153,9 @@ CALLS = [
 ]
 ADMIN = [
     f"/admin/orchestrator/{name}/{query}"
-    for name in tuple(
-        words(
-            """processinstance steprun checkpoint inboxevent issuedcommand incident operatoraction
+    for name in words(
+        """processinstance steprun checkpoint inboxevent issuedcommand incident operatoraction
         bulkoperation bulkitem failuremark repair accesstoken"""
-        )
     )
     for query in ("", "?q=SEED-000000100", "?q=nothing", "?o=3")
 ] + [
@@ -167,51 +166,28 @@ ADMIN = [
 ]
 
 
-BOUNDS = (
-    (bulk, "CAP"),
-    (counts, "MANY"),
-    (attention, "CAP"),
-    (audit, "LOOKED_AT"),
-    (decisions, "CAP"),
-    (events, "CAP"),
-    (event_search, "LOOKED_AT"),
-    (event_volume, "LOOKED_AT"),
-    (kept_events, "LOOKED_AT"),
-    (failures, "CAP"),
-    (failures, "MANY"),
-    (failures, "FEW"),
-    (resolved, "LOOKED_AT"),
-    (trends, "NEWEST"),
-    (health, "MANY"),
-    (instances, "MANY"),
-    (arm, "LOOKED_AT"),
-    (pages, "LOOKED_AT"),
-    (stalled, "LOOKED_AT"),
-    (attention, "FEW"),
-    (board, "FEW"),
-    (last_hour, "LOOKED_AT"),
-    (last_hour, "FAILURES"),
-    (definitions, "CAP"),
-    (standing, "LOOKED_AT"),
-    (standing, "CAP"),
-    (window, "LOOKED_AT"),
-    (window, "VISITS"),
-    (preview, "LOOKED_AT"),
-    (seen, "LOOKED_AT"),
-    (seen, "PROCESSES"),
-    (lists, "LOOKED_AT"),
-    (narrowing, "LOOKED_AT"),
-    (narrowing, "MANY"),
-    (narrowing, "PROCESSES"),
-)
+BOUNDS: dict[str, Sequence[object]] = {
+    "CAP": (bulk, attention, decisions, events, failures, definitions, standing),
+    "MANY": (counts, failures, health, instances, narrowing),
+    "FEW": (failures, attention, board),
+    "NEWEST": (trends,),
+    "FAILURES": (last_hour,),
+    "VISITS": (window,),
+    "PROCESSES": (seen, narrowing),
+    "LOOKED_AT": (
+        *(audit, event_search, event_volume, kept_events, resolved, arm, pages),
+        *(stalled, last_hour, standing, window, preview, seen, lists, narrowing),
+    ),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def many(module_db: None) -> Iterator[None]:
     """Fill the database, a tenth of it live."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in BOUNDS:
-            patch.setattr(module, name, BOUND)
+        for name, modules in BOUNDS.items():
+            for module in modules:
+                patch.setattr(module, name, BOUND)
         patch.setattr(counts.capped, "__defaults__", (BOUND,))
         given = {"cap": BOUND, "oldest": "", "newest": ""}
         patch.setattr(counts.grouped, "__kwdefaults__", given)
@@ -293,14 +269,10 @@ def test_no_page_looks_at_more_rows_than_it_may(many: None, signed_in: Client) -
 def test_no_probe_looks_at_more_rows_than_it_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module, name in (
-        (counts, "FEW"),
-        (figures, "MANY"),
-        (figures, "FEW"),
-        (figures, "NEWEST"),
-        (setup_status, "MOST"),
-    ):
-        monkeypatch.setattr(module, name, BOUND)
+    for name in ("MANY", "FEW", "NEWEST"):
+        monkeypatch.setattr(figures, name, BOUND)
+    monkeypatch.setattr(counts, "FEW", BOUND)
+    monkeypatch.setattr(setup_status, "MOST", BOUND)
     InboxEvent.objects.filter(wake_at__isnull=False).update(wake_at=timezone.now())
     StepRun.objects.filter(wake_at__isnull=False).update(wake_at=timezone.now())
 
@@ -310,23 +282,11 @@ def test_no_probe_looks_at_more_rows_than_it_may(
     assert [sql for sql, params in asked if _looked_at(sql, params)] == []
 
 
-def walked(filters: instances.Filters, size: int) -> list[UUID]:
-    """Return what the pages of a list have, one after the other."""
-    seen, before = list[UUID](), ""
-    for _ in range(PROCESSES):
-        page = pages.page_of(filters, before, size=size)
-        seen += [row.pk for row in page.rows]
-        before = page.older
-        if not before:
-            break
-    return seen
-
-
 def test_paging_through_a_list_that_is_looked_for_shows_each_once() -> None:
     filters = instances.Filters(step="reply")
     there = set(filters.applied().values_list("pk", flat=True))
 
-    seen = walked(filters, 7)
+    seen = [row.pk for row in walked(filters, 7)]
 
     assert len(seen) == len(set(seen))
     assert set(seen) == there
@@ -363,7 +323,7 @@ def test_the_parts_of_a_list_are_the_list(
     there = list(filters.applied().order_by("-pk").values_list("pk", flat=True))
 
     for sort in ("", "oldest"):
-        seen = walked(replace(filters, sort=sort), 40)
+        seen = [row.pk for row in walked(replace(filters, sort=sort), 40)]
         assert seen == (there[::-1] if sort else there)
 
 
@@ -407,11 +367,8 @@ def _statements(action: Callable[[], object]) -> list[tuple[str, Any]]:
     return asked
 
 
-LARGE = tuple(
-    words(
-        """processinstance steprun checkpoint inboxevent issuedcommand operatoraction bulkitem
-        outsideid"""
-    )
+LARGE = words(
+    "processinstance steprun checkpoint inboxevent issuedcommand operatoraction bulkitem outsideid"
 )
 
 

@@ -9,7 +9,6 @@ from decimal import Decimal
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -29,6 +28,8 @@ from tests.apps.searched.processes import Address, Asked, OpenQuote, Quote
 from tests.browser.samples import HARMFUL
 from tests.services.cases import cases
 from tests.services.client import Client, Read
+from tests.services.paging import walked
+from tests.services.pressing import form, hidden
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quotes")]
 
@@ -110,14 +111,17 @@ def test_s10_2_they_narrow_what_the_other_filters_leave(
 ) -> None:
     waiting = asked("Q-4", of=OpenQuote, amount=120)
 
-    assert found("amount = 120") == ["Q-4", "Q-2"]
-    assert found("amount = 120", definition="quote") == ["Q-2"]
-    assert found("amount = 120", status="live") == ["Q-4"]
-    assert found("amount = 120", status="completed") == ["Q-2"]
-    assert found("amount = 120", q="Q-2") == ["Q-2"]
+    for by, keys in (
+        ({}, ["Q-4", "Q-2"]),
+        ({"definition": "quote"}, ["Q-2"]),
+        ({"status": "live"}, ["Q-4"]),
+        ({"status": "completed"}, ["Q-2"]),
+        ({"q": "Q-2"}, ["Q-2"]),
+        ({"step": "accepted"}, ["Q-4"]),
+        ({"version": "1", "definition": "open-quote"}, ["Q-4"]),
+    ):
+        assert found("amount = 120", **by) == keys, by
     assert found("amount = 5", q="Q-2") == []
-    assert found("amount = 120", step="accepted") == ["Q-4"]
-    assert found("amount = 120", version="1", definition="open-quote") == ["Q-4"]
     shown = [str(waiting.pk), str(three[0].pk)]
     same = same_rows(Filters(where="amount = 120"), shown)
     assert same.gone == {three[0].pk}
@@ -177,15 +181,9 @@ def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
 
     assert "None of those looked at matches." in page
     assert "Among the newest 4." in page
-    seen: list[UUID] = []
-    before = ""
-    for _ in range(9):
-        part = page_of(Filters(where="amount = 7"), before)
-        assert part.looked_at == (4 if part.older else 0)
-        seen += [row.pk for row in part.rows]
-        if not (before := part.older):
-            break
-    assert seen == [first.pk]
+    first_page = page_of(Filters(where="amount = 7"))
+    assert (first_page.looked_at, first_page.rows) == (4, [])
+    assert list(walked(Filters(where="amount = 7"), 50)) == [first]
     last = page_of(Filters(where="amount = 7")).older
     assert "Among the next 4." in show(where="amount = 7", before=last)
 
@@ -215,13 +213,7 @@ def test_s10_2_each_page_and_the_file_have_every_match_once(
     monkeypatch.setattr(looks, "SPARSE", sparse)
     filters = Filters(where="amount = 1", sort=sort)
 
-    seen, before = list[str](), ""
-    for _ in range(30):
-        part = page_of(filters, before, size=2)
-        seen += [row.correlation_key for row in part.rows]
-        if not (before := part.older):
-            break
-
+    seen = [row.correlation_key for row in walked(filters, 2)]
     there = [f"Q-{number}" for number in (MATCHING if sort else reversed(MATCHING))]
     assert seen == there
     filed = [row.correlation_key for part in batches(filters) for row in part]
@@ -321,28 +313,20 @@ def test_s10_2_all_that_match_are_acted_on_and_no_other(
 ) -> None:
     for number in range(4, 10):
         asked(f"Q-{number}", of=OpenQuote, amount=number)
-    address = "/operations/begin/?" + urlencode(
-        {"action": "escalate", "where": "amount > 5", "status": "live"}
-    )
+    wanted = {"action": "escalate", "where": "amount > 5", "status": "live"}
+    address = f"/operations/begin/?{urlencode(wanted)}"
     page = operating.read(address)
-    given = dict(re.findall(r'name="(\w+)"\s+value="([^"]*)"', page))
-    assert given["shown"] == "4"
+    assert hidden(page)["shown"] == "4"
     asked("Q-late", of=OpenQuote, amount=50)  # only after the page was shown
 
-    sent = {"key": given["key"], "shown": "4", "shown_at": given["shown_at"]}
-    sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
-    answer = operating.post(address, sent)
+    answer = operating.post(address, form(page))
     assert answer.status_code == 302, answer.content.decode()
     drain()  # bulk operations too
 
     operation = BulkOperation.objects.get()
     assert operation.about == {"status": "live", "where": "amount > 5"}
-    assert sorted(BulkItem.objects.values_list("key", flat=True)) == [
-        "Q-6",
-        "Q-7",
-        "Q-8",
-        "Q-9",
-    ]
+    keys = BulkItem.objects.values_list("key", flat=True)
+    assert sorted(keys) == [f"Q-{number}" for number in range(6, 10)]
 
 
 def test_s10_2_an_operation_on_what_cannot_be_read_is_refused_with_the_reason(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -118,10 +119,9 @@ def test_s9_5_it_is_found_along_keys_alone() -> None:
     with explained() as plans:
         event_volume()
     assert plans
-    for plan in plans:
-        assert "Seq Scan on orchestrator_inboxevent" not in plan, plan
-        used = plan.replace("SCAN orchestrator_inboxevent USING", "")
-        assert "SCAN orchestrator_inboxevent" not in used, plan
+    assert not re.search(
+        r"(Seq Scan on|SCAN) orchestrator_inboxevent(?! USING)", "\n".join(plans)
+    )
 
 
 def test_s9_5_only_so_many_types_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,9 +105,7 @@ def test_a_flood_of_one_cause_hides_no_other(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(lists, "MANY", 10)
     monkeypatch.setattr(lists, "CAP", 20)
 
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
+    with CaptureQueriesContext(connection) as asked:
         found = of(failure_groups("largest"))
 
     assert found == [("flood", "20+"), (own, "3")]

@@ -1,5 +1,6 @@
 """The last hour on the first page: counted while there is little, looked at in part while there is much."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -114,11 +115,9 @@ def test_s1_4_the_hour_is_found_along_keys_alone() -> None:
     with explained() as plans:
         last_hour(timezone.now())
     assert plans
-    for plan in plans:
-        assert "Seq Scan on orchestrator_checkpoint" not in plan, plan
-        assert "SCAN orchestrator_checkpoint" not in plan.replace(
-            "SCAN orchestrator_checkpoint USING", ""
-        ), plan
+    assert not re.search(
+        r"(Seq Scan on|SCAN) orchestrator_checkpoint(?! USING)", "\n".join(plans)
+    )
 
 
 def test_a_database_without_a_transition_has_an_empty_hour() -> None:

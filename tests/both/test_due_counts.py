@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -30,28 +31,17 @@ def gone() -> Iterator[None]:
 
 def rows(queue: str, *ages: int, now: datetime) -> None:
     """Have rows of one table or another wait on a queue, due so many seconds ago."""
+    of: dict[str, Any]
     process = launch(p.Layered, 1, 1)
     process.step_runs.all().delete()
     for number, age in enumerate(ages):
         due = {"queue": queue, "wake_at": now - timedelta(seconds=age)}
         if number % 2:
-            StepRun.objects.create(
-                instance=process,
-                node=f"n{number}",
-                kind="step",
-                entered=1,
-                started_at=now,
-                **due,
-            )
+            of = {"instance": process, "node": f"n{number}", "kind": "step"}
+            StepRun.objects.create(**of, entered=1, started_at=now, **due)
         else:
-            InboxEvent.objects.create(
-                source="here",
-                event_id=f"{queue}{number}",
-                type="Told",
-                body={},
-                received_at=now,
-                **due,
-            )
+            of = {"source": "here", "event_id": f"{queue}{number}", "type": "Told"}
+            InboxEvent.objects.create(**of, body={}, received_at=now, **due)
 
 
 def test_each_queue_has_what_is_due_on_it_and_since_when() -> None:
@@ -63,9 +53,7 @@ def test_each_queue_has_what_is_due_on_it_and_since_when() -> None:
     rows("gamma", 1, 2, now=now)
     assert not IssuedCommand.objects.exists()
 
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
+    with CaptureQueriesContext(connection) as asked:
         found = due_by_queue(now, 1_000)
 
     assert found == {

@@ -1,16 +1,16 @@
 """Accepting an event: stored once, whatever is repeated, and only if the caller's own transaction is."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 from django.db import transaction
 
-from orchestrator import send_event, start_process
+from orchestrator import Receipt, send_event, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage
 from orchestrator.models import (
-    Checkpoint,
     Definition,
     InboxEvent,
     IssuedCommand,
@@ -177,31 +177,22 @@ def test_the_first_process_of_a_definition_may_be_undone() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_start_at_the_same_moment_gives_one_process() -> None:
+def test_the_same_start_or_event_at_the_same_moment_is_received_once() -> None:
     start = partial(start_process, Shipping, ORDERED, id="web-1", source="web")
-    receipts = together(*[start] * 20)
+    first = received_once(*[start] * 20)
+    assert ProcessInstance.objects.get().pk == first.process_id
+
+    scan = partial(send_event, ParcelScanned("P-1", "Nagoya"), id="scan")
+    received_once(*[partial(scan, process_id=first.process_id)] * 10)
+
+
+def received_once(*sends: Callable[[], Receipt]) -> Receipt:
+    receipts: list[Receipt] = together(*sends)
     drain()
 
     assert raised(receipts) == []
-    assert len({receipt.process_id for receipt in receipts}) == 1
-    assert len({receipt.number for receipt in receipts}) == 1
-    assert sum(not receipt.repeated for receipt in receipts) == 1
-    assert InboxEvent.objects.get().repeats == 19
-    assert ProcessInstance.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_same_event_at_the_same_moment_moves_once() -> None:
-    parcel = underway()
-    send = partial(
-        send_event,
-        ParcelScanned("P-1", "Nagoya"),
-        id="scan",
-        source="depot",
-        process_id=parcel.pk,
-    )
-    receipts = together(*[send] * 10)
-    drain()
-
-    assert raised(receipts) == []
-    assert Checkpoint.objects.filter(instance=parcel).count() == 3
+    [number] = {receipt.number for receipt in receipts}
+    [new] = [receipt for receipt in receipts if not receipt.repeated]
+    assert {receipt.process_id for receipt in receipts} == {new.process_id}
+    assert InboxEvent.objects.get(pk=number).repeats == len(sends) - 1
+    return new

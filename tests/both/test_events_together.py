@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
@@ -19,7 +18,7 @@ from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import events
-from orchestrator.models import Checkpoint, InboxEvent, IssuedCommand, ProcessInstance
+from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
 from orchestrator.testing import registered
 from orchestrator.workers.current import Current
 from orchestrator.workers.held import SharedHeld
@@ -28,8 +27,6 @@ from tests.apps.many_together.processes import (
     MEANWHILE,
     Cards,
     CardTurned,
-    PointMade,
-    RoundOver,
     TableCleared,
     TableLaid,
 )
@@ -101,28 +98,6 @@ def test_twenty_take_as_many_statements_as_two() -> None:
     assert statements(20) == statements(2)
 
 
-def test_each_has_moved_its_process_once() -> None:
-    pks = laid(7)
-    for pk in pks:
-        sent(pk, CardTurned())
-    drain()
-    assert stand(pks) == [("Down", 1)] * 7
-    assert verdicts() == {"moved"}
-    assert Checkpoint.objects.filter(instance__in=pks, revision=2).count() == 7
-
-
-def test_several_events_of_one_process_keep_their_order_among_others() -> None:
-    pks = laid(3)
-    for pk in (*pks, pks[0], pks[1], pks[0]):
-        sent(pk, CardTurned())
-    drain()
-    assert stand(pks) == [("Down", 3), ("Up", 2), ("Down", 1)]
-    for pk in pks:
-        taken = InboxEvent.objects.filter(process=pk, source="players").order_by("pk")
-        revisions = list(taken.values_list("revision", flat=True))
-        assert revisions == sorted(revisions)
-
-
 def test_one_that_raises_leaves_the_others_to_go_on() -> None:
     pks = laid(4)
     for pk in pks:
@@ -138,22 +113,6 @@ def test_one_that_raises_leaves_the_others_to_go_on() -> None:
     event = InboxEvent.objects.get(process=pks[2], source="players")
     assert (event.verdict, event.attempt) == ("received", 1)
     assert "the light is out" in event.error
-
-
-def test_commands_inside_the_commit_are_carried_out_once_and_alone() -> None:
-    pks = laid(4)
-    for pk, event in zip(
-        pks, (CardTurned(), PointMade(), RoundOver(), PointMade()), strict=True
-    ):
-        sent(pk, event)
-    drain()
-    assert stand(pks) == [("Down", 1)] * 4
-    assert sorted(Group.objects.values_list("name", flat=True)) == [
-        "table 1",
-        "table 3",
-    ]
-    told = IssuedCommand.objects.filter(instance=pks[2]).order_by("issued_at", "id")
-    assert [command.status for command in told] == ["done", "done"]
 
 
 def test_a_process_that_was_moved_meanwhile_is_decided_anew() -> None:

@@ -3,16 +3,13 @@
 from collections.abc import Iterator
 from copy import copy
 from datetime import timedelta
-from importlib import import_module
 from itertools import count, pairwise
 from statistics import median
 from time import perf_counter
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models.base import ModelState
@@ -378,26 +375,3 @@ def test_the_count_of_the_parked_follows_what_operators_do(
     pass_time(hours=1)
     tell(parcel, ParcelPacked(3))
     assert (parcel.parked, parcel.events.parked().count()) == (0, 0)
-
-
-# What an earlier version had given up
-
-
-def test_the_migration_parks_and_offers_again_what_was_given_up() -> None:
-    parcel = place()
-    unexpected = tell(parcel, ParcelDelivered("P-1"))
-    pass_time(hours=1)
-    old = {"handled_at": timezone.now(), "wake_at": None}
-    InboxEvent.objects.filter(pk=unexpected.pk).update(verdict="unexpected", **old)
-    ProcessInstance.objects.update(parked=0)
-    packed = send_event(ParcelPacked(3), id="packed", correlation_key="P-1").number
-    InboxEvent.objects.filter(pk=packed).update(verdict="unrouted", **old)
-    migration = import_module("orchestrator.migrations.0009_parked_for_life")
-    migration.keep_again(apps, SimpleNamespace(connection=connection))
-
-    parcel.refresh_from_db()
-    assert parcel.parked == 1
-    run()
-    parcel.refresh_from_db()
-    assert (parcel.status, parcel.parked) == (Status.COMPLETED, 0)
-    assert not Incident.objects.open().exists()

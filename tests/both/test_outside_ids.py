@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
-from django.test import Client
 
 from monitoring.queries.instances import arm
 from monitoring.queries.instances.filters import Filters
@@ -36,6 +35,8 @@ from tests.apps.outside_ids.processes import (
 )
 from tests.apps.process_managers.fixtures import known
 from tests.browser.samples import HARMFUL
+from tests.services.client import Client
+from tests.services.paging import walked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("deliveries")]
 
@@ -48,11 +49,9 @@ def deliveries() -> Iterator[None]:
 
 
 @pytest.fixture
-def ask(client: Client, operator: User) -> Ask:
-    client.force_login(operator)
-
+def ask(operating: Client) -> Ask:
     def answered(text: str) -> str:
-        answer = client.get(f"/find/?q={quote(text)}")
+        answer = operating.get(f"/find/?q={quote(text)}")
         assert answer.status_code in (200, 302)
         return answer.get("Location") or answer.content.decode()
 
@@ -88,7 +87,7 @@ def test_s10_1_a_process_is_found_by_each_of_its_outside_ids(ask: Ask) -> None:
 
 
 def test_s10_1_several_that_have_the_id_are_listed_and_say_which_it_is(
-    ask: Ask, client: Client
+    ask: Ask, operating: Client
 ) -> None:
     for number in range(7):
         ordered(f"D-{number}", f"P-{number}", customer=4711)
@@ -98,11 +97,11 @@ def test_s10_1_several_that_have_the_id_are_listed_and_say_which_it_is(
 
     assert place == "/processes/?q=4711"
     assert len(page_of(Filters(q="4711")).rows) == 8
-    rows = client.get(place).content.decode()
+    rows = operating.read(place)
     assert all(f"D-{number}" in rows for number in range(7))
 
 
-def test_s10_1_the_find_page_names_the_field(ask: Ask, client: Client) -> None:
+def test_s10_1_the_find_page_names_the_field(ask: Ask) -> None:
     one = ordered("D-1", "P-1", customer=4711)
     send_event(Noted("D-9", "x"), id="4711", process_id=uuid4())
     run()
@@ -116,17 +115,18 @@ def test_s10_1_the_find_page_names_the_field(ask: Ask, client: Client) -> None:
 def test_s10_1_a_list_of_an_outside_id_is_narrowed_as_any_other() -> None:
     there, underway = ordered("D-1", "P-1"), ordered("D-2", "P-1")
     tell(there, Arrived("D-1"))
-
-    def found(**filters: Any) -> list[UUID]:
-        return [row.pk for row in page_of(Filters(q="P-1", **filters)).rows]
-
-    assert found() == [underway.pk, there.pk]
-    assert found(status="live") == [underway.pk]
-    assert found(status="completed") == [there.pk]
-    assert found(step="There") == [there.pk]
-    assert found(step="Underway") == [underway.pk]
-    assert found(definition="delivery", version="1") == [underway.pk, there.pk]
-    assert found(definition="plain-delivery") == found(owner="me") == []
+    narrowed: tuple[tuple[dict[str, Any], list[ProcessInstance]], ...] = (
+        ({}, [underway, there]),
+        ({"status": "live"}, [underway]),
+        ({"status": "completed"}, [there]),
+        ({"step": "There"}, [there]),
+        ({"step": "Underway"}, [underway]),
+        ({"definition": "delivery", "version": "1"}, [underway, there]),
+        ({"definition": "plain-delivery"}, []),
+        ({"owner": "me"}, []),
+    )
+    for by, found in narrowed:
+        assert list(page_of(Filters(q="P-1", **by)).rows) == found, by
     shown = [str(there.pk), str(underway.pk)]
     filters = Filters(q="P-1", status="live")
     assert same_rows(filters, shown).gone == {there.pk}
@@ -138,14 +138,7 @@ def test_s10_1_the_pages_of_many_with_one_id_show_each_once(
     monkeypatch.setattr(arm, "LOOKED_AT", 3)
     all_ = {ordered(f"D-{n}", "P-1", "P-1").pk for n in range(8)}
 
-    seen: list[UUID] = []
-    before = ""
-    for _ in range(20):
-        page = page_of(Filters(q="P-1"), before, size=2)
-        seen += [row.pk for row in page.rows]
-        before = page.older
-        if not before:
-            break
+    seen = [row.pk for row in walked(Filters(q="P-1"), 2)]
 
     assert len(seen) == 8
     assert set(seen) == all_

@@ -21,51 +21,28 @@ from django.db.utils import DatabaseErrorWrapper
 
 from orchestrator.engine.storage.passing_errors import in_each_others_way, passes
 from orchestrator.management.procession_command import in_a_line
+from tests.services.cases import words
 
 on_postgresql = pytest.mark.skipif(
     "postgresql" not in settings.DATABASES["default"]["ENGINE"],
     reason="codes of PostgreSQL",
 )
 
-PASSING = {
-    "08000": "connection exception",
-    "08003": "connection does not exist",
-    "08006": "connection failure",
-    "08001": "connection cannot be established",
-    "25006": "read only",
-    "25P03": "idle in transaction",
-    "25P04": "transaction took too long",
-    "40001": "serialization",
-    "40003": "completion unknown",
-    "40P01": "deadlock",
-    "53100": "disk full",
-    "53200": "out of memory",
-    "53300": "too many connections",
-    "55006": "in use",
-    "55P03": "lock not available",
-    "57P01": "shut down by an administrator",
-    "57P02": "shut down by a crash",
-    "57P03": "cannot connect now",
-    "57P05": "idle session",
-    "58030": "input or output",
-}
-CROWDED = {"40001", "40003", "40P01", "55006", "55P03"}
-"""Of these the codes that say that others were at the same rows."""
+CROWDED = words("40001 40003 40P01 55006 55P03")
+"""Serialization, completion unknown, deadlock, in use, lock not available: others were at the same rows."""
 
-STAYING = {
-    "0A000": "feature not supported",
-    "22012": "division by zero",
-    "23505": "unique",
-    "25P02": "in a failed transaction",
-    "42601": "syntax",
-    "42P01": "no such table",
-    "54000": "too large for the server",
-    "55000": "not in the state for it",
-    "57014": "canceled",
-    "P0001": "raised by an application's trigger",
-    "XX000": "internal error",
-    "XX001": "data corrupted",
-}
+PASSING = CROWDED + words(
+    """08000 08001 08003 08006 25006 25P03 25P04
+    53100 53200 53300 57P01 57P02 57P03 57P05 58030"""
+)
+"""Besides, of connections, of a transaction that is read only, stood idle or took too long, of resources that are used
+up, of a server that shuts down or cannot be connected, and of input or output."""
+
+STAYING = words(
+    "0A000 22012 23505 25P02 42601 42P01 54000 55000 57014 P0001 XX000 XX001"
+)
+"""Not supported, division by zero, unique, transaction failed before, syntax, no table, too large for the server, not
+in the state for it, canceled, raised by a trigger, internal error, data corrupted."""
 
 
 def raised(work: Callable[[], object]) -> Error:

@@ -15,7 +15,7 @@ from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
 from orchestrator.testing import started
 from tests.apps.patterns import unstorable
 from tests.apps.patterns.fixtures import flows
-from tests.apps.process_managers.desk import finish, place, tell, underway
+from tests.apps.process_managers.desk import finish, place, tell
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     PackParcel,
@@ -65,23 +65,6 @@ def test_a_start_with_the_key_of_a_live_process_is_refused_at_the_call() -> None
     assert not InboxEvent.objects.filter(event_id="another").exists()
     assert drain() == 0
     start_process(Shipping, ORDERED, correlation_key="P-2")
-
-
-def test_the_same_start_again_is_a_repeat_while_its_process_lives() -> None:
-    first = start_process(Shipping, ORDERED, id="web-1", source="web")
-    finish()
-    again = start_process(Shipping, ORDERED, id="web-1", source="web")
-
-    assert (again.process_id, again.repeated) == (first.process_id, True)
-    assert again.verdict == Verdict.STARTED
-
-
-def test_the_key_is_free_when_its_process_has_ended() -> None:
-    tell(underway("P-1"), ParcelDelivered("P-1"))
-    start_process(Shipping, ORDERED, id="again")
-    finish()
-
-    assert ProcessInstance.objects.live().get().correlation_key == "P-1"
 
 
 def test_a_starting_event_that_is_only_sent_goes_to_the_live_process() -> None:

@@ -144,6 +144,21 @@ def calls(number: int) -> list[Any]:
     return [waiting.begin(item.work, WORKER, room, None) for item in found]
 
 
+def refusing_once(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, error: Exception
+) -> None:
+    """Have a method do its work and raise an error, the first time."""
+    usual, refusals = getattr(owner, name), [1]
+
+    def method(self: Any, *args: Any) -> Any:
+        found = usual(self, *args)
+        if refusals and refusals.pop():
+            raise error
+        return found
+
+    monkeypatch.setattr(owner, name, method)
+
+
 def goes_on_until_all_is_done(receipt: Receipt) -> None:
     process = ProcessInstance.objects.get(pk=str(receipt.process_id))
     assert (process.status, process.open_steps) == (Status.RUNNING, 1)
@@ -161,14 +176,8 @@ def test_a_call_that_was_refused_once_ends_no_process_in_which_another_step_is_o
 ) -> None:
     receipt = start_process(CallBesideTwo, Named("a"))
     [call] = calls(1)
-    usual, refusals = WorkflowChange.send, [1]
-
-    def send(change: WorkflowChange, batch: Any) -> None:
-        usual(change, batch)
-        if refusals and refusals.pop():
-            raise OperationalError("deadlock detected")
-
-    monkeypatch.setattr(WorkflowChange, "send", send)
+    deadlock = OperationalError("deadlock detected")
+    refusing_once(monkeypatch, WorkflowChange, "send", deadlock)
     with pytest.raises(OperationalError):
         call.returned("a")
     call.returned("a")  # as its worker does a moment later
@@ -181,14 +190,8 @@ def test_a_refused_commit_and_another_workers_change_make_no_revision_that_match
 ) -> None:
     receipt = start_process(CallBesideTwo, Named("a"))
     [call] = calls(1)
-    usual, refusals = WorkflowChange.written, [1]
-
-    def written(change: WorkflowChange) -> None:
-        usual(change)
-        if refusals and refusals.pop():
-            raise OperationalError("the connection was lost at the commit")
-
-    monkeypatch.setattr(WorkflowChange, "written", written)
+    lost = OperationalError("the connection was lost at the commit")
+    refusing_once(monkeypatch, WorkflowChange, "written", lost)
     with pytest.raises(OperationalError):
         call.returned("a")
     [item] = step_runs.claim("default", "B", 1, 600, **CLAIMED)

@@ -1,6 +1,6 @@
 """Writes of one change that are alike go out as one statement, and write what each would have written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,12 +10,13 @@ from django.db import transaction
 
 from orchestrator import start_process
 from orchestrator.engine.storage.alike import together
-from orchestrator.engine.storage.batch import Batch
+from orchestrator.engine.storage.batch import Batch, Statement
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.testing import registered
 from tests.apps.wide_graphs.processes import WORKFLOWS, Beside, Names
+from tests.services.left import left_by
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -51,25 +52,9 @@ def process() -> Iterator[ProcessInstance]:
     ProcessInstance.objects.all().delete()
 
 
-def rows(process: ProcessInstance, prefix: str) -> list[StepRun]:
-    return [
-        StepRun(
-            instance_id=process.pk,
-            node=f"{prefix}{number}",
-            status=StepStatus.DONE,
-            started_at=NOW,
-            **values,
-        )
-        for number, values in enumerate(VALUES)
-    ]
-
-
-def stored(process: ProcessInstance, prefix: str) -> list[dict[str, Any]]:
-    found = process.step_runs.filter(node__startswith=prefix).order_by("pk")
-    return [
-        {k: v for k, v in row.items() if k not in ("id", "node")}
-        for row in found.values()
-    ]
+def rows(process: ProcessInstance) -> list[StepRun]:
+    one = {"instance_id": process.pk, "status": StepStatus.DONE, "started_at": NOW}
+    return [StepRun(node=f"t{n}", **one, **more) for n, more in enumerate(VALUES)]
 
 
 def send(writes: Any) -> None:
@@ -77,57 +62,45 @@ def send(writes: Any) -> None:
         Batch(together(list(writes))).send()
 
 
-def test_rows_that_are_inserted_together_are_what_each_would_be(
-    process: ProcessInstance,
-) -> None:
-    writes = [step_runs.insert(row) for row in rows(process, "t")]
-    assert len(together(writes)) == 1
-    send(writes)
-    for row in rows(process, "s"):
-        send([step_runs.insert(row)])
-
-    assert stored(process, "t") == stored(process, "s") != []
+def inserts(process: ProcessInstance) -> list[Statement]:
+    return [step_runs.insert(row) for row in rows(process)]
 
 
-def test_rows_that_are_updated_together_are_what_each_would_be(
-    process: ProcessInstance,
-) -> None:
+def updates(process: ProcessInstance) -> list[Statement]:
+    """Have rows that say nothing yet, and give the writes that have them say all."""
     names = sorted({name for values in VALUES for name in values})
-    found: dict[str, list[dict[str, Any]]] = {}
-    for prefix in ("t", "s"):
-        new = rows(process, prefix)
-        send(
-            step_runs.insert(
-                StepRun(
-                    instance_id=row.instance_id,
-                    node=row.node,
-                    status="ready",
-                    started_at=NOW,
-                )
-            )
-            for row in new
+    one = {"instance_id": process.pk, "status": "ready", "started_at": NOW}
+    send(step_runs.insert(StepRun(node=row.node, **one)) for row in rows(process))
+    keys = dict(process.step_runs.values_list("node", "pk"))
+    return [
+        step_runs.update(
+            {name: getattr(row, name) for name in names},
+            {"id": keys[row.node], "owner": "", "left": None},
         )
-        keys = {row.node: row.pk for row in process.step_runs.all()}
-        writes = [
-            step_runs.update(
-                {name: getattr(row, name) for name in names},
-                {"id": keys[row.node], "owner": "", "left": None},
-            )
-            for row in new
-        ]
-        for batch in [writes] if prefix == "t" else [[one] for one in writes]:
-            send(batch)
-        assert len(together(writes)) == 1
-        found[prefix] = stored(process, prefix)
+        for row in rows(process)
+    ]
 
-    assert found["t"] == found["s"]
+
+@pytest.mark.parametrize("writes", [inserts, updates])
+def test_rows_that_are_written_together_are_what_each_would_be(
+    writes: Callable[[ProcessInstance], list[Statement]], process: ProcessInstance
+) -> None:
+    def sent_singly() -> None:
+        for one in writes(process):
+            send([one])
+
+    assert len(together(writes(process))) == 1
+    process.step_runs.filter(node__startswith="t").delete()
+    found = left_by(lambda: send(writes(process)), [StepRun])
+    singly = left_by(sent_singly, [StepRun])
+
+    assert found == singly
 
 
 def test_one_row_that_is_not_as_it_must_be_undoes_all(process: ProcessInstance) -> None:
-    send(step_runs.insert(row) for row in rows(process, "t"))
-    keys = list(
-        process.step_runs.filter(node__startswith="t").values_list("pk", flat=True)
-    )
+    send(inserts(process))
+    added = process.step_runs.filter(node__startswith="t")
+    keys = list(added.values_list("pk", flat=True))
     process.step_runs.filter(pk=keys[2]).update(owner="another")
     writes = [
         step_runs.update({"error": "new"}, {"id": pk, "owner": ""}) for pk in keys

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.services.cases import cases
-from tests.services.ran import ran
+from tests.services.python import ran
 
 pytestmark = pytest.mark.once
 

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.models import InboxEvent
 from tests.services.program import environ
-from tests.services.ran import ran
+from tests.services.python import ran
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

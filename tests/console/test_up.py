@@ -22,7 +22,7 @@ from django.db import connection
 from orchestrator.serving import port
 from tests.services.patience import SHARED, bar, wait_for
 from tests.services.program import environ
-from tests.services.ran import ran
+from tests.services.python import ran
 
 MANAGE = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 

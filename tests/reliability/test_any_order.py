@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-CARS, PARTS, SENDERS = size(20, full=2_000), 3, 4
+CARS, PARTS, SENDERS = size(10, full=2_000), 3, 4
 EVENTS = CARS * (PARTS + 4)
 SECONDS_BETWEEN_KILLS = size(1, full=6) / 2
 TOLD = {Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.UNROUTED_EVENT}

@@ -54,8 +54,8 @@ ROOT: Path = settings.BASE_DIR
 PAGE = (ROOT / "docs" / "backup.md").read_text()
 SERVER = "postgresql://procession@127.0.0.1:5432/restored"
 FILE = ".procession/db.sqlite3"
-BOOKS, LATER, GRAPHS = size(24, full=600), 6, 4
-SOME = 20
+BOOKS, LATER, GRAPHS = size(14, full=600), 4, size(2, full=4)
+SOME = size(12, full=20)
 """Effects that there have been when the backup is made."""
 
 

@@ -26,8 +26,8 @@ from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
-ITEMS = size(200, full=20_000)
-ORDERS = size(60, full=1_000)
+ITEMS = size(80, full=20_000)
+ORDERS = size(20, full=1_000)
 """So many are placed at once in each turn, which lasts until all are listed: the same work each time."""
 TURNS = size(2, full=6)
 LEAST = size(0, full=80) / 100

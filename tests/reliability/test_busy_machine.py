@@ -22,9 +22,9 @@ known = knowing(*WORKFLOWS)
 @pytest.mark.full_size("1,000 branches and 17,000 edges beside 20", seconds=900)
 def test_a_busy_machine_charges_nobody(hands: Workers) -> None:
     hands.start()
-    with busy(size(3, full=20)):
-        start_process(Broad, Breadth(size(60, full=1000)))
-        start_process(Dense, Mesh(size(8, full=43), size(4, full=10)))
+    with busy(size(2, full=20)):
+        start_process(Broad, Breadth(size(40, full=1000)))
+        start_process(Dense, Mesh(size(6, full=43), size(3, full=10)))
         wait_for(
             lambda: not ProcessInstance.objects.live().exists(), size(30, full=200)
         )

@@ -6,6 +6,8 @@ transaction has failed like anything else.
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import Group
@@ -26,10 +28,11 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import pass_time
+from orchestrator.testing.clock import age
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import finished, launch, visit
 from tests.apps.patterns.fixtures import flows
-from tests.apps.process_managers.desk import finish, place, tell, underway
+from tests.apps.process_managers.desk import accept, finish, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
@@ -119,45 +122,39 @@ def test_a_start_that_stood_idle_starts(interrupted: list[ProcessInstance]) -> N
     nobody_is_charged()
 
 
-def test_an_event_that_stood_idle_moves_its_process(
-    impatient: None, request: pytest.FixtureRequest
+def moves() -> Callable[[], bool]:
+    event = InboxEvent.objects.get(pk=accept(underway(), SCANNED))
+    return InboxEvent.objects.filter(pk=event.pk, verdict=Verdict.MOVED).exists
+
+
+def steps(workflow: type[Workflow], number: int) -> Callable[[], bool]:
+    process = launch(workflow, number)
+    done = ProcessInstance.objects.filter(pk=process.pk, status=Status.COMPLETED)
+    return done.exists
+
+
+def falls_due() -> Callable[[], bool]:
+    place()
+    age(timedelta(hours=1))
+    return Group.objects.filter(name="reminded P-1").exists
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [moves, partial(steps, p.Parallel, 1), partial(steps, p.WideFan, 5), falls_due],
+    ids=["event", "step", "elements", "deadline"],
+)
+def test_what_stood_idle_goes_on_uncharged(
+    begin: Callable[[], Callable[[], bool]],
+    impatient: None,
+    request: pytest.FixtureRequest,
 ) -> None:
-    parcel = underway()
-    interrupted = request.getfixturevalue("interrupted")
-    event = tell(parcel, SCANNED)
-    finish()
-
-    event.refresh_from_db()
-    assert len(interrupted) == 1
-    assert event.verdict == Verdict.MOVED
-    nobody_is_charged()
-
-
-@pytest.mark.parametrize("workflow", [p.Parallel, p.WideFan])
-def test_a_step_that_stood_idle_is_settled(
-    workflow: type[Workflow], impatient: None, request: pytest.FixtureRequest
-) -> None:
-    given = (5,) if workflow is p.WideFan else (1,)
-    process = launch(workflow, *given)
+    has_happened = begin()
     interrupted = request.getfixturevalue("interrupted")
     pass_time(seconds=5)
 
-    process.refresh_from_db()
     assert len(interrupted) == 1
-    assert process.status == Status.COMPLETED
-    nobody_is_charged()
-
-
-def test_a_deadline_that_stood_idle_is_carried_out(
-    impatient: None, request: pytest.FixtureRequest
-) -> None:
-    parcel = place()
-    interrupted = request.getfixturevalue("interrupted")
-    pass_time(hours=1.5)
-
-    parcel.refresh_from_db()
-    assert len(interrupted) == 1
-    assert Group.objects.filter(name="reminded P-1").exists()
+    assert has_happened()
     nobody_is_charged()
 
 

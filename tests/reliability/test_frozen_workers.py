@@ -10,8 +10,8 @@ import pytest
 from django.db import transaction
 
 from orchestrator import start_process
-from orchestrator.models import ProcessInstance, Status, StepRun, Worker
-from tests.apps.watched.fixtures import Begin, begin, said, watched
+from orchestrator.models import StepRun, Worker
+from tests.apps.watched.fixtures import Begin, all_done, begin, has_begun, said, watched
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import Work, begun, open_gate
 from tests.services.burners import burners
@@ -31,14 +31,6 @@ QUICK = {
     "SWEEP_SECONDS": 0.2,
 }
 RECOVERY = LEASE + 3
-
-
-def all_done() -> bool:
-    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
-
-
-def has_begun(name: str) -> bool:
-    return bool(begun(name))
 
 
 def stop(*pids: int) -> None:
@@ -99,7 +91,7 @@ def test_a_worker_that_sleeps_computes_or_waits_for_a_processor_is_left_alone(
     workers = begin(2, **QUICK)
     before, log = set(workers.pids), workers.supervisor.log
     logged = len(log.read_text())
-    with burners(size(6, full=40), seconds=30):
+    with burners(size(3, full=40), seconds=30):
         for how in ("sleep", "hold"):
             start_process(Watched, Work(how, how, LEASE + 0.5))
             wait_for(partial(has_begun, how), 20, lambda: said(workers))

@@ -25,7 +25,7 @@ from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
-ORDERS = size(40, full=500)
+ORDERS = size(24, full=500)
 ORDERS_A_SECOND = 20
 DESTINATIONS = [
     Destination.BOTH,

@@ -32,11 +32,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(5_000
 
 POSTGRESQL = connection.vendor == "postgresql"
 
-ITEMS = size(200, full=10_000, soak=100_000) if POSTGRESQL else size(200, full=2_000)
+ITEMS = size(120, full=10_000, soak=100_000) if POSTGRESQL else size(120, full=2_000)
 """On one file, where one writes at a time, so many would take hours."""
 ORDERS = size(10, full=30)
 """What others want meanwhile."""
-KILLS = 4
+KILLS = size(2, full=4)
 LOOKS = 4
 PACE = Pace(samples=(), batch=size(20, full=1_000), stop_above=None)
 
@@ -53,7 +53,7 @@ def test_s6_5_killed_workers_lose_nothing_and_repeat_nothing(
     )
     dice, storm = random.Random(13), Storm()
     storm.every(
-        0.5,
+        0.3,
         "kills",
         lambda: kill_one(workers, dice),
         steps=ITEMS // 20,

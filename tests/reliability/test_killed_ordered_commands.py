@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-BOOKS = size(16, full=200)
+BOOKS = size(8, full=200)
 TROUBLES = ("", "passing", "lasting", "lasting")
 
 

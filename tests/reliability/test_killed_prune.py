@@ -47,7 +47,7 @@ def ended() -> Iterator[set[UUID]]:
             finished_at=LONG_AGO,
         )
 
-    roots = [process(None) for _ in range(size(120, full=10_000))]
+    roots = [process(None) for _ in range(size(60, full=10_000))]
     children = [process(root) for root in roots for _ in range(CHILDREN)]
     ProcessInstance.objects.bulk_create([*roots, *children], batch_size=1_000)
     of_all = [one.pk for one in (*roots, *children)]

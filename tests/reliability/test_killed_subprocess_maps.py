@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-FLEETS = size(3, full=12)
+FLEETS = size(2, full=12)
 SHIPS = 10
 
 

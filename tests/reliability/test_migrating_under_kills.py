@@ -30,7 +30,7 @@ from tests.services.workers import Workers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(5_000)]
 
-ITEMS = size(200, full=5_000 if connection.vendor == "postgresql" else 1_000)
+ITEMS = size(60, full=5_000 if connection.vendor == "postgresql" else 1_000)
 """Each is migrated by itself, in some thirty queries; on one file, where one writes at a time, more slowly."""
 PACE = Pace(samples=(), batch=size(10, full=200), stop_above=None)
 ABOUT = {"definition": "order-listing", "status": "live"}

@@ -16,7 +16,7 @@ from django.db.models import F
 from django.utils import timezone
 from standardwebhooks.webhooks import Webhook
 
-from examples.order_listing.messages import Destination
+from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from orchestrator import send_event
 from orchestrator.models import (
@@ -33,10 +33,11 @@ from tests.services.patience import A_MINUTE, bar, wait_for
 from tests.services.program import Program, management_command
 from tests.services.receivers import HookReceiver, MailServer
 from tests.services.sizes import size
-from tests.services.workers import Workers
+from tests.services.workers import Workers, hired
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+KILLS = size(3, full=6)
 KEY = "whsec_YSBrZXkgZm9yIHRoZSB0ZXN0cywgYW5kIG5vdGhpbmcgZWxzZQ=="
 
 
@@ -200,12 +201,12 @@ def test_two_side_by_side_send_each_notice_once(
 def test_nothing_is_lost_and_nothing_told_twice_however_often_they_are_killed(
     receiver: HookReceiver, runners: list[Program]
 ) -> None:
-    number = size(60, full=2_000)
+    number = size(30, full=2_000)
     for runner in runners:
         runner.start()
     for place in range(number):
         happened(f"A-{place}")
-        if place % (number // 6) == number // 12:
+        if place % (number // KILLS) == number // KILLS // 2:
             wait_for(lambda: bool(receiver.posted), 10)
             runners[place % 2].kill()
             runners[place % 2].start()
@@ -230,12 +231,9 @@ def test_it_is_told_when_all_workers_are_gone_and_when_they_are_back(
     wait_for(QueueOutage.objects.exists, 20)
     QueueOutage.objects.update(since=F("since") - timedelta(seconds=20))
     wait_for(lambda: states(receiver) == ["dead"], 20)
-    workers = Workers(processes=1)
-    workers.start()
-    try:
+    with hired() as hire:
+        hire(1)
         wait_for(lambda: states(receiver) == ["dead", "back"], 30)
-    finally:
-        workers.stop()
 
     assert not QueueOutage.objects.exists()
 
@@ -276,19 +274,12 @@ def test_what_fails_at_the_workers_is_told_with_what_it_is(
 ) -> None:
     monkeypatch.setenv("PROCESSION_PATIENCE_SECONDS", "0")
     for number in range(5):
-        send_event(
-            "ListedOnInternal",
-            {"order_id": f"A-{number}"},
-            id=f"listed {number}",
-            process_id=uuid4(),
-        )
-    workers = Workers(processes=1)
-    workers.start()
-    try:
+        listed = ListedOnInternal(f"A-{number}")
+        send_event(listed, id=f"listed {number}", process_id=uuid4())
+    with hired() as hire:
+        hire(1)
         wait_for(lambda: Incident.objects.count() == 5, 20)
         wait_for(lambda: bool(receiver.posted), 10)
-    finally:
-        workers.stop()
 
     [item] = json.loads(receiver.posted[0].body)["data"]["items"]
     assert (item["topics"], item["state"]) == (["failure"], "new")

@@ -28,6 +28,7 @@ from tests.services.patience import wait_for
 from tests.services.pgbouncer import PgBouncer
 from tests.services.program import run_command
 from tests.services.site import Site
+from tests.services.sizes import size
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers, hired
 
@@ -37,8 +38,8 @@ pytestmark = [
     NEEDS_SERVER,  # PgBouncer is for PostgreSQL
 ]
 
-ORDERS = 12
-GRAPHS = 6
+ORDERS = size(6, full=12)
+GRAPHS = size(3, full=6)
 graphs = knowing(RandomGraph)
 IN_ORDERS = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL]
 

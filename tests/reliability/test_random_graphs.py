@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-GRAPHS = size(16, full=200)
+GRAPHS = size(8, full=200)
 SIZE = 12
 
 Visit = tuple[str, str, int, int | None]
@@ -96,7 +96,7 @@ def assert_nothing_was_run_again(ledger: Path) -> None:
 
 @pytest.mark.full_size("60 graphs", seconds=240)
 def test_one_worker_leads_every_graph_to_its_end(ledger: Path) -> None:
-    number = size(8, full=60)
+    number = size(4, full=60)
     plant(number)
     wait_for(lambda: drain() == 0 and completed() == number, 60, completed)
 
@@ -129,7 +129,7 @@ def test_graphs_complete_without_valkey(
 ) -> None:
     valkey.stop()
     hands.start()
-    number = size(6, full=40)
+    number = size(3, full=40)
     plant(number)
     wait_for(lambda: completed() == number, 90, lambda: unfinished(hands))
 

@@ -13,8 +13,7 @@ import pytest
 from django.db import transaction
 
 from orchestrator import start_process
-from orchestrator.models import ProcessInstance, Status
-from tests.apps.watched.fixtures import Begin, begin, said, watched
+from tests.apps.watched.fixtures import Begin, all_done, begin, said, watched
 from tests.apps.watched.processes import Watched
 from tests.apps.watched.steps import Work
 from tests.reliability.silent_line import SilentLine, Way, to_postgresql
@@ -72,27 +71,19 @@ def served() -> Iterator[Site]:
     site.stop()
 
 
-def test_valkey_is_killed(site: Site, valkey: ValkeyServer) -> None:
+def test_valkey_is_killed_or_stands_still(site: Site, valkey: ValkeyServer) -> None:
     valkey.kill()
     seen_in_time(site, "redis")
-
     valkey.start()
     wait_for(partial(is_ready, site), SOON, lambda: ready(site))
 
-
-def test_valkey_stands_still(site: Site, valkey: ValkeyServer) -> None:
     assert valkey.child.process is not None
     os.kill(valkey.child.process.pid, signal.SIGSTOP)
     try:
         seen_in_time(site, "redis")
     finally:
         os.kill(valkey.child.process.pid, signal.SIGCONT)
-
     wait_for(partial(is_ready, site), SOON, lambda: ready(site))
-
-
-def all_done() -> bool:
-    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
 
 
 @pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))

@@ -19,7 +19,7 @@ from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db
 
-SEEDS = range(size(4, full=24))
+SEEDS = range(size(2, full=24))
 known = knowing(RandomGraph)
 
 

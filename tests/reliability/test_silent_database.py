@@ -15,10 +15,10 @@ from django.db import connection
 from orchestrator import start_process
 from orchestrator.conf import conf
 from orchestrator.definition import Workflow
-from orchestrator.models import ProcessInstance, Status, StepRun
-from tests.apps.watched.fixtures import Begin, begin, said, watched
+from orchestrator.models import StepRun
+from tests.apps.watched.fixtures import Begin, all_done, begin, has_begun, said, watched
 from tests.apps.watched.processes import Watched, WatchedInside
-from tests.apps.watched.steps import Work, begun, open_gate
+from tests.apps.watched.steps import Work, open_gate
 from tests.reliability.silent_line import SilentLine, Way, to_postgresql
 from tests.services.database import NEEDS_SERVER, led_over
 from tests.services.patience import bar, quickest, wait_for
@@ -53,10 +53,6 @@ def line(
         )
 
 
-def has_begun(name: str) -> bool:
-    return bool(begun(name))
-
-
 class Silence:
     """Lets the line fall silent while workers are at three or four things, and waits until all are done after all."""
 
@@ -86,10 +82,6 @@ class Silence:
 
     def said(self) -> str:
         return said(self.workers)
-
-
-def all_done() -> bool:
-    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
 
 
 @pytest.mark.parametrize("way", first_of(["dropped", "swallowed"]))

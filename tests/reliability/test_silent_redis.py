@@ -8,10 +8,10 @@ import pytest
 
 from orchestrator import start_process
 from orchestrator.conf import conf
-from orchestrator.models import ProcessInstance, Status, StepRun
-from tests.apps.watched.fixtures import Begin, begin, said, watched
+from orchestrator.models import StepRun
+from tests.apps.watched.fixtures import Begin, all_done, begin, has_begun, said, watched
 from tests.apps.watched.processes import Watched
-from tests.apps.watched.steps import Work, begun, open_gate
+from tests.apps.watched.steps import Work, open_gate
 from tests.reliability.silent_line import SilentLine, Way
 from tests.services.patience import bar, wait_for
 from tests.services.sizes import first_of
@@ -31,14 +31,6 @@ def line(valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sile
     monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{line.port}/0")
     yield line
     line.close()
-
-
-def has_begun(name: str) -> bool:
-    return bool(begun(name))
-
-
-def all_done() -> bool:
-    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
 
 
 @pytest.mark.parametrize("way", first_of(["swallowed", "dropped"]))

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-PARCELS, SCANS = size(12, full=1_000), 7
+PARCELS, SCANS = size(8, full=1_000), 7
 EVENTS = PARCELS * (SCANS + 3)
 SECONDS_BETWEEN_KILLS = size(1, full=10) / 2
 

@@ -45,9 +45,9 @@ pytestmark = [
 
 LEASE = 3.0  # seconds
 RECOVERY = LEASE + 3
-BOOKS = size(10, full=75)
+BOOKS = size(6, full=75)
 """For each time that a host is cut off."""
-SOME = 20
+SOME = size(12, full=20)
 """Calls that there have been of them when it is."""
 
 

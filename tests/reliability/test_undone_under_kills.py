@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-VOYAGES = size(8, full=40)
+VOYAGES = size(5, full=40)
 CRATES = 3
 
 

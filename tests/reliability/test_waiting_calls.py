@@ -37,57 +37,35 @@ pytestmark = [
 ]
 
 
-MANY = size(12, full=40)
+MANY = size(6, full=40)
 
 
 def visits(**which: Any) -> list[StepRun]:
     return list(StepRun.objects.filter(**which).order_by("pk"))
 
 
-def test_many_calls_are_in_flight_at_once_in_one_process(begin: Begin) -> None:
+def test_calls_of_steps_and_elements_are_in_flight_at_once_in_one_process(
+    begin: Begin,
+) -> None:
+    """A library that looks how far its task is sees what it would see anywhere else."""
     number = size(8, full=200)
     workers = begin()
     for index in range(number):
         started(p.OneCall, f"call-{index}", "gate all")
-    until(lambda: len(entries()) == number, workers)
-    begun = visits(status=StepStatus.RUNNING)
+    elements = [f"item-{index}" for index in range(number)]
+    layer = started(p.ManyCalls, elements, "gate all")
+    looking = started(p.OneCall, "looking", "look")
+    until(lambda: len(entries()) == 2 * number + 1, workers)
+    begun = visits(status=StepStatus.RUNNING, node="call")
     open_gate("all")
     until(all_ended, workers)
 
-    assert len(begun) == number
     assert {run.attempt for run in begun} == {1}
     assert {entry.worker for entry in entries()} == {workers.caller}
-    assert ProcessInstance.objects.filter(status=Status.COMPLETED).count() == number
-
-
-def test_plain_steps_and_such_that_wait_follow_each_other(begin: Begin) -> None:
-    workers = begin()
-    process = started(p.Mixed, "a")
-    until(all_ended, workers)
-
-    assert [run.result for run in visits(instance=process)] == ["A", "A", "A!", "A!!"]
-
-
-def test_a_call_sees_the_tasks_that_it_begins_as_anywhere_else(begin: Begin) -> None:
-    """A library that cannot tell how far a task is would never cancel it."""
-    workers = begin()
-    process = started(p.OneCall, "a", "look")
-    until(all_ended, workers)
-
-    [run] = visits(instance=process)
-    assert (run.status, run.attempt) == (StepStatus.DONE, 1)
-
-
-def test_the_elements_of_a_map_are_in_flight_at_once(begin: Begin) -> None:
-    number = size(8, full=300)
-    workers = begin()
-    process = started(p.ManyCalls, [f"item-{i}" for i in range(number)], "gate all")
-    until(lambda: len(entries()) == number, workers)
-    open_gate("all")
-    until(all_ended, workers)
-
-    assert visits(instance=process, node="together")[0].result == number
-    assert len(entries()) == number
+    assert len(entries()) == 2 * number + 1
+    assert set(ProcessInstance.objects.values_list("status")) == {(Status.COMPLETED,)}
+    assert visits(instance=layer, node="together")[0].result == number
+    assert [run.attempt for run in visits(instance=looking)] == [1]
 
 
 def test_what_waits_since_a_deploy_and_what_waits_no_more_are_run(begin: Begin) -> None:
@@ -130,31 +108,21 @@ def test_commands_after_the_commit_wait_outside_in_their_order(begin: Begin) -> 
 def test_so_many_blocking_calls_are_in_flight_as_their_step_has_threads(
     begin: Begin,
 ) -> None:
-    workers = begin()
-    for name in "abcd":
-        started(p.InThread, name, "gate all")
-    until(lambda: len(entries()) == 2, workers)
-    begun = len(entries())
-    open_gate("all")
-    until(all_ended, workers)
-
-    assert begun == 2
-    assert len(entries()) == 4
-    assert {run.attempt for run in visits()} == {1}
-
-
-def test_a_kind_of_which_there_may_be_no_more_keeps_none_of_its_name_waiting(
-    begin: Begin,
-) -> None:
+    """And none of its name is kept waiting of which there may be more."""
     workers = begin()
     for name in "abcd":
         started(p.InThread, name, "gate all")
     until(lambda: len(entries()) == 2, workers)
     other = started(p.SameName, "other")
     until(lambda: bool(entries("end", "other")), workers)
-    assert visits(instance=other)[0].attempt == 1
+    begun = len(entries())
     open_gate("all")
     until(all_ended, workers)
+
+    assert begun == 3
+    assert len(entries()) == 5
+    assert visits(instance=other)[0].attempt == 1
+    assert {run.attempt for run in visits()} == {1}
 
 
 def test_who_has_calls_in_flight_hears_of_more_by_a_bell(
@@ -175,20 +143,20 @@ def test_who_has_calls_in_flight_hears_of_more_by_a_bell(
     assert "Exception in thread" not in said(workers)
 
 
-@pytest.mark.parametrize("workflow", [p.FewThreads, p.FewCalls])
 def test_when_one_of_a_few_has_ended_the_next_begins_without_a_bell(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch, workflow: Any
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody sweeps meanwhile, who would ring for what is left."""
     monkeypatch.setenv("PROCESSION_SWEEP_SECONDS", "60")
     started(p.OneCall, "has a worker for calls started")
     workers = begin()
     until(all_ended, workers)
-    process = started(workflow, [f"item-{i}" for i in range(MANY)])
-    until(all_ended, workers)
+    for workflow in (p.FewThreads, p.FewCalls):
+        process = started(workflow, [f"item-{i}" for i in range(MANY)])
+        until(all_ended, workers)
+        assert visits(instance=process).pop().result == MANY
 
-    assert visits(instance=process).pop().result == MANY
-    assert len(entries()) == MANY + 1
+    assert len(entries()) == 2 * MANY + 1
     assert most_at_once() <= 3
 
 

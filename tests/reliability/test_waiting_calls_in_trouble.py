@@ -86,32 +86,20 @@ def test_each_call_in_flight_is_charged_once_when_its_worker_is_killed(
 
 
 def test_a_stop_gives_calls_in_flight_back_uncharged(begin: Begin) -> None:
+    """But for those that must not be made twice: they are left to people."""
     workers = begin()
-    process = started(p.OneCall, "a", "gate all")
-    until(lambda: begun("a"), workers)
+    again = started(p.OneCall, "again", "gate all")
+    once = started(p.OnceOnly, "once", "gate all")
+    until(lambda: begun("again", "once"), workers)
     assert workers.stop() == 0
 
-    run = visit(process)
+    run = visit(again)
     assert (run.status, run.attempt, run.owner) == (StepStatus.READY, 0, "")
     open_gate("all")
     others = begin()
-    until(all_ended, others)
-    assert visit(process).attempt == 1
-
-
-def test_a_stop_leaves_calls_in_flight_to_people_that_must_not_be_made_twice(
-    begin: Begin,
-) -> None:
-    workers = begin()
-    process = started(p.OnceOnly, "a", "gate all")
-    until(lambda: begun("a"), workers)
-    assert workers.stop() == 0
-    open_gate("all")
-    others = begin()
-    until(lambda: needs_people(process), others)
-
-    assert len(entries()) == 1
-    assert visit(process).attempt == 1
+    until(lambda: ended(again) and needs_people(once), others)
+    assert [visit(process).attempt for process in (again, once)] == [1, 1]
+    assert len(entries(name="once")) == 1
 
 
 def test_what_a_call_gives_after_its_lease_was_lost_is_not_stored(begin: Begin) -> None:
@@ -245,70 +233,60 @@ def test_a_call_that_holds_up_all_others_is_charged_and_no_idempotent_one(
     assert visit(once).status == StepStatus.FAILED
 
 
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ("fail", "ValueError: it did not work"),
-        ("leave", "ExitRefused: call raised SystemExit: 3"),
-        ("leave_in_a_task", "ExitRefused: leave raised SystemExit"),
-    ],
-)
-def test_a_call_fails_as_a_plain_step_does(begin: Begin, how: str, says: str) -> None:
+FAILURES = {
+    "fail": "ValueError: it did not work",
+    "leave": "ExitRefused: call raised SystemExit: 3",
+    "leave_in_a_task": "ExitRefused: leave raised SystemExit",
+}
+
+
+def test_calls_fail_as_plain_steps_and_commands_do(begin: Begin) -> None:
     workers = begin()
-    process = started(p.OneCall, "a", how)
-    until(lambda: needs_people(process), workers)
-
-    assert Incident.objects.get(resolved_at=None).message.startswith(says)
-    assert visit(process).attempt == 3
-    assert len({entry.worker for entry in entries()}) == 1
-
-
-def test_a_command_whose_call_fails_is_for_people_after_its_attempts(
-    begin: Begin,
-) -> None:
-    workers = begin()
+    failing = {how: started(p.OneCall, how, how) for how in FAILURES}
     start_process(p.Calling, p.Wanted("a", "fail"))
-    until(lambda: Incident.objects.filter(resolved_at=None).exists(), workers)
+    incidents = Incident.objects.filter(resolved_at=None)
+    until(lambda: incidents.count() == len(failing) + 1, workers)
 
+    for how, process in failing.items():
+        assert incidents.get(instance=process).message.startswith(FAILURES[how])
+        assert visit(process).attempt == 3
     command = IssuedCommand.objects.get(type="CallOutside")
     assert (command.status, command.attempt) == (CommandStatus.FAILED, 2)
+    assert len({entry.worker for entry in entries()}) == 1
 
 
 # What they say
 
 
-def test_a_call_reports_saves_and_goes_on_from_there(begin: Begin) -> None:
+def test_calls_report_and_save_and_go_on_from_there(begin: Begin) -> None:
     workers = begin()
-    process = started(p.Reports, "a")
+    runs = [started(kind, "a") for kind in (p.Reports, p.ThreadReports)]
     until(all_ended, workers)
 
-    run = visit(process)
-    assert (run.result, run.attempt, run.saved) == (2, 3, 2)
-    assert run.progress == {"done": 3, "total": 3, "message": "page 3"}
-
-
-def test_a_call_in_a_thread_reports_and_saves(begin: Begin) -> None:
-    workers = begin()
-    process = started(p.ThreadReports, "a")
-    until(all_ended, workers)
-
-    run = visit(process)
-    assert (run.result, run.saved) == (1, 1)
-    assert run.progress == {"done": 2, "total": 2, "message": "page 2"}
+    call, thread = map(visit, runs)
+    assert (call.result, call.attempt, call.saved) == (2, 3, 2)
+    assert call.progress == {"done": 3, "total": 3, "message": "page 3"}
+    assert (thread.result, thread.saved) == (1, 1)
+    assert thread.progress == {"done": 2, "total": 2, "message": "page 2"}
 
 
 # People
 
 
 def test_a_process_is_cancelled_while_its_call_is_in_flight(begin: Begin) -> None:
+    """And what was done is undone by a call."""
     workers = begin()
-    process = started(p.OneCall, "a", "gate all")
-    until(lambda: begun("a"), workers)
-    operations.cancel(process.pk, request=request())
-    until(lambda: bool(entries("cancelled")), workers)
+    in_flight = started(p.OneCall, "a", "gate all")
+    done = started(p.Undone, "b", "gate all")
+    until(lambda: begun("a", "b"), workers)
+    for process in (in_flight, done):
+        operations.cancel(process.pk, request=request())
+    until(lambda: bool(entries("cancelled", "a")), workers)
+    until(all_ended, workers)
 
-    assert ProcessInstance.objects.get().status == Status.CANCELLED
-    assert visit(process).status == StepStatus.CANCELLED
+    assert ProcessInstance.objects.get(pk=in_flight.pk).status == Status.CANCELLED
+    assert visit(in_flight).status == StepStatus.CANCELLED
+    assert [entry.name for entry in entries("undone")] == ["b"]
 
 
 def test_a_process_is_paused_while_its_call_is_in_flight(begin: Begin) -> None:
@@ -324,16 +302,6 @@ def test_a_process_is_paused_while_its_call_is_in_flight(begin: Begin) -> None:
     assert (paused.status, paused.wake_at) == (StepStatus.READY, None)
     operations.unpause(process.pk, request=request())
     until(all_ended, workers)
-
-
-def test_what_was_done_is_undone_by_a_call(begin: Begin) -> None:
-    workers = begin()
-    process = started(p.Undone, "a", "gate all")
-    until(lambda: begun("a"), workers)
-    operations.cancel(process.pk, request=request())
-    until(all_ended, workers)
-
-    assert [entry.name for entry in entries("undone")] == ["a"]
 
 
 def request() -> Any:

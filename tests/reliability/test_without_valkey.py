@@ -14,7 +14,7 @@ from tests.services.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ORDERS = size(15, full=30)
+ORDERS = size(6, full=30)
 DESTINATIONS = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL]
 
 

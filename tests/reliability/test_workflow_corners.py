@@ -115,10 +115,3 @@ def test_what_people_do_is_not_taken_for_a_fault(administrator: User) -> None:
 
     act(administrator, "skip", process, run(process, "stay").pk, "longer")
     assert process.status == "completed"
-
-
-def test_what_is_cancelled_is_undone_and_in_order(administrator: User) -> None:
-    process = far(journeys.Journey)
-    act(administrator, "cancel", process)
-
-    assert process.status == "cancelled"

@@ -12,8 +12,13 @@ def ran(
     *words: str,
     cwd: Path = settings.BASE_DIR,
     environ: Mapping[str, str] | None = None,
+    check: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python with these words, in the project's folder and this environment unless others are given."""
+    """Run Python with these words, in the project's folder and this environment unless others are given.
+
+    Raises:
+        CalledProcessError: it failed, and `check` does not want that.
+    """
     command = [sys.executable, *words]
     return subprocess.run(
         command,
@@ -22,7 +27,7 @@ def ran(
         capture_output=True,
         text=True,
         timeout=600,
-        check=False,
+        check=check,
     )
 
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from orchestrator.models import ProcessInstance
+from orchestrator.models import ProcessInstance, Status
 from tests.apps.watched.processes import Watched, WatchedInside
-from tests.apps.watched.steps import folder
+from tests.apps.watched.steps import begun, folder
 from tests.services.crews import knowing, set_out
 from tests.services.workers import Workers, hired
 from tests.services.workers import said as logged
 
-__all__ = ["begin", "watched"]
+__all__ = ["all_done", "begin", "has_begun", "watched"]
 
 Begin = Callable[..., Workers]
 """Starts a supervisor with so many workers."""
@@ -42,3 +42,13 @@ def said(workers: Workers) -> str:
     """Return the last of what workers and their supervisor have logged, and where the processes stand."""
     rows = ProcessInstance.objects.values_list("status", "data")
     return f"{list(rows)}\n{logged(workers)}"
+
+
+def all_done() -> bool:
+    """Whether all processes are completed."""
+    return not ProcessInstance.objects.exclude(status=Status.COMPLETED).exists()
+
+
+def has_begun(name: str) -> bool:
+    """Whether the work of this name has begun."""
+    return bool(begun(name))

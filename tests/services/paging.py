@@ -1,0 +1,19 @@
+"""Goes from one page of a list to the next, as who presses Older does."""
+
+from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.pages import page_of
+from orchestrator.models import ProcessInstance
+
+MOST_PAGES = 50_000
+
+
+def walked(filters: Filters, size: int) -> list[ProcessInstance]:
+    """Return what the pages of a list of processes have, one after the other."""
+    seen, before = list[ProcessInstance](), ""
+    for _ in range(MOST_PAGES):
+        page = page_of(filters, before, size=size)
+        assert page.first is (before == "")
+        seen += page.rows
+        if not (before := page.older):
+            return seen
+    raise AssertionError("its pages find no end")
