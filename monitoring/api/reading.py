@@ -211,7 +211,8 @@ def _by_key(
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A page of rows in the order of their keys, the last one first."""
-    page = page_by_key(rows, asked.limit, request.GET.get("before", ""))
+    before = "" if asked.before is None else str(asked.before)
+    page = page_by_key(rows, asked.limit, before)
     return _page(request, name, page.rows, more, before=page.older)
 
 

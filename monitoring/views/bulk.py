@@ -90,7 +90,9 @@ def begun(
         wanted = form.wanted(selection, about)
         return start_bulk(wanted, request=form.asked(request))
 
-    return answer_of(form, started, _leading)
+    return answer_of(
+        form, started, lambda done: {"text": start_bulk.done, **_leading(done)}
+    )
 
 
 def _asking(

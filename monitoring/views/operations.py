@@ -155,8 +155,6 @@ def answer_of(
         return ActionAnswer.invalid(form)
     try:
         done = carry_out()
-        if getattr(done, "result", None) == OperatorAction.Result.REFUSED:
-            raise OperationRefused(done.said)
     except OperationRefused as refused:
         return ActionAnswer.refused(refused, told(refused.told))
     return ActionAnswer(**{"text": form.operation.done, **then(done)})

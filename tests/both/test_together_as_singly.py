@@ -155,7 +155,10 @@ def singly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_merging(rows: Rows) -> Rows:
-    """Leave out at which revisions one process has left its steps: those that go together leave it at the same."""
+    """Leave out what differs by nature.
+
+    At which revisions one process has left its steps: those that go together leave it at the same.
+    """
     wide = ProcessInstance.objects.filter(Q(name="wide-beside"))
     ids = set(wide.values_list("pk", flat=True))
     merged = {"ProcessInstance": "id", "StepRun": "instance_id"}
@@ -164,6 +167,9 @@ def without_merging(rows: Rows) -> Rows:
             if row[key] in ids:
                 for name in {"revision", "entered", "left"} & row.keys():
                     row[name] = row[name] is not None
+    for row in rows["BulkOperation"]:
+        # In how many slices it was carried out, which end by time.
+        del row["attempt"], row["revision"]
     points = rows["Checkpoint"]
     rows["Checkpoint"] = [row for row in points if row["instance_id"] not in ids]
     return {table: sorted(found, key=repr) for table, found in rows.items()}

@@ -311,9 +311,10 @@ def test_an_operation_on_many_is_looked_at_and_begun(program: Program) -> None:
     assert (shown["shown"], shown["exact"]) == (1, True)
 
     said = {name: shown[name] for name in ("shown", "shown_at", "exact")}
-    place = program.say(address, **said).json()["address"]
+    begun = program.say(address, **said).json()
+    place = begun["address"]
 
-    assert program.told(place)["status"] == "gathering"
+    assert (begun["said"], program.told(place)["status"]) == ("Begun.", "gathering")
     assert BulkOperation.objects.get().samples == [1, 10]
     paused = program.say(f"{place}pause_bulk/", reason=...)
     assert paused.json()["operation"]["status"] == "paused"
