@@ -31,6 +31,7 @@ from tests.services.asking import asked
 from tests.services.bulk import begun, frozen
 from tests.services.cases import words
 from tests.services.forms_of_actions import failed_order
+from tests.services.sizes import FULL
 
 __all__ = ["filled", "helpdesk", "secretive"]
 
@@ -154,9 +155,10 @@ def test_nothing_hostile_that_is_asked_is_an_error_of_ours(
     broken = []
     for path in LISTS:
         address = f"/api/{path.format(**world)}"
-        for text in HOSTILE:
+        for number, text in enumerate(HOSTILE):
             value = quote(text, errors="surrogatepass")
-            for name in (*names, value):
+            every = 1 if FULL else 5
+            for name in [*sorted(names), value][number % every :: every]:
                 answer = program.get(f"{address}?{name}={value}")
                 if answer.status_code not in (200, 422):
                     broken.append((address, name, text[:20], answer.status_code))
