@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from orchestrator.definition import (
     catch,
@@ -64,9 +64,7 @@ class _Garden:
             part = self.part()
             self.rows.append(then(last, part.first))
             last = part.last
-        if len(self.rows) == 0:
-            self.rows.append(first)
-        return self.rows
+        return self.rows or [first]
 
     def step(self, function: Function | None = None) -> Step:
         """Return a step of its own name; one in eight stumbles once."""
@@ -86,6 +84,13 @@ class _Garden:
     def parts(self) -> list[Part]:
         return [self.part() for _ in range(self.dice.randint(2, 3))]
 
+    def between(self) -> tuple[Step, list[Part], Step]:
+        """Return parts with a step before all of them, and one after."""
+        return self.step(), self.parts(), self.step()
+
+    def joined(self, parts: list[Part], into: Step, **how: Any) -> None:
+        self.rows.append(join(*(part.last for part in parts), into=into, **how))
+
     def single(self) -> Part:
         only = self.step()
         return Part(only, only)
@@ -97,32 +102,26 @@ class _Garden:
 
     def all_of(self) -> Part:
         """Fork and join."""
-        first, parts, last = self.step(), self.parts(), self.step()
+        first, parts, last = self.between()
         self.rows.append(fork(first, into=[part.first for part in parts]))
-        self.rows.append(join(*(part.last for part in parts), into=last))
+        self.joined(parts, last)
         return Part(first, last)
 
     def some_of(self) -> Part:
         """Fork, and a join that does not wait for all, and puts up with a branch that fails."""
-        first, parts, last = self.step(), self.parts(), self.step()
+        first, parts, last = self.between()
         number = self.dice.randint(1, len(parts))
         if self.dice.random() < 0.3:
             broken = self.step(fail)
             parts.append(Part(broken, broken))
         self.rows.append(fork(first, into=[part.first for part in parts]))
-        self.rows.append(
-            join(
-                *(part.last for part in parts),
-                into=last,
-                wait_for=number,
-                rest=self.dice.choice(["run", "cancel"]),
-            )
-        )
+        rest = self.dice.choice(["run", "cancel"])
+        self.joined(parts, last, wait_for=number, rest=rest)
         return Part(first, last)
 
     def chosen(self) -> Part:
         """Multi-choice: a branch for each value found, or another one, or none at all."""
-        first, parts, last = self.step(), self.parts(), self.step()
+        first, parts, last = self.between()
         into = {way: part.first for way, part in zip(Way, parts, strict=False)}
         other = self.part() if self.dice.random() < 0.5 else None
         ends = [*parts, other] if other else parts
@@ -131,24 +130,23 @@ class _Garden:
         )
         beside = self.step()
         self.rows.append(then(first, beside))
-        self.rows.append(join(*(part.last for part in ends), beside, into=last))
+        self.joined([*ends, Part(beside, beside)], last)
         return Part(first, last)
 
     def routed(self) -> Part:
         """Exactly one branch."""
-        first, parts, last = self.step(), self.parts(), self.step()
+        first, parts, last = self.between()
         to = {way: part.first for way, part in zip(Way, parts, strict=False)}
         other = self.part()
         missing = len(to) < len(Way)
-        self.rows.append(
-            route(first, on="way", to=to, otherwise=other.first if missing else None)
-        )
-        if not missing:
+        otherwise = other.first if missing else None
+        self.rows.append(route(first, on="way", to=to, otherwise=otherwise))
+        if missing:
+            parts.append(other)
+        else:
             self.rows.append(then(parts[0].last, other.first))
             parts[0] = Part(parts[0].first, other.last)
-        else:
-            parts.append(other)
-        self.rows.append(join(*(part.last for part in parts), into=last))
+        self.joined(parts, last)
         return Part(first, last)
 
     def mapped(self) -> Part:
@@ -156,16 +154,12 @@ class _Garden:
         first, last = self.step(), self.step()
         for _ in range(self.dice.randint(1, 2)):
             tolerant = self.dice.random() < 0.3
-            self.rows.append(
-                each(
-                    first,
-                    over="items",
-                    do=self.step(odd_element if tolerant else element),
-                    into=last,
-                    window=self.dice.choice([None, 1, 2]),
-                    tolerate=1 if tolerant else 0,
-                )
-            )
+            do = self.step(odd_element if tolerant else element)
+            how: Any = {
+                "window": self.dice.choice([None, 1, 2]),
+                "tolerate": int(tolerant),
+            }
+            self.rows.append(each(first, over="items", do=do, into=last, **how))
         return Part(first, last)
 
     def repeated(self) -> Part:
@@ -217,14 +211,7 @@ class _Garden:
 
 
 KINDS: list[Callable[[_Garden], Part]] = [
-    _Garden.single,
-    _Garden.sequence,
-    _Garden.all_of,
-    _Garden.some_of,
-    _Garden.chosen,
-    _Garden.routed,
-    _Garden.mapped,
-    _Garden.repeated,
-    _Garden.caught,
-    _Garden.woven,
+    *(_Garden.single, _Garden.sequence, _Garden.all_of, _Garden.some_of),
+    *(_Garden.chosen, _Garden.routed, _Garden.mapped, _Garden.repeated),
+    *(_Garden.caught, _Garden.woven),
 ]

@@ -15,13 +15,14 @@ RETURN = 0x06
 """The instruction of a socket's filter that lets so many bytes of a packet through."""
 
 Way = Literal["swallowed", "dropped"]
+Server = tuple[str, int] | str
+"""Host and port, or the path of a unix socket."""
 
 
-def to_postgresql(at: str = "127.0.0.1") -> "SilentLine":
-    """Return a line to PostgreSQL."""
+def postgresql() -> Server:
+    """Return where PostgreSQL is."""
     host, port = address_of_server()
-    unix = host.startswith("/")
-    return SilentLine(f"{host}/.s.PGSQL.{port}" if unix else (host, port), at)
+    return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
 
 class SilentLine:
@@ -31,17 +32,17 @@ class SilentLine:
     "dropped": packets are lost, as behind a firewall that has forgotten the connection. Linux alone can do that here.
 
     Args:
-        server: host and port, or the path of a unix socket.
+        server: where it leads.
         at: the address of this machine that its clients know.
     """
 
-    def __init__(self, server: tuple[str, int] | str, at: str = "127.0.0.1") -> None:
+    def __init__(self, server: Server, at: str = "127.0.0.1") -> None:
         self.server = server
         self.all_silent = False
         self._silent: set[socket.socket] = set()
         self._clients: list[socket.socket] = []
         self._servers: list[socket.socket] = []
-        self._listener = listener(f"silent line to {server}", at)
+        self._listener = listener(f"line to {server}", at)
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -63,11 +64,7 @@ class SilentLine:
         self.all_silent = False
 
     def close(self) -> None:
-        # Closing alone does not wake the threads that wait.
-        for each in [self._listener, *self._clients, *self._servers]:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        end(self._listener, *self._clients, *self._servers)
 
     def _accept(self) -> None:
         while True:
@@ -80,10 +77,8 @@ class SilentLine:
                 self._silent.add(client)
             self._clients.append(client)
             self._servers.append(server)
-            for source, target in ((client, server), (server, client)):
-                threading.Thread(
-                    target=self._pass, args=(source, target, client), daemon=True
-                ).start()
+            for ways in ((client, server, client), (server, client, client)):
+                threading.Thread(target=self._pass, args=ways, daemon=True).start()
 
     def _connected(self) -> socket.socket:
         if not isinstance(self.server, str):
@@ -98,10 +93,23 @@ class SilentLine:
         """Pass on what comes, as long as the line speaks; the end of one side as well."""
         with suppress(OSError):
             while data := source.recv(65536):
+                if source is client:
+                    self._asked(data, client, target)
                 if client not in self._silent:
                     target.sendall(data)
             if client not in self._silent:
                 target.shutdown(socket.SHUT_RDWR)
+
+    def _asked(self, data: bytes, client: socket.socket, server: socket.socket) -> None:
+        """Look at what a client sends, before it is passed on."""
+
+
+def end(*sockets: socket.socket) -> None:
+    """Close connections; closing alone does not wake the threads that wait."""
+    for each in sockets:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+        each.close()
 
 
 def drop_packets(connected: socket.socket) -> None:

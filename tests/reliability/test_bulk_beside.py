@@ -12,19 +12,13 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.operations import pause_bulk, resume_bulk
 from orchestrator.exceptions import StaleRevision
-from orchestrator.models import (
-    BulkOperation,
-    ProcessInstance,
-    Status,
-)
+from orchestrator.models import BulkOperation, ProcessInstance, Status
 from tests.services import emptying
-from tests.services.bulk import AT_ONCE, asked, begun
+from tests.services.bulk import asked, begun, settled
 from tests.services.patience import wait_for
 from tests.services.seeds import seeded
 from tests.services.sizes import size
 from tests.services.workers import Workers
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 ITEMS = size(80, full=20_000)
 ORDERS = size(20, full=1_000)
@@ -56,19 +50,13 @@ def in_a_turn(begin: Callable[[], object]) -> float:
     return ORDERS / (time.monotonic() - began)
 
 
-def has_settled(operation: BulkOperation) -> bool:
-    return BulkOperation.objects.get(pk=operation.pk).settled > 0
-
-
 @pytest.mark.crowds
 @pytest.mark.full_size("20,000 items beside 1,000 orders", seconds=800)
 def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
-    hands: Workers,
-    operator: User,
+    hands: Workers, operator: User
 ) -> None:
-    operation = begun(
-        operator, {"cause": seeded(ITEMS)}, ITEMS, selection="failures", pace=AT_ONCE
-    )
+    about = {"cause": seeded(ITEMS)}
+    operation = begun(operator, about, ITEMS, selection="failures")
     pause_bulk(operation.pk, request=asked(operator))
     alone, beside = list[float](), list[float]()
     hands.start()
@@ -76,7 +64,7 @@ def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
         alone.append(in_a_turn(bool))
         resume = partial(resume_bulk, operation.pk, request=asked(operator))
         beside.append(in_a_turn(resume))
-        wait_for(partial(has_settled, operation), 60)
+        wait_for(lambda: settled(operation) > 0, 60)
         try:
             pause_bulk(operation.pk, request=asked(operator))
         except StaleRevision:

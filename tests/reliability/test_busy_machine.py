@@ -11,9 +11,6 @@ from tests.services.patience import wait_for
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
 known = knowing(*WORKFLOWS)
 
 

@@ -1,16 +1,14 @@
 """What follows from calls: with what values, as many as there is room for, unharmed by what a neighbour gave."""
 
 import time
-from collections.abc import Callable, Iterator
-from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 
 from orchestrator import send_event
 from orchestrator.definition import Workflow
-from orchestrator.engine.operations import ActionRequest, redo, repair
+from orchestrator.engine.operations import redo, repair
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance, StepRun
+from tests.apps.calls_that_follow import processes
 from tests.apps.calls_that_follow.processes import (
     Checked,
     Neighbour,
@@ -23,53 +21,26 @@ from tests.apps.calls_that_follow.processes import (
     ThenThread,
 )
 from tests.apps.waiting_calls.desk import started, until
-from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
+from tests.apps.waiting_calls.fixtures import Begin, begin, forgotten, waiting_calls
 from tests.apps.waiting_calls.processes import OneCall, Wanted
 from tests.apps.waiting_calls.ways import entries, open_gate
-from tests.services.crews import knowing, set_out
+from tests.reliability.test_waiting_calls_in_trouble import ended
+from tests.services.crews import knowing
+from tests.services.declared import declared
+from tests.services.doing import did
 from tests.services.sizes import size
-from tests.services.workers import Workers, hired, said
+from tests.services.workers import said
 
-__all__ = ["forgotten", "waiting_calls"]
+__all__ = ["begin", "forgotten", "waiting_calls"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(300),
-]
 
-Begin = Callable[[], Workers]
 TEN = 10
 
 COMMANDS = size(8, full=40)
 """Each is followed by a second one."""
 
 
-known = knowing(
-    Checked,
-    Neighbour,
-    Odd,
-    PlainPriced,
-    Priced,
-    Rated,
-    Spreading,
-    ThenLimited,
-    ThenThread,
-)
-
-
-@pytest.fixture
-def begin(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[Begin]:
-    set_out(monkeypatch)
-    with hired() as hire:
-        yield lambda: hire(1)
-
-
-def has_ended(process: ProcessInstance) -> bool:
-    return ProcessInstance.objects.get(pk=process.pk).finished_at is not None
-
-
-def wanted(by: User) -> ActionRequest:
-    return ActionRequest(actor=by, key=uuid4(), reason="it was wrong")
+known = knowing(*declared(vars(processes)))
 
 
 def result_of(process: ProcessInstance, step: str) -> object:
@@ -77,7 +48,7 @@ def result_of(process: ProcessInstance, step: str) -> object:
 
 
 def test_a_step_gets_a_result_as_it_was_edited_while_the_one_before_it_ran(
-    begin: Begin, operator: User
+    begin: Begin,
 ) -> None:
     workers = begin()
     of_step = {"price": started(Priced, "a", "gate long")}
@@ -86,10 +57,10 @@ def test_a_step_gets_a_result_as_it_was_edited_while_the_one_before_it_ran(
     for node, process in of_step.items():
         run = StepRun.objects.get(instance=process, node=node)
         edit = {"edit": "result", "target": str(run.pk), "value": 2}
-        repair(process.pk, [edit], request=wanted(operator))
+        did(repair, process, [edit])
 
     open_gate("long")
-    until(lambda: all(map(has_ended, of_step.values())), workers)
+    until(lambda: ended(*of_step.values()), workers)
 
     assert result_of(of_step["price"], "pay") == 2
     assert result_of(of_step["plain_price"], "plain_pay") == 2
@@ -97,7 +68,7 @@ def test_a_step_gets_a_result_as_it_was_edited_while_the_one_before_it_ran(
 
 @pytest.mark.parametrize("kind", [Rated, Checked], ids=["operator", "branch"])
 def test_a_step_gets_a_result_that_was_made_again_while_the_one_before_it_ran(
-    begin: Begin, operator: User, kind: type[Workflow]
+    begin: Begin, kind: type[Workflow]
 ) -> None:
     """By an operator, or because a branch beside it found it bad."""
     workers = begin()
@@ -105,7 +76,7 @@ def test_a_step_gets_a_result_that_was_made_again_while_the_one_before_it_ran(
     until(lambda: len(entries()) == 1, workers)
     open_gate("second")
     if kind is Rated:
-        redo(process.pk, "rate", request=wanted(operator))
+        did(redo, process, "rate")
     open_gate("check")
     rounds = StepRun.objects.filter(instance=process, node="rate", status="done")
     until(lambda: rounds.count() == 2, workers)
@@ -114,7 +85,7 @@ def test_a_step_gets_a_result_that_was_made_again_while_the_one_before_it_ran(
         until(lambda: checks.filter(status="done").exists(), workers)
 
     open_gate("long")
-    until(lambda: has_ended(process), workers)
+    until(lambda: ended(process), workers)
 
     assert result_of(process, "pay_rate") == 2
 
@@ -131,9 +102,9 @@ def test_more_calls_follow_than_there_are_places_and_the_neighbour_goes_on(
     caller = workers.caller
 
     open_gate("both")
-    until(lambda: has_ended(spreading), workers)
+    until(lambda: ended(spreading), workers)
     open_gate("beside")
-    until(lambda: has_ended(beside), workers)
+    until(lambda: ended(beside), workers)
 
     assert workers.caller == caller
     assert len(entries("begin", "beside")) == 1
@@ -154,7 +125,7 @@ def test_results_that_cannot_be_stored_are_the_failures_of_their_steps_alone(
     failures = Incident.objects.open()
     until(lambda: failures.count() == 3, workers)
     open_gate("beside")
-    until(lambda: has_ended(beside), workers)
+    until(lambda: ended(beside), workers)
 
     assert workers.caller == caller, said(workers)
     assert all("result of odd" in failure.message for failure in failures)
@@ -175,12 +146,11 @@ def test_no_more_follow_at_once_than_may_be_in_flight(
     time.sleep(1)
     at_once = len(entries()) - TEN  # none of them has ended
     open_gate(gate)
-    until(lambda: all(map(has_ended, processes)), workers)
+    until(lambda: ended(*processes), workers)
 
     assert at_once == 2
 
 
-@pytest.mark.usefixtures("waiting_calls")
 def test_a_step_is_begun_in_its_turn_though_there_are_commands(
     monkeypatch: pytest.MonkeyPatch, begin: Begin
 ) -> None:
@@ -194,7 +164,7 @@ def test_a_step_is_begun_in_its_turn_though_there_are_commands(
     until(lambda: StepRun.objects.filter(instance=process).exists(), workers)
     open_gate("begin")
 
-    until(lambda: has_ended(process), workers)
+    until(lambda: ended(process), workers)
 
     # While it waits, the other place has time for more of them the faster the machine is: its end says nothing.
     assert [entry.name for entry in entries()].index("step") < COMMANDS

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import psycopg
@@ -17,13 +17,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, OperationalError, connection
 
-from orchestrator import (
-    Answer,
-    CommandContext,
-    Envelope,
-    send_events,
-    start_process,
-)
+from orchestrator import Answer, CommandContext, Envelope, send_events, start_process
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate
 from orchestrator.models import (
@@ -55,17 +49,18 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.reliability.cut_line import CutLine
-from tests.services.database import NEEDS_SERVER, address_of_server, led_over
+from tests.reliability.silent_line import postgresql
+from tests.services.database import NEEDS_SERVER, led_over
+from tests.services.doing import fresh
 from tests.services.patience import A_MINUTE, bar, wait_for
 from tests.services.sizes import size
 
 __all__ = ["begin", "long_work", "written"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("parcels"),
-    NEEDS_SERVER,  # SQLite is in this process: there is no line to cut
-]
+    NEEDS_SERVER,
+]  # SQLite is in this process: there is no line to cut
 
 SCANNED = ParcelScanned("P-1", "Nagoya")
 
@@ -83,11 +78,10 @@ def cut_own_session() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         [pid] = cursor.fetchone()
+    there = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
     with elsewhere() as other:
         other.execute("SELECT pg_terminate_backend(%s)", [pid])
-        while other.execute(
-            "SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]
-        ).fetchone():
+        while other.execute(there, [pid]).fetchone():
             time.sleep(0.005)
 
 
@@ -106,19 +100,27 @@ class Once:
         return Answer("done")
 
 
-def moved_once(event: InboxEvent, revision: int = 3) -> None:
-    event.refresh_from_db()
-    parcel = event.process
+def moved_once(event: InboxEvent) -> None:
+    parcel = fresh(event).process
     assert parcel is not None
-    assert (event.verdict, event.attempt, event.error, event.owner) == (
-        Verdict.MOVED,
-        1,
-        "",
-        "",
-    )
-    assert (parcel.revision, parcel.data["place"]) == (revision, "Nagoya")
-    assert Checkpoint.objects.filter(instance=parcel).count() == revision
+    assert (event.verdict, event.attempt, event.error) == (Verdict.MOVED, 1, "")
+    assert (event.owner, parcel.revision, parcel.data["place"]) == ("", 3, "Nagoya")
+    assert Checkpoint.objects.filter(instance=parcel).count() == 3
     assert not Incident.objects.exists()
+
+
+def done_once(calls: list[object], times: int = 1) -> IssuedCommand:
+    """Tell that the courier was booked, in one attempt, for which its handler was called so often under its key."""
+    command = IssuedCommand.objects.get(type="BookCourier")
+    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
+    assert calls == [command.pk] * times
+    return command
+
+
+def grouped(name: str) -> list[str]:
+    """Return the names of the groups that begin so, which handlers have made."""
+    groups = Group.objects.filter(name__startswith=name)
+    return list(groups.values_list("name", flat=True))
 
 
 # In the middle of a transaction
@@ -149,11 +151,8 @@ def test_a_session_that_ends_inside_a_transaction_is_nobodys_failure(
     finish()
 
     moved_once(event)
-    assert len(calls.keys) == 2
-    assert len(set(calls.keys)) == 1
-    assert [*Group.objects.filter(name__startswith="call").values_list("name")] == [
-        ("call 1",)
-    ]
+    assert (len(calls.keys), len(set(calls.keys))) == (2, 1)
+    assert grouped("call") == ["call 1"]
 
 
 def waiting_scan() -> InboxEvent:
@@ -179,10 +178,7 @@ def test_a_command_whose_outcome_could_not_be_stored_is_done_again_by_the_same_k
         return len(calls.keys) > 1
 
     wait_for(repeated, 5)
-
-    command = IssuedCommand.objects.get(type="BookCourier")
-    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
-    assert calls.keys == [command.pk, command.pk]
+    done_once(calls.keys, times=2)
 
 
 # While a COMMIT is on its way
@@ -191,7 +187,7 @@ def test_a_command_whose_outcome_could_not_be_stored_is_done_again_by_the_same_k
 @pytest.fixture
 def line(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutLine]:
     """Lead Django's connections over a line that can be cut."""
-    line = CutLine(*address_of_server())
+    line = CutLine(postgresql())
     given = connection.settings_dict
     plain = {**given["OPTIONS"], "sslmode": "disable", "gssencmode": "disable"}
     connection.close()
@@ -208,17 +204,26 @@ When = Literal["before", "after"]
 both = pytest.mark.parametrize("when", ["before", "after"])
 
 
+def again(
+    line: CutLine, when: When, send: Callable[[], Any], at: bytes = b"COMMIT"
+) -> Any:
+    """Have somebody send who is cut off, and send once more; return what that gave."""
+    with line.cut(when, at), pytest.raises(OperationalError):
+        send()
+    connection.close()
+    return send()
+
+
 @both
 def test_an_event_whose_commit_was_cut_off_moves_its_process_once(
     line: CutLine, when: When
 ) -> None:
     event = waiting_scan()
-    line.armed = when
-    finish()
+    with line.cut(when):
+        finish()
 
-    assert line.cuts == 1
     moved_once(event)
-    assert Group.objects.filter(name__startswith="scan P-1").count() == 1
+    assert len(grouped("scan P-1")) == 1
 
 
 @both
@@ -226,30 +231,23 @@ def test_a_start_whose_commit_was_cut_off_starts_one_process(
     line: CutLine, when: When
 ) -> None:
     start_process("shipping", ParcelOrdered("P-1"))
-    line.armed = when
-    finish()
+    with line.cut(when):
+        finish()
 
-    assert line.cuts == 1
     assert ProcessInstance.objects.get().revision == 1
-    assert Group.objects.filter(name="packed P-1").count() == 1
+    assert grouped("packed") == ["packed P-1"]
 
 
 @both
 def test_a_sender_whose_commit_was_cut_off_may_send_again(
     line: CutLine, when: When
 ) -> None:
-    send = partial(
-        start_process, "shipping", ParcelOrdered("P-1"), id="1", source="web"
-    )
-    line.at = b'INSERT INTO "orchestrator_inboxevent"'  # it commits by itself
-    line.armed = when
-    with pytest.raises(OperationalError):
-        send()
-    connection.close()
-    receipt = send()
+    order = ParcelOrdered("P-1")
+    send = partial(start_process, "shipping", order, id="1", source="web")
+    by_itself = b'INSERT INTO "orchestrator_inboxevent"'  # it commits
+    receipt = again(line, when, send, by_itself)
     finish()
 
-    assert line.cuts == 1
     assert receipt.repeated is (when == "after")
     assert InboxEvent.objects.filter(event_id="1").count() == 1
     assert ProcessInstance.objects.get().pk == receipt.process_id
@@ -260,13 +258,8 @@ def test_a_sender_of_many_whose_commit_was_cut_off_may_send_them_again(
     line: CutLine, when: When
 ) -> None:
     envelopes = [Envelope(ParcelOrdered(f"P-{n}"), id=str(n)) for n in range(20)]
-    line.armed = when
-    with pytest.raises(OperationalError):
-        send_events(envelopes)
-    connection.close()
-    receipts = send_events(envelopes)
+    receipts = again(line, when, partial(send_events, envelopes))
 
-    assert line.cuts == 1
     assert {receipt.repeated for receipt in receipts} == {when == "after"}
     numbers = InboxEvent.objects.order_by("id").values_list("pk", flat=True)
     assert [receipt.number for receipt in receipts] == list(numbers)
@@ -277,18 +270,11 @@ def test_an_operator_whose_commit_was_cut_off_may_press_again(
     line: CutLine, when: When, operator: User
 ) -> None:
     parcel = place()
-    press = partial(
-        escalate, parcel.pk, request=ActionRequest(operator, uuid4(), "late", 1)
-    )
+    request = ActionRequest(operator, uuid4(), "late", 1)
     assert operator.has_perm("orchestrator.escalate_processinstance")
-    line.armed = when
-    with pytest.raises(OperationalError):
-        press()
-    connection.close()
-    press()
+    again(line, when, partial(escalate, parcel.pk, request=request))
 
     parcel.refresh_from_db()
-    assert line.cuts == 1
     assert (parcel.escalation_level, parcel.revision) == (1, 2)
     assert OperatorAction.objects.get().result == "done"
 
@@ -317,9 +303,7 @@ def test_a_command_whose_outcome_was_cut_off_is_settled_once(
     finish()
 
     assert line.cuts == 1
-    command = IssuedCommand.objects.get(type="BookCourier")
-    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
-    assert calls == [command.pk] * (1 if when == "after" else 2)
+    done_once(calls, times=1 if when == "after" else 2)
     assert InboxEvent.objects.filter(type="ParcelScanned").count() == 1
 
 
@@ -340,15 +324,12 @@ def test_work_whose_claim_was_not_answered_is_claimed_again_at_once(
     handler(BookCourier, calls, after_commit=True)
     about_to_be_booked()
     start_process(LongStep, LongStep.Input("a"))
-    line.at, line.armed = claim_of(table), "after"
-    Current().drain("default")
+    with line.cut("after", claim_of(table)):
+        Current().drain("default")
 
-    assert line.cuts == 1
     event = InboxEvent.objects.get(type="ParcelPacked")
     assert (event.verdict, event.attempt, event.error) == (Verdict.MOVED, 1, "")
-    command = IssuedCommand.objects.get(type="BookCourier")
-    assert (command.status, command.attempt) == (CommandStatus.DONE, 1)
-    assert calls.keys == [command.pk]
+    done_once(calls.keys)
     run = StepRun.objects.get(node="work")
     assert (run.status, run.attempt, run.error) == ("done", 1, "")
     assert [entry.name for entry in entries()] == ["a"]
@@ -361,10 +342,9 @@ def test_what_the_lost_answer_to_an_elements_commit_left_is_gone_on_with_at_once
 ) -> None:
     """The commit that settled the last element of a map took up what follows."""
     process = start_process(LongMap, LongMap.Input({"a": "at once"}))
-    line.armed = "after"
-    Current().drain("default")
+    with line.cut("after"):
+        Current().drain("default")
 
-    assert line.cuts == 1
     ended = ProcessInstance.objects.get(pk=process.process_id)
     assert ended.status == Status.COMPLETED
     assert [entry.name for entry in entries()] == ["a"]
@@ -375,8 +355,8 @@ def test_a_worker_that_is_cut_off_at_its_claim_takes_the_work_up_within_a_lease(
     line: CutLine, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Though it is busy with other work all the time, for which its supervisor renews its leases."""
+    lease, recovery = size(3, full=10), size(3, full=10) + 3
     monkeypatch.setenv("DATABASE_URL", led_over(line.port))
-    lease = size(3, full=10)
     monkeypatch.setenv("PROCESSION_LEASE_SECONDS", str(lease))
     monkeypatch.setenv("PROCESSION_HEARTBEAT_SECONDS", "1")
     workers = request.getfixturevalue("begin")(1)
@@ -386,7 +366,6 @@ def test_a_worker_that_is_cut_off_at_its_claim_takes_the_work_up_within_a_lease(
     begun = time.monotonic()
     for number in range(20):
         start_process(LongStep, LongStep.Input(f"n{number}", "sleep 1"))
-    recovery = lease + 3
     wait_for(lambda: "lost" in {entry.name for entry in entries()}, recovery)
 
     assert time.monotonic() - begun < bar(recovery)
@@ -402,29 +381,17 @@ def test_a_worker_that_is_cut_off_at_its_claim_takes_the_work_up_within_a_lease(
 # All the time
 
 
-class Cutting:
-    """Ends every session but its own, again and again, as long as the block runs."""
-
-    def __enter__(self) -> "Cutting":
-        self.cut = 0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(elsewhere(),))
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-        connection.close()
-
-    def _run(self, own: psycopg.Connection) -> None:
-        with own:
-            while not self._over.wait(0.05):
-                rows = own.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                    "datname = current_database() AND pid <> pg_backend_pid()"
-                )
-                self.cut += len(rows.fetchall())
+def cut_all(over: threading.Event) -> int:
+    """End every session but this one's own, again and again until it is over; return how many there were."""
+    cut = 0
+    with elsewhere() as own:
+        while not over.wait(0.05):
+            rows = own.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                "datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            cut += len(rows.fetchall())
+    return cut
 
 
 def work_until_quiet() -> None:
@@ -440,15 +407,22 @@ def test_sessions_that_end_again_and_again_lose_and_double_nothing() -> None:
     parcels = [underway(f"P-{number}") for number in range(6)]
     for parcel, number in product(parcels, range(5)):
         accept(parcel, ParcelScanned(parcel.correlation_key, f"place {number}"))
-    with Cutting() as cutting:
-        results = together(work_until_quiet, work_until_quiet)
+    over = threading.Event()
+
+    def work() -> None:
+        errors = raised(together(work_until_quiet, work_until_quiet))
+        over.set()
+        assert errors == []
+
+    cut, worked = together(partial(cut_all, over), work)
+    connection.close()
     # What was held when its worker's session ended comes back with its lease.
     pass_time(timedelta(seconds=11))
     finish()
 
-    assert raised(results) == []
-    assert cutting.cut > 5
+    assert worked is None
+    assert cut > 5
     revisions = ProcessInstance.objects.values_list("revision", flat=True)
     assert list(revisions) == [7] * 6
-    assert Group.objects.filter(name__startswith="scan ").count() == 30
+    assert len(grouped("scan ")) == 30
     assert not Incident.objects.exists()

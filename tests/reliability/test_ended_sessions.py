@@ -49,10 +49,9 @@ from tests.services.database import NEEDS_SERVER
 __all__ = ["flows"]
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("parcels", "flows"),
-    NEEDS_SERVER,  # SQLite ends no sessions
-]
+    NEEDS_SERVER,
+]  # SQLite ends no sessions
 
 LIMIT = 0.5  # seconds
 SCANNED = ParcelScanned("P-1", "Nagoya")
@@ -106,9 +105,8 @@ def interrupted(
 def nobody_is_charged() -> None:
     """Tell that all went as if nothing had happened."""
     assert not Incident.objects.exists()
-    assert not InboxEvent.objects.exclude(attempt__lte=1).exists()
-    assert not IssuedCommand.objects.exclude(attempt__lte=1).exists()
-    assert not StepRun.objects.exclude(attempt__lte=1).exists()
+    for work in (InboxEvent, IssuedCommand, StepRun):
+        assert not work._default_manager.exclude(attempt__lte=1).exists()
 
 
 # The engine's own
@@ -186,9 +184,8 @@ def test_a_handler_that_keeps_its_transaction_waiting_has_failed(
 
     event.refresh_from_db()
     assert (event.verdict, event.attempt) == (Verdict.FAILED, conf().EVENT_ATTEMPTS)
-    assert (
-        "do what takes long after the commit" in Incident.objects.open().get().message
-    )
+    incident = Incident.objects.open().get()
+    assert "do what takes long after the commit" in incident.message
 
 
 @pytest.mark.usefixtures("impatient")
@@ -240,10 +237,7 @@ def refused() -> Iterator[Callable[[], int]]:
             CREATE SEQUENCE refusal_seq;
             CREATE FUNCTION refusal() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN
-                CASE nextval('refusal_seq')
-                    {cases}
-                    ELSE RETURN NEW;
-                END CASE;
+                CASE nextval('refusal_seq') {cases} ELSE RETURN NEW; END CASE;
             END $$;
             CREATE TRIGGER refusal BEFORE INSERT ON orchestrator_checkpoint
                 FOR EACH ROW EXECUTE FUNCTION refusal();
@@ -257,13 +251,7 @@ def refused() -> Iterator[Callable[[], int]]:
 
     yield written
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            DROP TRIGGER refusal ON orchestrator_checkpoint;
-            DROP FUNCTION refusal();
-            DROP SEQUENCE refusal_seq;
-            """
-        )
+        cursor.execute("DROP FUNCTION refusal() CASCADE; DROP SEQUENCE refusal_seq")
 
 
 def test_no_refusal_of_the_moment_is_charged(refused: Callable[[], int]) -> None:

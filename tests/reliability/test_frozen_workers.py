@@ -22,14 +22,9 @@ from tests.services.workers import Workers
 
 __all__ = ["begin", "watched"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
 
 LEASE = 3.0  # seconds
-QUICK = {
-    "LEASE_SECONDS": LEASE,
-    "HEARTBEAT_SECONDS": 0.5,
-    "SWEEP_SECONDS": 0.2,
-}
+QUICK = {"LEASE_SECONDS": LEASE, "HEARTBEAT_SECONDS": 0.5, "SWEEP_SECONDS": 0.2}
 RECOVERY = LEASE + 3
 
 
@@ -168,9 +163,7 @@ def test_the_process_that_asks_the_database_is_replaced(
     os.kill(before, number)
 
     wait_for(
-        lambda: workers.database_process not in (None, before),
-        7,
-        lambda: said(workers),
+        lambda: workers.database_process not in (None, before), 7, lambda: said(workers)
     )
     start_process(Watched, Work("afterwards", "sleep"))
     wait_for(all_done, 5, lambda: said(workers))

@@ -1,7 +1,7 @@
 """A large bulk operation whose workers are killed again and again: each item has one verdict and one audit row."""
 
-import random
 import re
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -13,22 +13,16 @@ from django.test import Client
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from orchestrator.engine.operations import Pace
-from orchestrator.models import (
-    BulkStatus,
-    OperatorAction,
-    ProcessInstance,
-    Status,
-)
-from tests.reliability.storm import Storm, kill_one
+from orchestrator.models import BulkStatus, OperatorAction, ProcessInstance, Status
+from tests.reliability.storm import Storm
 from tests.services import emptying
 from tests.services.bulk import begun, settled, verdicts
 from tests.services.patience import wait_for
 from tests.services.seeds import seeded
 from tests.services.sizes import size
-from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(5_000)]
+pytestmark = pytest.mark.timeout(5_000)
 
 POSTGRESQL = connection.vendor == "postgresql"
 
@@ -43,22 +37,12 @@ PACE = Pace(samples=(), batch=size(20, full=1_000), stop_above=None)
 
 @pytest.mark.full_size(f"{ITEMS:,} items", seconds=4_000)
 def test_s6_5_killed_workers_lose_nothing_and_repeat_nothing(
-    valkey: ValkeyServer,
-    workers: Workers,
-    operator: User,
-    client: Client,
+    hands: Workers, operator: User, client: Client
 ) -> None:
-    operation = begun(
-        operator, {"cause": seeded(ITEMS)}, ITEMS, selection="failures", pace=PACE
-    )
-    dice, storm = random.Random(13), Storm()
-    storm.every(
-        0.3,
-        "kills",
-        lambda: kill_one(workers, dice),
-        steps=ITEMS // 20,
-        made=lambda: settled(operation),
-    )
+    about = {"cause": seeded(ITEMS)}
+    operation = begun(operator, about, ITEMS, selection="failures", pace=PACE)
+    done = partial(settled, operation)
+    storm = Storm(hands, 0.3, seed=13, steps=ITEMS // 20, made=done)
     placed, told = list[UUID](), [0]
     client.force_login(operator)
 
@@ -75,20 +59,17 @@ def test_s6_5_killed_workers_lose_nothing_and_repeat_nothing(
             look_at_its_page()
         return operation.status == BulkStatus.COMPLETED and len(placed) == ORDERS
 
-    with storm.raging():
-        wait_for(ended, ITEMS / 20, lambda: verdicts(operation))
+    with storm.raging(kills=KILLS) as until:
+        until(ended, ITEMS / 20)
     others = ProcessInstance.objects.filter(pk__in=placed, status=Status.COMPLETED)
     wait_for(lambda: others.count() == ORDERS, 20)
 
     assert told == sorted(told)
     assert len(told) > LOOKS  # its page has told how far it was
-    assert storm.counts["kills"] >= KILLS
     assert verdicts(operation) == {"failed": ITEMS}
     rows = OperatorAction.objects.filter(action="retry", bulk=operation)
     assert rows.count() == ITEMS
     assert rows.aggregate(each=Count("instance", distinct=True)) == {"each": ITEMS}
     assert not rows.exclude(result="done").exists()
-    if size(0, full=1):
-        emptying.empty(
-            connection
-        )  # of so many no statement asks for the invariants in its time
+    if size(0, full=1):  # of so many no statement asks for the invariants in its time
+        emptying.empty(connection)

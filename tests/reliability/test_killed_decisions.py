@@ -15,40 +15,34 @@ from tests.services.crews import knowing, set_out
 from tests.services.patience import wait_for
 from tests.services.workers import Workers, hired, said
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
 cards = knowing(Cards)
 
 
 @pytest.fixture
-def workers(
+def worker(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[list[Workers]]:
-    """Give a list that gets the workers when they are hired."""
+) -> Iterator[Workers]:
+    """Run one worker."""
     set_out(monkeypatch)
-    found: list[Workers] = []
     with hired() as hire:
-        found.append(hire(1))
-        yield found
+        yield hire(1)
     for name in ("begun", "over"):
         gate(name).unlink(missing_ok=True)
 
 
-def test_only_what_was_just_being_decided_is_charged(workers: list[Workers]) -> None:
-    [those] = workers
+def test_only_what_was_just_being_decided_is_charged(worker: Workers) -> None:
     names = [*(f"table {number}" for number in range(8)), HELD]
     pks = [start_process(Cards, TableLaid(name)).process_id for name in names]
     drain()
     ids = {pk: uuid4().hex for pk in pks}
     for pk in pks:
         send_event(CardTurned(), id=ids[pk], source="players", process_id=pk)
-    wait_for(gate("begun").exists, 20, lambda: said(those))
-    os.kill(those.pids[0], signal.SIGKILL)
-    wait_for(lambda: len(gate("begun").read_text()) > 1, 20, lambda: said(those))
+    wait_for(gate("begun").exists, 20, lambda: said(worker))
+    os.kill(worker.pids[0], signal.SIGKILL)
+    wait_for(lambda: len(gate("begun").read_text()) > 1, 20, lambda: said(worker))
     gate("over").touch()
     moved = ProcessInstance.objects.filter(step="Down")
-    wait_for(lambda: moved.count() == len(pks), 20, lambda: said(those))
+    wait_for(lambda: moved.count() == len(pks), 20, lambda: said(worker))
 
     events = InboxEvent.objects.filter(source="players")
     attempts = dict(events.values_list("process", "attempt"))

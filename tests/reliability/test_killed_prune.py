@@ -20,10 +20,8 @@ from orchestrator.models import (
     StepRun,
 )
 from tests.services.patience import wait_for
-from tests.services.program import management_command
+from tests.services.program import Program, management_command
 from tests.services.sizes import size
-
-pytestmark = pytest.mark.django_db(transaction=True)
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 CHILDREN = 3
@@ -34,29 +32,18 @@ def ended() -> Iterator[set[UUID]]:
     """Give the ids of trees that ended long ago, with all that belongs to them."""
     row = Definition.objects.create(name="ended", version=1, fingerprint="", graph={})
 
+    of_it = {"definition": row, "name": row.name, "status": "completed", "revision": 1}
+    when = dict.fromkeys(("started_at", "changed_at", "finished_at"), LONG_AGO)
+
     def process(parent: ProcessInstance | None) -> ProcessInstance:
-        return ProcessInstance(
-            id=uuid7(),
-            definition=row,
-            name=row.name,
-            status="completed",
-            revision=1,
-            parent=parent,
-            started_at=LONG_AGO,
-            changed_at=LONG_AGO,
-            finished_at=LONG_AGO,
-        )
+        return ProcessInstance(id=uuid7(), parent=parent, **of_it, **when)
 
     roots = [process(None) for _ in range(size(60, full=10_000))]
     children = [process(root) for root in roots for _ in range(CHILDREN)]
     ProcessInstance.objects.bulk_create([*roots, *children], batch_size=1_000)
     of_all = [one.pk for one in (*roots, *children)]
-    Checkpoint.objects.bulk_create(
-        Checkpoint(
-            instance_id=pk, revision=1, cause="start", steps=[], data={}, at=LONG_AGO
-        )
-        for pk in of_all
-    )
+    first = {"revision": 1, "cause": "start", "steps": [], "data": {}, "at": LONG_AGO}
+    Checkpoint.objects.bulk_create(Checkpoint(instance_id=pk, **first) for pk in of_all)
     yield set(of_all)
     ProcessInstance.objects.filter(name=row.name).delete()
     row.delete()
@@ -66,8 +53,7 @@ def test_what_is_gone_was_exported_whole(ended: set[UUID], tmp_path: Path) -> No
     file = tmp_path / "ended.jsonl"
     file.touch()
     for _ in range(2):
-        run = management_command("prune", "--keep", "30", "--export", str(file))
-        run.start()
+        run = pruning(file)
         before = file.stat().st_size
         wait_for(lambda: file.stat().st_size > before, 20)  # noqa: B023  # at once
         time.sleep(0.02)
@@ -77,8 +63,7 @@ def test_what_is_gone_was_exported_whole(ended: set[UUID], tmp_path: Path) -> No
         assert ended - there <= exported(file)
         assert len(there) % (1 + CHILDREN) == 0
         assert Checkpoint.objects.count() == len(there)
-    run = management_command("prune", "--keep", "30", "--export", str(file), "--hurry")
-    run.start()
+    run = pruning(file, "--hurry")
     wait_for(lambda: not run.alive, 60)
 
     assert not ProcessInstance.objects.exists()
@@ -86,6 +71,13 @@ def test_what_is_gone_was_exported_whole(ended: set[UUID], tmp_path: Path) -> No
     assert exported(file) == ended
     told = OperatorAction.objects.filter(action="prune").values_list("after", flat=True)
     assert sum(after["processes"]["ended"] for after in told) == len(ended)
+
+
+def pruning(file: Path, *more: str) -> Program:
+    """Begin to prune into a file."""
+    run = management_command("prune", "--keep", "30", "--export", str(file), *more)
+    run.start()
+    return run
 
 
 def exported(file: Path) -> set[UUID]:

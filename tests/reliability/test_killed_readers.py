@@ -10,23 +10,16 @@ from orchestrator import start_process
 from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
 from tests.apps.patterns.desk import results
 from tests.reliability.storm import Storm, press_retry
-from tests.services.crews import unfinished
-from tests.services.patience import wait_for
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
-
 Standing = Ticket.Status
+IN_THREE_MEDIA = ["late-order.flac", "overdue-invoice.png", "complaint.pdf"]
 EVERY_INQUIRY: list[tuple[str, list[str], Standing]] = [
     ("Thank you, everything works very well now!", [], Standing.ANSWERED),
     ("My parcel is late.", [], Standing.ASSIGNED),
     ("Please look at this.", ["damaged-scan.png"], Standing.ASSIGNED),
-    (
-        "Where is it?",
-        ["late-order.flac", "overdue-invoice.png", "complaint.pdf"],
-        Standing.ESCALATED,
-    ),
+    ("Where is it?", IN_THREE_MEDIA, Standing.ESCALATED),
 ]
 INQUIRIES = EVERY_INQUIRY[-size(2, full=4) :]
 EVERY_FILM = {"notice.webm": "document", "team.webm": "faces", "shapes.webm": "general"}
@@ -62,17 +55,9 @@ def all_have_come_as_far_as_they_do(person: User) -> bool:
 def test_media_are_read_to_the_end_while_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:
-    storm = Storm()
-    storm.kills(hands, 0.6, steps=4, seed=3)
     expected = hand_in()
-    hands.start()
-
-    with storm.raging():
-        wait_for(
-            lambda: all_have_come_as_far_as_they_do(administrator),
-            75,
-            lambda: unfinished(hands),
-        )
+    with Storm(hands, 0.6, steps=4, seed=3).raging() as until:
+        until(lambda: all_have_come_as_far_as_they_do(administrator), 75)
 
     assert StepRun.objects.filter(attempt__gt=1).exists()
     assert dict(Ticket.objects.values_list("ticket", "status")) == expected

@@ -16,25 +16,13 @@ from orchestrator.definition import Workflow
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import ActionRequest, refusals, retry
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import (
-    Incident,
-    ProcessInstance,
-    Status,
-    StepRun,
-    StepStatus,
-)
+from orchestrator.models import Incident, ProcessInstance, Status, StepRun, StepStatus
 from tests.apps.broken_parts import processes as p
 from tests.apps.broken_parts.steps import Job, is_bad, mend, unmend
 from tests.reliability.storm import Storm
-from tests.services.crews import knowing, unfinished
-from tests.services.patience import wait_for
+from tests.services.crews import knowing
 from tests.services.sizes import size
 from tests.services.workers import Workers
-
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(600),
-]
 
 OF_EACH = size(2, full=20)
 ELEMENTS = 4
@@ -67,11 +55,8 @@ def on_top(*definitions: type[Workflow]) -> dict[str, list[str]]:
 
 def expected_of(definition: type[Workflow], status: Status) -> list[str]:
     """Return how the processes of a definition stand, in order: those whose parts are all good have completed."""
-    if definition is p.Strict:
-        return [
-            status if is_bad(number) else Status.COMPLETED for number in range(OF_EACH)
-        ]
-    return [status] * OF_EACH
+    bad = [definition is not p.Strict or is_bad(number) for number in range(OF_EACH)]
+    return [status if one else Status.COMPLETED for one in bad]
 
 
 def all_stand() -> bool:
@@ -87,18 +72,11 @@ def press_retry_somewhere(person: User, dice: random.Random) -> None:
     """Press Retry of one member of each family that has failed: of a map that revives one element, or all of them."""
     for process in ProcessInstance.objects.filter(parent=None, status=Status.FAILED):
         family = [process]
-        while below := failed_part(family[-1], dice):
-            family.append(below)
+        while below := list(family[-1].children.filter(status=Status.FAILED)):
+            family.append(dice.choice(below))
         wanted = ActionRequest(person, uuid4(), "it is mended")
         with suppress(OperationRefused):  # it goes on already
             retry(dice.choice(family).pk, request=wanted)
-
-
-def failed_part(
-    process: ProcessInstance, dice: random.Random
-) -> ProcessInstance | None:
-    failed = list(process.children.filter(status=Status.FAILED))
-    return dice.choice(failed) if failed else None
 
 
 def all_are_mended(person: User, dice: random.Random) -> bool:
@@ -127,28 +105,21 @@ def results_of(definition: type[Workflow], node: str) -> list[object]:
 def test_each_failure_of_a_part_is_taken_once_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:
-    storm = Storm()
-    storm.kills(hands, 0.7, steps=4, seed=3)
     for number in range(OF_EACH):
         start_process(p.Strict, Job(number))
         start_process(p.Caught, Job(number))
         for definition in (p.StrictMap, p.Tolerant, p.CaughtMap):
             start_process(definition, Job(parts=ELEMENTS))
-    hands.start()
-
-    with storm.raging():
-        wait_for(all_stand, size(30, full=60), lambda: unfinished(hands))
+    with Storm(hands, 0.7, steps=4, seed=3).raging() as until:
+        until(all_stand, 60)
         found_meanwhile = violations()
         mend()
-        mended = partial(all_are_mended, administrator, random.Random(3))
-        wait_for(mended, size(30, full=60), lambda: unfinished(hands))
+        until(partial(all_are_mended, administrator, random.Random(3)), 60)
 
-    assert storm.counts["kills"] >= 1
     assert (found_meanwhile, violations()) == ([], [])
     assert not Incident.objects.open().exists()
-    assert set(ProcessInstance.objects.filter(parent=None).values_list("status")) == {
-        (Status.COMPLETED,)
-    }
+    top = ProcessInstance.objects.filter(parent=None)
+    assert set(top.values_list("status", flat=True)) == {Status.COMPLETED}
     bad = OF_EACH // 2
     assert ends_of(p.Strict) == {"completed": OF_EACH}
     assert ends_of(p.Caught) == {"completed": OF_EACH - bad, "cancelled": bad}
@@ -157,10 +128,8 @@ def test_each_failure_of_a_part_is_taken_once_though_workers_are_killed(
     assert all(told.endswith(" is broken") for told in explained)
     assert ends_of(p.StrictMap) == {"completed": ELEMENTS * OF_EACH}
     assert results_of(p.StrictMap, "total") == [60] * OF_EACH
-    assert ends_of(p.Tolerant) == {
-        "completed": (ELEMENTS - BAD) * OF_EACH,
-        "cancelled": BAD * OF_EACH,
-    }
+    well, badly = (ELEMENTS - BAD) * OF_EACH, BAD * OF_EACH
+    assert ends_of(p.Tolerant) == {"completed": well, "cancelled": badly}
     assert results_of(p.Tolerant, "total") == [20] * OF_EACH
     assert parts_of(p.CaughtMap).count() == ELEMENTS * OF_EACH
     assert len(results_of(p.CaughtMap, "explain")) == OF_EACH

@@ -1,5 +1,7 @@
 """Fleets of 10 ships sail while workers are killed: each ship has one passage, and all arrive."""
 
+from functools import partial
+
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import Count
@@ -7,16 +9,10 @@ from django.db.models import Count
 from orchestrator import start_process
 from orchestrator.models import Incident, ProcessInstance, Status, StepKind, StepRun
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
-from tests.reliability.storm import Storm, press_retry
-from tests.services.crews import knowing, unfinished
-from tests.services.patience import wait_for
+from tests.reliability.storm import Storm, all_have
+from tests.services.crews import knowing
 from tests.services.sizes import size
 from tests.services.workers import Workers
-
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(400),
-]
 
 FLEETS = size(2, full=12)
 SHIPS = 10
@@ -25,26 +21,18 @@ SHIPS = 10
 fleets = knowing(Fleet, Passage)
 
 
-def all_have_arrived(person: User) -> bool:
-    press_retry(person)  # a step whose workers were killed too often is for people
-    done = ProcessInstance.objects.filter(name="fleet", status=Status.COMPLETED)
-    return done.count() == FLEETS
-
-
 @pytest.mark.full_size("12 fleets of 10 ships", seconds=240)
 def test_each_element_has_one_sub_process_though_workers_are_killed(
     hands: Workers, administrator: User
 ) -> None:
-    storm = Storm()
-    storm.kills(hands, 0.4, steps=8, seed=7)
     for _ in range(FLEETS):
         start_process(Fleet, Order(SHIPS))
-    hands.start()
+    all_arrived = partial(
+        all_have, administrator, Status.COMPLETED, FLEETS, name="fleet"
+    )
+    with Storm(hands, 0.4, steps=8, seed=7).raging(kills=2) as until:
+        until(all_arrived, 75)
 
-    with storm.raging():
-        wait_for(lambda: all_have_arrived(administrator), 75, lambda: unfinished(hands))
-
-    assert storm.counts["kills"] >= 2
     passages = ProcessInstance.objects.filter(name="passage", status=Status.COMPLETED)
     assert ProcessInstance.objects.filter(name="passage").count() == FLEETS * SHIPS
     each = passages.values("parent", "data__number").annotate(n=Count("pk"))

@@ -20,19 +20,14 @@ from tests.services.workers import Workers
 
 __all__ = ["harbour"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("harbour"),
-    pytest.mark.once,
-]
+pytestmark = [pytest.mark.usefixtures("harbour"), pytest.mark.once]
 
 
 @pytest.fixture
 def crew(hands: Workers) -> Iterator[Workers]:
     """Return the workers, running; nobody whom their steps have started is left behind, whatever the test finds."""
-    before = signal.signal(
-        signal.SIGHUP, signal.SIG_DFL
-    )  # the tests may be run by nohup
+    # The tests may be run by nohup.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     hands.start()
     signal.signal(signal.SIGHUP, before)
     yield hands
@@ -57,12 +52,6 @@ def gone(pid: int) -> bool:
         return True
 
 
-def worker_of(pid: int) -> int:
-    found = psutil.Process(pid).ppid()
-    assert isinstance(found, int)
-    return found
-
-
 def test_what_a_step_started_ends_when_the_step_overruns_its_time(
     crew: Workers,
 ) -> None:
@@ -75,7 +64,7 @@ def test_what_a_step_started_ends_when_the_step_overruns_its_time(
 
 def test_what_a_step_started_ends_when_its_worker_is_killed(crew: Workers) -> None:
     sailor = aboard(Endless)
-    os.kill(worker_of(sailor), signal.SIGKILL)
+    os.kill(psutil.Process(sailor).ppid(), signal.SIGKILL)
 
     wait_for(lambda: gone(sailor), 5)
 

@@ -24,11 +24,6 @@ from tests.services.sizes import first_of, size
 
 __all__ = ["begin", "long_work", "written"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("long_work"),
-    pytest.mark.timeout(300),
-]
 
 NAMES = tuple("abcdef")[: size(4, full=6)]
 """As many as one worker claims together; or more."""
@@ -54,11 +49,6 @@ def ended() -> int:
     return len(entries("end"))
 
 
-def lasted() -> float:
-    """Return the seconds from the first beginning to the last end."""
-    return entries("end")[-1].at - entries()[0].at
-
-
 @pytest.mark.full_size("six of 5 s, and of 4 s", seconds=150)
 @pytest.mark.parametrize(
     ("send", "way", "seconds", "most"),
@@ -79,7 +69,7 @@ def test_pieces_of_long_work_are_shared_by_two_workers(
 
     assert sorted(entry.name for entry in entries()) == sorted(NAMES)
     assert len({entry.worker for entry in entries()}) == 2
-    assert lasted() < bar(most)
+    assert entries("end")[-1].at - entries()[0].at < bar(most)
 
 
 def test_long_steps_that_follow_quick_ones_are_shared_by_two_workers(
@@ -112,8 +102,7 @@ def called() -> dict[str, int]:
 
 def stored() -> int:
     """Return how many of the quick elements' results are stored."""
-    rows = StepRun.objects.filter(kind=StepKind.ITEM).exclude(checksum="")
-    return rows.count()
+    return StepRun.objects.filter(kind=StepKind.ITEM).exclude(checksum="").count()
 
 
 @pytest.mark.parametrize("way", first_of(["hold", "sleep"]))

@@ -1,6 +1,6 @@
 """Migrations whose workers are killed again and again; and workers that go on with the new version afterwards."""
 
-import random
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -14,21 +14,21 @@ from orchestrator import send_event
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import Pace
 from orchestrator.models import (
+    BulkOperation,
     BulkStatus,
     OperatorAction,
     ProcessInstance,
     Status,
 )
 from tests.apps.versions.desk import only
-from tests.reliability.storm import Storm, kill_one
+from tests.reliability.storm import Storm
 from tests.services.bulk import begun, settled, verdicts, worked_on
 from tests.services.patience import wait_for
 from tests.services.seeds import seeded
 from tests.services.sizes import size
-from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(5_000)]
+pytestmark = pytest.mark.timeout(5_000)
 
 ITEMS = size(60, full=5_000 if connection.vendor == "postgresql" else 1_000)
 """Each is migrated by itself, in some thirty queries; on one file, where one writes at a time, more slowly."""
@@ -38,30 +38,18 @@ ABOUT = {"definition": "order-listing", "status": "live"}
 
 @pytest.mark.full_size("5,000 items", seconds=1_200)
 def test_s11_3_killed_workers_migrate_each_process_once(
-    valkey: ValkeyServer, workers: Workers, operator: User
+    hands: Workers, operator: User
 ) -> None:
     seeded(ITEMS)
-    about = {**ABOUT, "version": "2"}
-    operation = begun(
-        operator, about, ITEMS, action="migrate", pace=PACE, given=[1, {}]
-    )
-    dice, storm = random.Random(11), Storm()
-    storm.every(
-        0.3,
-        "kills",
-        lambda: kill_one(workers, dice),
-        steps=ITEMS // 20,
-        made=lambda: settled(operation),
-    )
+    about, to = {**ABOUT, "version": "2"}, [1, {}]
+    operation = begun(operator, about, ITEMS, action="migrate", pace=PACE, given=to)
+    done = partial(settled, operation)
+    completed = BulkOperation.objects.filter(status=BulkStatus.COMPLETED)
 
-    def ended() -> bool:
-        operation.refresh_from_db()
-        return operation.status == BulkStatus.COMPLETED
+    storm = Storm(hands, 0.3, seed=11, steps=ITEMS // 20, made=done)
+    with storm.raging() as until:
+        until(completed.exists, max(ITEMS / 5, 120))
 
-    with storm.raging():
-        wait_for(ended, max(ITEMS / 5, 120), lambda: verdicts(operation))
-
-    assert storm.counts["kills"] > 0
     assert verdicts(operation) == {"done": ITEMS}
     moved = ProcessInstance.objects.filter(definition__version=1)
     assert moved.count() == ITEMS
@@ -78,16 +66,11 @@ def test_s11_3_a_worker_goes_on_with_the_new_version(
         drain()
     process = ProcessInstance.objects.filter(pk=order.process_id)
     assert process.get().definition.version == 1
-    worked_on(
-        begun(operator, {**ABOUT, "version": "1"}, 1, action="migrate", given=[2, {}])
-    )
+    about, to = {**ABOUT, "version": "1"}, [2, {}]
+    worked_on(begun(operator, about, 1, action="migrate", given=to))
     assert process.get().definition.version == 2
 
     hands.start()
-    send_event(
-        ExternalOrderRejected("no"),
-        id=str(uuid4()),
-        source="exchange",
-        process_id=order.process_id,
-    )
+    rejected, its = ExternalOrderRejected("no"), order.process_id
+    send_event(rejected, id=str(uuid4()), source="exchange", process_id=its)
     wait_for(lambda: process.get().status == Status.COMPLETED, 20)

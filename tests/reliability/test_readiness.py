@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from functools import partial
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
@@ -16,8 +15,8 @@ from orchestrator import start_process
 from tests.apps.watched.fixtures import Begin, all_done, begin, said, watched
 from tests.apps.watched.processes import Watched
 from tests.apps.watched.steps import Work
-from tests.reliability.silent_line import SilentLine, Way, to_postgresql
-from tests.services.database import NEEDS_SERVER, led_over
+from tests.reliability.silent_line import SilentLine, Way
+from tests.services.database import NEEDS_SERVER
 from tests.services.patience import bar, wait_for
 from tests.services.site import Site
 from tests.services.sizes import first_of
@@ -25,7 +24,6 @@ from tests.services.valkey import ValkeyServer
 
 __all__ = ["begin", "watched"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
 SOON = 15.0
 """Seconds after which the death of a part must be seen."""
 
@@ -42,19 +40,19 @@ def ready(site: Site) -> tuple[int, dict[str, object]]:
     return found
 
 
-def is_down(site: Site, part: str) -> bool:
-    status, found = ready(site)
-    return (status, found[part]) == (503, "down")
-
-
-def is_ready(site: Site) -> bool:
-    return ready(site)[0] == 200
+def ready_again(site: Site, seconds: float = SOON) -> None:
+    wait_for(lambda: ready(site)[0] == 200, seconds, lambda: ready(site))
 
 
 def seen_in_time(site: Site, part: str) -> None:
     """Wait until a part is seen to be down, which may take no longer than it is promised."""
+
+    def is_down() -> bool:
+        status, found = ready(site)
+        return (status, found[part]) == (503, "down")
+
     since = time.monotonic()
-    wait_for(partial(is_down, site, part), SOON, lambda: ready(site))
+    wait_for(is_down, SOON, lambda: ready(site))
     assert time.monotonic() - since < bar(SOON)
 
 
@@ -66,7 +64,7 @@ def site(transactional_db: None, valkey: ValkeyServer) -> Iterator[Site]:
 def served() -> Iterator[Site]:
     site = Site()
     site.start()
-    wait_for(partial(is_ready, site), 5, lambda: ready(site))
+    ready_again(site, 5)
     yield site
     site.stop()
 
@@ -75,7 +73,7 @@ def test_valkey_is_killed_or_stands_still(site: Site, valkey: ValkeyServer) -> N
     valkey.kill()
     seen_in_time(site, "redis")
     valkey.start()
-    wait_for(partial(is_ready, site), SOON, lambda: ready(site))
+    ready_again(site)
 
     assert valkey.child.process is not None
     os.kill(valkey.child.process.pid, signal.SIGSTOP)
@@ -83,7 +81,7 @@ def test_valkey_is_killed_or_stands_still(site: Site, valkey: ValkeyServer) -> N
         seen_in_time(site, "redis")
     finally:
         os.kill(valkey.child.process.pid, signal.SIGCONT)
-    wait_for(partial(is_ready, site), SOON, lambda: ready(site))
+    ready_again(site)
 
 
 @pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))
@@ -104,18 +102,7 @@ def test_the_workers_die_or_stand_still(
 
     others = begin(1)
     wait_for(all_done, SOON, lambda: said(others))
-    wait_for(partial(is_ready, site), SOON, lambda: ready(site))
-
-
-@pytest.fixture
-def line(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SilentLine]:
-    """Lead the site's connections to PostgreSQL over a line that can fall silent, or be cut."""
-    line = to_postgresql()
-    monkeypatch.setenv("DATABASE_URL", led_over(line.port))
-    yield line
-    line.close()
+    ready_again(site)
 
 
 @pytest.fixture
@@ -130,7 +117,7 @@ def test_postgresql_falls_silent(led_site: Site, line: SilentLine, way: Way) -> 
     seen_in_time(led_site, "database")
 
     line.speak()
-    wait_for(partial(is_ready, led_site), 2 * SOON, lambda: ready(led_site))
+    ready_again(led_site, 2 * SOON)
 
 
 @NEEDS_SERVER

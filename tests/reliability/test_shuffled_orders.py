@@ -6,9 +6,10 @@ before its step, all of it once too often. It must wait, be taken at most once, 
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -35,14 +36,12 @@ from orchestrator.models import (
     StepRun,
     Worker,
 )
-from tests.reliability.senders import Senders
+from tests.reliability.senders import send_all
 from tests.services.crews import unfinished
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import wait_for
 from tests.services.sizes import size
 from tests.services.workers import Workers
-
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
 ORDERS, SENDERS, SEED = size(15, full=1_000), 4, 20
 WHAT = "50 MWh base load, Tokyo area"
@@ -80,21 +79,21 @@ class Case:
     process_id: UUID = field(default_factory=uuid7)
 
     @property
+    def kind(self) -> tuple[Destination, bool]:
+        return self.destination, self.rejected
+
+    @property
     def start(self) -> OrderCreated:
         return OrderCreated(self.order_id, self.destination, WHAT)
 
     @property
     def later(self) -> list[Event]:
-        said: list[Event] = [
-            ListedOnExternal(self.order_id),
-            ListedOnInternal(self.order_id),
-        ]
+        its = self.order_id
+        said: list[Event] = [ListedOnExternal(its), ListedOnInternal(its)]
         if self.rejected:
             said.append(ExternalOrderRejected("credit limit reached"))
         elif self.destination != INTERNAL:
-            said.append(
-                ExternalOrderCreated(self.order_id, f"EX-{self.order_id}", WHAT)
-            )
+            said.append(ExternalOrderCreated(its, f"EX-{its}", WHAT))
         return said
 
 
@@ -116,13 +115,11 @@ class Delivery:
         send(self.event, id=self.id, source="senders", process_id=to)
 
 
-def cases(dice: random.Random) -> list[Case]:
-    found = []
+def cases(dice: random.Random) -> Iterator[Case]:
     for number in range(ORDERS):
         destination = dice.choice([INTERNAL, EXTERNAL, BOTH, BOTH])
         rejected = destination != INTERNAL and dice.random() < 0.2
-        found.append(Case(f"O-{number}", destination, rejected))
-    return found
+        yield Case(f"O-{number}", destination, rejected)
 
 
 def shuffled(orders: list[Case], dice: random.Random) -> list[Delivery]:
@@ -130,11 +127,8 @@ def shuffled(orders: list[Case], dice: random.Random) -> list[Delivery]:
     queues = []
     for case in orders:
         rest = [Delivery(case, case.start)] * dice.randint(0, 2)
-        rest += [
-            Delivery(case, event)
-            for event in case.later
-            for _ in range(dice.randint(1, 3))
-        ]
+        for event in case.later:
+            rest += [Delivery(case, event)] * dice.randint(1, 3)
         dice.shuffle(rest)
         queues.append([*rest, Delivery(case, case.start)])
     turns = [queue for queue in queues for _ in queue]
@@ -142,72 +136,53 @@ def shuffled(orders: list[Case], dice: random.Random) -> list[Delivery]:
     return [queue.pop() for queue in turns]
 
 
-def send_all(deliveries: list[Delivery]) -> None:
-    """Deliver with four senders at once, as fast as each can."""
-    Senders(
-        *([one.send for one in deliveries[turn::SENDERS]] for turn in range(SENDERS))
-    ).send_all()
-
-
-def by_process(rows: Iterable[tuple[UUID, str]]) -> dict[UUID, str]:
+def by_process(rows: Any, name: str) -> dict[UUID, str]:
     """Return what there is of each process, divided by spaces."""
     found = defaultdict[UUID, list[str]](list)
-    for process_id, name in rows:
-        found[process_id].append(name)
+    for process_id, said in rows.values_list("instance_id", name):
+        found[process_id].append(said)
     return {process_id: " ".join(names) for process_id, names in found.items()}
-
-
-def assert_as_the_table_says(orders: list[Case]) -> None:
-    visits = StepRun.objects.order_by("id")
-    commands = IssuedCommand.objects.exclude(instance=None).order_by("type")
-    paths = by_process(visits.values_list("instance_id", "node"))
-    issued = by_process(commands.values_list("instance_id", "type"))
-    for case in orders:
-        kind = (case.destination, case.rejected)
-        assert paths[case.process_id] == PATHS[kind], case
-        assert issued[case.process_id] == COMMANDS[kind], case
 
 
 @pytest.mark.full_size("1,000 orders", seconds=240)
 def test_every_order_ends_as_the_table_says(
     exchange: ExchangeProcess, workers: Workers
 ) -> None:
-    exchange.behave(
-        longest=3600, shortest=3600
-    )  # it takes the orders; the senders speak for it
+    # It takes the orders; the senders speak for it.
+    exchange.behave(longest=3600, shortest=3600)
     dice = random.Random(SEED)
-    orders = cases(dice)
+    orders = list(cases(dice))
     deliveries = shuffled(orders, dice)
+    ended = ProcessInstance.objects.ended()
     events = InboxEvent.objects.filter(wake_at__isnull=False)
     commands = IssuedCommand.objects.filter(wake_at__isnull=False)
 
-    wait_for(lambda: Worker.objects.count() == 2, 30, lambda: unfinished(workers))
-    send_all(deliveries)
-    wait_for(
-        lambda: (
-            ProcessInstance.objects.ended().count() == ORDERS
-            and not events.exists()
-            and not commands.exists()
-        ),
-        240,
-        lambda: unfinished(workers),
+    def all_ended() -> bool:
+        due = events.exists() or commands.exists()
+        return ended.count() == ORDERS and not due
+
+    said = partial(unfinished, workers)
+    wait_for(lambda: Worker.objects.count() == 2, 30, said)
+    send_all(
+        *([one.send for one in deliveries[turn::SENDERS]] for turn in range(SENDERS))
     )
+    wait_for(all_ended, 240, said)
 
     # Every order ended, by the way and with the commands that the table says.
-    assert set(ProcessInstance.objects.values_list("status", "step")) == {
-        (Status.COMPLETED, "Completed")
-    }
-    assert_as_the_table_says(orders)
+    ends = set(ProcessInstance.objects.values_list("status", "step"))
+    assert ends == {(Status.COMPLETED, "Completed")}
+    paths = by_process(StepRun.objects.order_by("id"), "node")
+    assert paths == {case.process_id: PATHS[case.kind] for case in orders}
+    issued = IssuedCommand.objects.exclude(instance=None).order_by("type")
+    said_of = {case.process_id: COMMANDS[case.kind] for case in orders}
+    assert by_process(issued, "type") == said_of
     # Nothing is missing from the inbox: a row for every event, counting how often it was repeated.
     sent = Counter(delivery.id for delivery in deliveries)
-    kept = dict(
-        InboxEvent.objects.filter(source="senders").values_list("event_id", "repeats")
-    )
-    assert kept == {id: times - 1 for id, times in sent.items()}
+    kept = InboxEvent.objects.filter(source="senders")
+    repeats = dict(kept.values_list("event_id", "repeats"))
+    assert repeats == {id: times - 1 for id, times in sent.items()}
     # Nothing was applied twice: as many events moved a process as there are transitions, the others are shown.
-    moves = sum(
-        len(PATHS[case.destination, case.rejected].split()) - 1 for case in orders
-    )
+    moves = sum(len(PATHS[case.kind].split()) - 1 for case in orders)
     verdicts = Counter(InboxEvent.objects.values_list("verdict", flat=True))
     assert verdicts["started"] == ORDERS
     assert verdicts["started"] + verdicts["moved"] == moves

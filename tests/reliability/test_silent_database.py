@@ -6,51 +6,27 @@ Workers and their supervisor go on within a lease and three seconds, and a stop 
 import os
 import signal
 import time
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from django.db import connection
 
 from orchestrator import start_process
 from orchestrator.conf import conf
-from orchestrator.definition import Workflow
 from orchestrator.models import StepRun
 from tests.apps.watched.fixtures import Begin, all_done, begin, has_begun, said, watched
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import Work, open_gate
-from tests.reliability.silent_line import SilentLine, Way, to_postgresql
-from tests.services.database import NEEDS_SERVER, led_over
+from tests.reliability.silent_line import SilentLine, Way
+from tests.services.database import NEEDS_SERVER
 from tests.services.patience import bar, quickest, wait_for
 from tests.services.sizes import first_of
 from tests.services.workers import Workers
 
 __all__ = ["begin", "watched"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    NEEDS_SERVER,  # SQLite is in this process: there is no line to fall silent
-]
+pytestmark = NEEDS_SERVER  # SQLite is in this process: there is no line to fall silent
 
 RECOVERY = conf().LEASE_SECONDS + 3
-
-
-@pytest.fixture
-def line(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SilentLine]:
-    """Lead the workers' connections over a line that can fall silent; this process keeps its own."""
-    line = to_postgresql()
-    monkeypatch.setenv("DATABASE_URL", led_over(line.port))
-    yield line
-    line.close()
-    with (
-        connection.cursor() as cursor
-    ):  # what the server is still at for those who are gone
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 class Silence:
@@ -63,7 +39,10 @@ class Silence:
     def __call__(self) -> None:
         """One waits for work, one is in a step, one in a transaction; where packets are lost, one in a long query."""
         self.times += 1
-        for workflow, how in self.in_hand():
+        wait = f"wait {self.times}"
+        # Where what is sent is only swallowed, the server says, rightly, that it is at the query.
+        query = [(Watched, "ask")] * (self.way == "dropped")
+        for workflow, how in [(Watched, wait), (WatchedInside, wait), *query]:
             name = f"{workflow.__name__} {how} {self.times}"
             start_process(workflow, Work(name, how, 280))
             wait_for(partial(has_begun, name), 10, self.said)
@@ -71,14 +50,6 @@ class Silence:
         start_process(Watched, Work(f"new {self.times}", "sleep"))
         open_gate(self.times)
         wait_for(all_done, RECOVERY, self.said)
-
-    def in_hand(self) -> list[tuple[type[Workflow], str]]:
-        found: list[tuple[type[Workflow], str]] = [
-            (Watched, f"wait {self.times}"),
-            (WatchedInside, f"wait {self.times}"),
-        ]
-        # Where what is sent is only swallowed, the server says, rightly, that it is at the query.
-        return found + [(Watched, "ask")] * (self.way == "dropped")
 
     def said(self) -> str:
         return said(self.workers)
@@ -119,13 +90,13 @@ def test_the_supervisor_kills_and_replaces_workers_while_the_database_is_silent(
     for pid in before:
         os.kill(pid, signal.SIGKILL)
 
-    wait_for(lambda: replaced(workers, before), 5, lambda: said(workers))
+    def replaced() -> bool:
+        found = workers.pids
+        return len(found) == len(before) and not set(found) & set(before)
+
+    wait_for(replaced, 5, lambda: said(workers))
 
 
 def unanswered(workers: Workers) -> bool:
     """Tell whether the supervisor has noticed that the database is silent."""
     return "the database does not answer" in said(workers)
-
-
-def replaced(workers: Workers, before: list[int]) -> bool:
-    return len(workers.pids) == len(before) and not set(workers.pids) & set(before)

@@ -1,7 +1,6 @@
 """Redis falls silent: connections are accepted and stay open, and nothing answers. Workers look for work themselves."""
 
 import time
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -15,27 +14,16 @@ from tests.apps.watched.steps import Work, open_gate
 from tests.reliability.silent_line import SilentLine, Way
 from tests.services.patience import bar, wait_for
 from tests.services.sizes import first_of
-from tests.services.valkey import ValkeyServer
 
 __all__ = ["begin", "watched"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
 
 RECOVERY = conf().LEASE_SECONDS + 3
 
 
-@pytest.fixture
-def line(valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentLine]:
-    """Lead the workers' connections over a line that can fall silent; this process keeps its own."""
-    line = SilentLine(str(valkey.socket))
-    monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{line.port}/0")
-    yield line
-    line.close()
-
-
 @pytest.mark.parametrize("way", first_of(["swallowed", "dropped"]))
 def test_work_goes_on_while_redis_is_silent(
-    line: SilentLine, begin: Begin, way: Way
+    line_to_redis: SilentLine, begin: Begin, way: Way
 ) -> None:
     """Of two workers one is in a step, and one waits for a bell; then both wait for bells that nobody hears."""
     workers = begin(2)
@@ -43,14 +31,14 @@ def test_work_goes_on_while_redis_is_silent(
     logged = len(log.read_text())
     start_process(Watched, Work("in hand", "wait 1"))
     wait_for(partial(has_begun, "in hand"), 10, lambda: said(workers))
-    line.fall_silent_for_all(way)
+    line_to_redis.fall_silent_for_all(way)
     open_gate(1)
     wait_for(all_done, RECOVERY, lambda: said(workers))
     start_process(Watched, Work("new", "sleep"))
     wait_for(all_done, RECOVERY, lambda: said(workers))
 
     before = workers.pids
-    line.speak()
+    line_to_redis.speak()
     start_process(Watched, Work("afterwards", "sleep"))
     wait_for(all_done, RECOVERY, lambda: said(workers))
     assert workers.pids == before
@@ -59,12 +47,12 @@ def test_work_goes_on_while_redis_is_silent(
 
 
 def test_a_stop_does_not_wait_for_a_silent_redis(
-    line: SilentLine, begin: Begin
+    line_to_redis: SilentLine, begin: Begin
 ) -> None:
     workers = begin(2)
     start_process(Watched, Work("long", "sleep", 600))
     wait_for(partial(has_begun, "long"), 10, lambda: said(workers))
-    line.fall_silent_for_all()
+    line_to_redis.fall_silent_for_all()
     since = time.monotonic()
 
     assert workers.stop() == 0

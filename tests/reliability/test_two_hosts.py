@@ -25,11 +25,11 @@ from orchestrator.models import (
     Worker,
 )
 from tests.apps.ordered_commands import handlers
-from tests.apps.ordered_commands.handlers import calls, forget
+from tests.apps.ordered_commands.handlers import calls
 from tests.apps.ordered_commands.processes import AFTER_COMMIT, BookClosed, Publishing
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import Work, begun, folder, open_gate
-from tests.reliability.silent_line import SilentLine, to_postgresql
+from tests.reliability.silent_line import SilentLine, postgresql
 from tests.services.crews import knowing, set_out
 from tests.services.database import NEEDS_SERVER, led_over
 from tests.services.hosts import NAME, REMEDY, Host, hosts
@@ -38,10 +38,7 @@ from tests.services.program import Program
 from tests.services.sizes import first_of, size
 from tests.services.valkey import ValkeyServer
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    NEEDS_SERVER,  # SQLite is for one host
-]
+pytestmark = NEEDS_SERVER  # SQLite is for one host
 
 LEASE = 3.0  # seconds
 RECOVERY = LEASE + 3
@@ -59,19 +56,17 @@ Begin = Callable[[Host], Program]
 
 @pytest.fixture
 def begin(
-    transactional_db: None, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+    no_calls: None,
+    transactional_db: None,
+    valkey: ValkeyServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Begin]:
     """Return a function that has a host work, by ways of its own to the database and to Redis."""
-    set_out(
-        monkeypatch,
-        LEASE_SECONDS=LEASE,
-        HEARTBEAT_SECONDS=0.5,
-    )
-    forget()
+    set_out(monkeypatch, LEASE_SECONDS=LEASE, HEARTBEAT_SECONDS=0.5)
     lines: list[SilentLine] = []
 
     def run(host: Host) -> Program:
-        database = to_postgresql(host.machine)
+        database = SilentLine(postgresql(), host.machine)
         redis = SilentLine(str(valkey.socket), host.machine)
         lines.extend([database, redis])
         before = Worker.objects.count()
@@ -89,7 +84,6 @@ def begin(
     for line in lines:
         line.close()
     shutil.rmtree(folder())
-    forget()
 
 
 @pytest.fixture

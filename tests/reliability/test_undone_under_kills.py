@@ -1,6 +1,7 @@
 """Voyages sink while a worker is killed twice a second: each finished step is undone once, the last one first."""
 
 from collections import defaultdict
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,27 +18,16 @@ from orchestrator.models import (
 from tests.apps.interrupted_undo.fixtures import harbour
 from tests.apps.interrupted_undo.processes import Voyage
 from tests.apps.interrupted_undo.traced_steps import Cargo, traces
-from tests.reliability.storm import Storm, press_retry
-from tests.services.crews import unfinished
-from tests.services.patience import wait_for
+from tests.reliability.storm import Storm, all_have
 from tests.services.sizes import size
 from tests.services.workers import Workers
 
 __all__ = ["harbour"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("harbour"),
-    pytest.mark.timeout(400),
-]
+pytestmark = pytest.mark.usefixtures("harbour")
 
 VOYAGES = size(5, full=40)
 CRATES = 3
-
-
-def all_are_taken_back(person: User) -> bool:
-    press_retry(person)
-    return ProcessInstance.objects.filter(status=Status.CANCELLED).count() == VOYAGES
 
 
 def finished(process: ProcessInstance) -> list[str]:
@@ -54,16 +44,10 @@ def finished(process: ProcessInstance) -> list[str]:
 def test_every_finished_step_is_undone_once_and_in_reverse_order(
     hands: Workers, administrator: User
 ) -> None:
-    storm = Storm()
-    storm.kills(hands, 0.3, steps=6, seed=5)
     for number in range(VOYAGES):
         start_process(Voyage, Cargo(f"ship {number}", CRATES))
-    hands.start()
-
-    with storm.raging():
-        wait_for(
-            lambda: all_are_taken_back(administrator), 75, lambda: unfinished(hands)
-        )
+    with Storm(hands, 0.3, steps=6, seed=5).raging() as until:
+        until(partial(all_have, administrator, Status.CANCELLED, VOYAGES), 75)
 
     interrupted = StepRun.objects.filter(kind=StepKind.UNDO, attempt__gt=1)
     assert interrupted.exists()

@@ -1,6 +1,7 @@
 """Work that waits outside: many calls in flight in one worker, each with an attempt, a lease and a time of its own."""
 
 import time
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -29,12 +30,6 @@ from tests.apps.waiting_calls.ways import entries, journal, open_gate
 from tests.services.sizes import size
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
-
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("waiting_calls"),
-    pytest.mark.timeout(300),
-]
 
 
 MANY = size(6, full=40)
@@ -73,14 +68,10 @@ def test_what_waits_since_a_deploy_and_what_waits_no_more_are_run(begin: Begin) 
     plain = [started(p.Mixed, f"plain-{number}") for number in range(MANY)]
     waiting = [started(p.OneCall, f"waiting-{number}") for number in range(MANY)]
     of_calls = calls_of("default")
-    StepRun.objects.filter(instance__in=[one.pk for one in plain]).update(
-        queue=of_calls
-    )
-    StepRun.objects.filter(instance__in=[one.pk for one in waiting]).update(
-        queue=plain_queue(of_calls)
-    )
-    workers = begin()
-    until(all_ended, workers)
+    StepRun.objects.filter(instance__in=plain).update(queue=of_calls)
+    plain_one = plain_queue(of_calls)
+    StepRun.objects.filter(instance__in=waiting).update(queue=plain_one)
+    until(all_ended, begin())
 
     assert {run.attempt for run in visits()} == {1}
     assert len(entries()) == 2 * MANY
@@ -162,8 +153,5 @@ def test_when_one_of_a_few_has_ended_the_next_begins_without_a_bell(
 
 def most_at_once() -> int:
     """Count the calls that were in flight at the same moment."""
-    began, found = 0, [0]
-    for line in journal().read_text().splitlines():
-        began += 1 if line.startswith("begin") else -1
-        found.append(began)
-    return max(found)
+    lines = journal().read_text().splitlines()
+    return max(accumulate(1 if one.startswith("begin") else -1 for one in lines))

@@ -5,26 +5,14 @@ import pytest
 from orchestrator.models import StepRun
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.desk import all_ended, started, until
-from tests.apps.waiting_calls.fixtures import (
-    Begin,
-    begin,
-    forgotten,
-    waiting_calls,
-)
+from tests.apps.waiting_calls.fixtures import Begin, begin, forgotten, waiting_calls
 from tests.apps.waiting_calls.ways import entries, open_gate
 from tests.reliability.silent_line import SilentLine, Way
-from tests.reliability.test_silent_database import line as line_to_database
-from tests.reliability.test_silent_redis import line as line_to_redis
 from tests.services.database import NEEDS_SERVER
 from tests.services.sizes import first_of, size
 
-__all__ = ["begin", "forgotten", "line_to_database", "line_to_redis", "waiting_calls"]
+__all__ = ["begin", "forgotten", "waiting_calls"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("waiting_calls"),
-    pytest.mark.timeout(300),
-]
 
 WAYS: tuple[Way, ...] = ("swallowed", "dropped")
 
@@ -55,7 +43,7 @@ def test_what_is_new_is_called_while_redis_is_silent_for_who_listens(
 @NEEDS_SERVER
 @pytest.mark.parametrize("way", first_of(WAYS))
 def test_what_calls_have_given_is_kept_while_the_database_is_silent(
-    line_to_database: SilentLine, begin: Begin, way: Way
+    line: SilentLine, begin: Begin, way: Way
 ) -> None:
     number = size(10, full=100)
     workers = begin()
@@ -63,7 +51,7 @@ def test_what_calls_have_given_is_kept_while_the_database_is_silent(
         started(p.OneCall, f"call-{index}", "gate all")
     started(p.InThread, "thread", "gate all")
     until(lambda: len(entries()) == number + 1, workers)
-    line_to_database.fall_silent(way)
+    line.fall_silent(way)
     open_gate("all")
     until(lambda: len(entries("end")) == number + 1, workers)
     until(all_ended, workers)

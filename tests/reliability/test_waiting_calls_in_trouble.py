@@ -4,13 +4,12 @@ import os
 import signal
 import time
 from collections import Counter
-from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
 
 from orchestrator import start_process
+from orchestrator.definition import Workflow
 from orchestrator.engine import operations
 from orchestrator.models import (
     CommandStatus,
@@ -21,7 +20,6 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.testing.process import Anybody
 from orchestrator.workers.event_loop import CANCEL_SECONDS
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.desk import all_ended, started, until
@@ -34,28 +32,28 @@ from tests.apps.waiting_calls.fixtures import (
 )
 from tests.apps.waiting_calls.ways import entries, open_gate
 from tests.services.database import NEEDS_SERVER
+from tests.services.doing import did
 from tests.services.sizes import size
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("waiting_calls"),
-    pytest.mark.timeout(300),
-]
 
-
-def ended(process: ProcessInstance) -> bool:
-    return ProcessInstance.objects.get(pk=process.pk).finished_at is not None
+def ended(*processes: ProcessInstance) -> bool:
+    """Whether all of these processes have ended."""
+    live = ProcessInstance.objects.filter(finished_at=None)
+    return not live.filter(pk__in=[process.pk for process in processes]).exists()
 
 
 def needs_people(process: ProcessInstance) -> bool:
-    open_ones = Incident.objects.filter(instance=process, resolved_at=None)
-    return open_ones.exists()
+    return Incident.objects.open().filter(instance=process).exists()
 
 
 def visit(process: ProcessInstance) -> StepRun:
     return StepRun.objects.get(instance=process)
+
+
+def attempt(process: ProcessInstance) -> int:
+    return visit(process).attempt
 
 
 def begun(*names: str) -> bool:
@@ -77,9 +75,9 @@ def test_each_call_in_flight_is_charged_once_when_its_worker_is_killed(
     os.kill(workers.caller or 0, signal.SIGKILL)
     until(lambda: all(map(needs_people, once)), workers)
     open_gate("all")
-    until(lambda: all(map(ended, again)), workers)
+    until(lambda: ended(*again), workers)
 
-    assert {visit(process).attempt for process in again} == {2}
+    assert set(map(attempt, again)) == {2}
     assert {visit(process).status for process in once} == {StepStatus.FAILED}
     assert set(Counter(e.name for e in entries()).values()) == {1, 2}
     assert len(entries()) == 3 * number
@@ -98,7 +96,7 @@ def test_a_stop_gives_calls_in_flight_back_uncharged(begin: Begin) -> None:
     open_gate("all")
     others = begin()
     until(lambda: ended(again) and needs_people(once), others)
-    assert [visit(process).attempt for process in (again, once)] == [1, 1]
+    assert (attempt(again), attempt(once)) == (1, 1)
     assert len(entries(name="once")) == 1
 
 
@@ -151,9 +149,8 @@ def end_who_waits_for_a_lock() -> bool:
 
 
 def test_a_call_whose_time_is_over_is_cancelled_and_tried_again(begin: Begin) -> None:
-    workers = begin()
     process = started(p.ShortCall, "a", "gate all")
-    until(lambda: needs_people(process), workers)
+    until(lambda: needs_people(process), begin())
 
     assert len(entries("cancelled")) == len(entries()) == 2
     assert len({entry.worker for entry in entries()}) == 1
@@ -162,9 +159,8 @@ def test_a_call_whose_time_is_over_is_cancelled_and_tried_again(begin: Begin) ->
 
 
 def test_a_call_that_is_not_heard_of_is_cancelled(begin: Begin) -> None:
-    workers = begin()
     process = started(p.Silent, "a", "gate all")
-    until(all_ended, workers)
+    until(all_ended, begin())
 
     assert len(entries("cancelled")) == 1
     assert visit(process).attempt == 2
@@ -191,27 +187,26 @@ def test_a_call_ends_with_its_time_though_what_it_said_cannot_be_stored(
     assert workers.caller == caller
 
 
-@pytest.mark.parametrize(("kind", "how"), [("call", "deaf once"), ("thread", "gate a")])
+@pytest.mark.parametrize(
+    ("kind", "how"), [(p.ShortCall, "deaf once"), (p.ShortThread, "gate a")]
+)
 def test_a_call_that_goes_on_after_its_time_is_fenced_and_its_worker_replaced(
-    begin: Begin, kind: str, how: str
+    begin: Begin, kind: type[Workflow], how: str
 ) -> None:
     workers = begin()
     other = started(p.OneCall, "other", "gate all")
     until(lambda: begun("other"), workers)
-    definition = p.ShortCall if kind == "call" else p.ShortThread
-    late = started(definition, "late", how)
+    late = started(kind, "late", how)
     until(lambda: visit(late).lost != "", workers)
     assert visit(other).status == StepStatus.RUNNING  # it is waited for
     first = {entry.worker for entry in entries()}
     open_gate("all")
     until(lambda: ended(other), workers)
-    if kind == "thread":
-        open_gate("a")
+    open_gate("a")  # of the thread
     until(all_ended, workers)
 
     assert len(first) == 1
-    assert visit(other).attempt == 1
-    assert visit(late).attempt == 2
+    assert (attempt(other), attempt(late)) == (1, 2)
     assert {entry.worker for entry in entries(name="late")} > first
 
 
@@ -226,10 +221,9 @@ def test_a_call_that_holds_up_all_others_is_charged_and_no_idempotent_one(
     until(lambda: needs_people(once), workers)
     until(lambda: len(entries(name="neighbour")) == 2, workers)
     open_gate("all")
-    until(lambda: ended(guilty) and ended(neighbour), workers)
+    until(lambda: ended(guilty, neighbour), workers)
 
-    assert visit(guilty).attempt == 2
-    assert visit(neighbour).attempt == 1
+    assert (attempt(guilty), attempt(neighbour)) == (2, 1)
     assert visit(once).status == StepStatus.FAILED
 
 
@@ -241,11 +235,10 @@ FAILURES = {
 
 
 def test_calls_fail_as_plain_steps_and_commands_do(begin: Begin) -> None:
-    workers = begin()
     failing = {how: started(p.OneCall, how, how) for how in FAILURES}
     start_process(p.Calling, p.Wanted("a", "fail"))
     incidents = Incident.objects.filter(resolved_at=None)
-    until(lambda: incidents.count() == len(failing) + 1, workers)
+    until(lambda: incidents.count() == len(failing) + 1, begin())
 
     for how, process in failing.items():
         assert incidents.get(instance=process).message.startswith(FAILURES[how])
@@ -259,9 +252,8 @@ def test_calls_fail_as_plain_steps_and_commands_do(begin: Begin) -> None:
 
 
 def test_calls_report_and_save_and_go_on_from_there(begin: Begin) -> None:
-    workers = begin()
     runs = [started(kind, "a") for kind in (p.Reports, p.ThreadReports)]
-    until(all_ended, workers)
+    until(all_ended, begin())
 
     call, thread = map(visit, runs)
     assert (call.result, call.attempt, call.saved) == (2, 3, 2)
@@ -280,7 +272,7 @@ def test_a_process_is_cancelled_while_its_call_is_in_flight(begin: Begin) -> Non
     done = started(p.Undone, "b", "gate all")
     until(lambda: begun("a", "b"), workers)
     for process in (in_flight, done):
-        operations.cancel(process.pk, request=request())
+        did(operations.cancel, process)
     until(lambda: bool(entries("cancelled", "a")), workers)
     until(all_ended, workers)
 
@@ -293,16 +285,12 @@ def test_a_process_is_paused_while_its_call_is_in_flight(begin: Begin) -> None:
     workers = begin()
     process = started(p.Mixed, "a", "gate all")
     until(lambda: begun("A"), workers)
-    operations.pause(process.pk, request=request())
+    did(operations.pause, process)
     open_gate("all")
     until(
         lambda: StepRun.objects.filter(result="A", node="ask_model").exists(), workers
     )
     paused = StepRun.objects.get(node="ask_again")
     assert (paused.status, paused.wake_at) == (StepStatus.READY, None)
-    operations.unpause(process.pk, request=request())
+    did(operations.unpause, process)
     until(all_ended, workers)
-
-
-def request() -> Any:
-    return operations.ActionRequest(Anybody(), key=uuid4(), reason="a test")

@@ -5,27 +5,17 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.engine import operations
-from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.models import StepRun
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.desk import all_ended, started, until
-from tests.apps.waiting_calls.fixtures import (
-    Begin,
-    begin,
-    forgotten,
-    waiting_calls,
-)
+from tests.apps.waiting_calls.fixtures import Begin, begin, forgotten, waiting_calls
 from tests.apps.waiting_calls.ways import entries, gate_file, open_gate
-from tests.reliability.test_waiting_calls_in_trouble import begun, request
+from tests.reliability.test_waiting_calls_in_trouble import begun, ended
+from tests.services.doing import did
 from tests.services.sizes import first_of
 from tests.services.workers import Workers
 
 __all__ = ["begin", "forgotten", "waiting_calls"]
-
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("waiting_calls"),
-    pytest.mark.timeout(300),
-]
 
 
 def log_of(workers: Workers) -> Callable[[], str]:
@@ -41,15 +31,7 @@ def attempts() -> dict[str, int]:
     return dict(rows)
 
 
-def ended(*processes: ProcessInstance) -> bool:
-    """Whether all of these processes have ended."""
-    live = ProcessInstance.objects.filter(finished_at=None)
-    return not live.filter(pk__in=[process.pk for process in processes]).exists()
-
-
-def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(
-    begin: Begin,
-) -> None:
+def test_a_thread_that_cannot_be_started_fails_its_own_call_alone(begin: Begin) -> None:
     workers = begin()
     logged = log_of(workers)
     started(p.OneCall, "makes none", "have_no_threads none")
@@ -93,7 +75,7 @@ def test_a_step_has_no_more_threads_than_it_may_though_processes_are_cancelled(
     cancelled = [started(p.InThread, f"a{number}", "gate a") for number in range(2)]
     until(lambda: begun("a0", "a1"), workers)
     for process in cancelled:
-        operations.cancel(process.pk, request=request())
+        did(operations.cancel, process)
     until(lambda: logged().count("settled by somebody else") == 2, workers)
     for number in range(2):
         started(p.InThread, f"b{number}")

@@ -12,8 +12,6 @@ from tests.services.sizes import size
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 ORDERS = size(6, full=30)
 DESTINATIONS = [Destination.BOTH, Destination.EXTERNAL, Destination.INTERNAL]
 

@@ -55,9 +55,8 @@ def _photographed(given: argparse.Namespace) -> list[str]:
     with running(_say) as site:
         set_going(sizes)
         # The database is asked before there is a browser, beside which it cannot be.
-        chosen = [
-            place for place in places() if not given.page or place.name in given.page
-        ]
+        wanted = given.page or ()
+        chosen = [one for one in places() if not wanted or one.name in wanted]
         with photographer(site, way_in) as camera:
             for number, place in enumerate(chosen, 1):
                 _say(f"{number} of {len(chosen)}  {place.name}")
@@ -70,16 +69,11 @@ def _photographed(given: argparse.Namespace) -> list[str]:
 
 def _read(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py screens", description=__doc__)
-    parser.add_argument(
-        "--to", type=Path, default=SCREENS, help="folder for the pictures"
-    )
-    parser.add_argument(
-        "--page", action="append", help="the name of one page; may be given repeatedly"
-    )
-    parser.add_argument("--processes", type=int, default=600, help="how many there are")
-    parser.add_argument(
-        "--elements", type=int, default=10_000, help="of the largest map"
-    )
+    add, one = parser.add_argument, "the name of one page; may be given repeatedly"
+    add("--to", type=Path, default=SCREENS, help="folder for the pictures")
+    add("--page", action="append", help=one)
+    add("--processes", type=int, default=600, help="how many there are")
+    add("--elements", type=int, default=10_000, help="of the largest map")
     return parser.parse_args(arguments)
 
 

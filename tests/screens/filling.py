@@ -93,17 +93,14 @@ def _strained(sizes: Sizes) -> None:
     clock.pass_time(timedelta(hours=40), only=overdue.id)
     started(letters, CreditOpened("LC-0002", "株式会社北風タービン製作所"))
     started(TurbineAssembly, Turbine(sizes.layers, 10))
-    started(
-        Stocktaking,
-        Warehouse("Hall 3", sizes.elements, sizes.elements // 9, sizes.elements),
-    )
+    number = sizes.elements
+    started(Stocktaking, Warehouse("Hall 3", number, number // 9, number))
     started(GateCall)
 
 
 def _acted_on(people: Sequence[AbstractBaseUser]) -> None:
     """What operators have done: to one, to many, and what was refused."""
-    failed = _of(Status.FAILED)
-    waiting = _of(Status.WAITING)
+    failed, waiting = _of(Status.FAILED), _of(Status.WAITING)
     for who, process in zip(people, failed, strict=False):
         operations.assign(process, who.get_username(), request=_asked(who))
         operations.escalate(process, request=_asked(who))
@@ -111,23 +108,16 @@ def _acted_on(people: Sequence[AbstractBaseUser]) -> None:
         operations.pause(process, request=_asked(who))
     for who, process in zip(people, waiting[3:], strict=False):
         operations.cancel(process, request=_asked(who))
+    _begun(people[1], "retry")
+    _begun(people[1], "assign", PEOPLE[2])
+
+
+def _begun(who: Any, action: str, *given: str) -> None:
+    """Has something done, slowly, to all that have failed."""
     slow = Pace(samples=(1, 10), rate=0.5, stop_above=5)
-    for action in ("retry", "assign"):
-        _begun(people[1], action, slow)
-
-
-def _begun(who: Any, action: str, pace: Pace) -> None:
-    """Has something done to all that have failed."""
     number = ProcessInstance.objects.filter(status=Status.FAILED).count()
-    wanted = Wanted(
-        action,
-        "processes",
-        {"status": "failed"},
-        number,
-        database_now(),
-        given=[PEOPLE[2]] if action == "assign" else (),
-        pace=pace,
-    )
+    about = ("processes", {"status": "failed"}, number, database_now())
+    wanted = Wanted(action, *about, given=given, pace=slow)
     operations.start_bulk(wanted, request=_asked(who))
 
 

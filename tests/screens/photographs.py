@@ -13,6 +13,7 @@ from tests.services import chromium
 
 WIDTHS = (1440, 1024, 390)
 HEIGHT = 900
+SIZE = "document.documentElement.scroll"
 LONGEST = 1800
 """Pixels of a long page that are photographed."""
 
@@ -74,16 +75,10 @@ class Photographer:
         for width, name in zip(look.widths, look.names(), strict=True):
             page.set_viewport_size({"width": width, "height": HEIGHT})
             self.look_at(page, place, width)
-            page.screenshot(
-                path=folder / f"{name}.png",
-                full_page=True,
-                clip={
-                    "x": 0,
-                    "y": 0,
-                    "width": width,
-                    "height": min(LONGEST, max(HEIGHT, _height(page))),
-                },
-            )
+            height = min(LONGEST, max(HEIGHT, page.evaluate(SIZE + "Height")))
+            file = folder / f"{name}.png"
+            clip: Any = {"x": 0, "y": 0, "width": width, "height": height}
+            page.screenshot(path=file, full_page=True, clip=clip)
 
     @contextmanager
     def page(self, place: Place, look: Look) -> Iterator[Page]:
@@ -119,7 +114,7 @@ class Photographer:
 
     def look_at(self, page: Page, place: Place, width: int) -> None:
         """Complains about what is wider than the window."""
-        wide = page.evaluate("document.documentElement.scrollWidth")
+        wide = page.evaluate(SIZE + "Width")
         if wide > width and not place.name.startswith("admin"):
             self.complaints.append(f"{place.name}: {wide} pixels wide at {width}")
 
@@ -133,9 +128,8 @@ def photographer(site: str, way_in: str) -> Iterator[Photographer]:
     """
     path = chromium.installed()  # before Playwright runs, which it asks
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=list(chromium.FLAGS)
-        )
+        flags = list(chromium.FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
         context = browser.new_context(base_url=site)
         context.set_default_timeout(PATIENCE)
         context.new_page().goto(way_in)
@@ -143,8 +137,3 @@ def photographer(site: str, way_in: str) -> Iterator[Photographer]:
         context.close()
         yield Photographer(browser, site, state)
         browser.close()
-
-
-def _height(page: Page) -> int:
-    height: int = page.evaluate("document.documentElement.scrollHeight")
-    return height

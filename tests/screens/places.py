@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
-from django.db.models import QuerySet
 from django.urls import reverse
 
 from orchestrator.models import (
@@ -58,11 +57,10 @@ def _lists() -> Iterator[Place]:
     yield Place("processes", "/processes/")
     yield Place("processes-none", "/processes/?status=paused&q=nothing")
     yield Place("failures", "/failures/")
-    if incident := Incident.objects.filter(resolved_at=None).order_by("pk").last():
+    if incident := Incident.objects.open().order_by("pk").last():
         yield Place("failure-group", f"/failures/{incident.fingerprint}/")
-    yield Place("waits", "/waits/")
-    yield Place("stalled", "/stalled/")
-    yield Place("decisions", "/decisions/")
+    for name in ("waits", "stalled", "decisions"):
+        yield Place(name, f"/{name}/")
     yield Place("find", "/find/?q=SEED-0000001")
     yield Place("events", "/events/")
     yield Place("events-found", "/events/?type=OrderCreated")
@@ -73,36 +71,28 @@ def _lists() -> Iterator[Place]:
 
 
 def _definitions() -> Iterator[Place]:
-    for name in (
-        "order-listing",
-        "support-inquiry",
-        LetterOfCreditWithConfirmationAndPresentation.name,
-        TurbineAssembly.name,
-    ):
+    large = (LetterOfCreditWithConfirmationAndPresentation.name, TurbineAssembly.name)
+    for name in ("order-listing", "support-inquiry", *large):
         yield Place(f"definition-{name}", f"/definitions/{name}/")
     for overlay in ("median", "failures"):
         address = f"/definitions/support-inquiry/?overlay={overlay}&window=week"
         yield Place(f"definition-{overlay}", address)
-    yield Place(
-        "definition-filtered",
-        "/definitions/order-listing/?step=AwaitingExternalCreation",
-    )
+    address = "/definitions/order-listing/?step=AwaitingExternalCreation"
+    yield Place("definition-filtered", address)
 
 
 def _processes() -> Iterator[Place]:
-    orders = ProcessInstance.objects.filter(name="order-listing")
-    inquiries = ProcessInstance.objects.filter(name="support-inquiry")
-    yield from _process("order-completed", orders.filter(status=Status.COMPLETED))
-    yield from _process("order-past", orders.filter(status=Status.COMPLETED), "?at=1")
-    failed = orders.filter(status=Status.FAILED)
+    failed = {"name": "order-listing", "status": Status.FAILED}
+    completed = {**failed, "status": Status.COMPLETED}
+    yield from _process("order-completed", completed)
+    yield from _process("order-past", completed, "?at=1")
     yield from _process("order-failed", failed)
     yield from _process("order-dialog", failed, click="#retry-button")
     yield from _process("order-step", failed, "?step=AwaitingExternalCreation")
-    yield from _process("inquiry-completed", inquiries.filter(status=Status.COMPLETED))
-    yield from _process("inquiry-waiting", inquiries.filter(status=Status.WAITING))
-    yield from _process("inquiry-failed", inquiries.filter(status=Status.FAILED))
-    stocktaking = ProcessInstance.objects.filter(name=Stocktaking.name)
-    yield from _process("elements", stocktaking, "?step=count_shelf")
+    for status in (Status.COMPLETED, Status.WAITING, Status.FAILED):
+        which = {"name": "support-inquiry", "status": status}
+        yield from _process(f"inquiry-{status}", which)
+    yield from _process("elements", {"name": Stocktaking.name}, "?step=count_shelf")
     for name, definition in (
         ("long-names", LetterOfCreditWithConfirmationAndPresentation),
         ("200-steps", TurbineAssembly),
@@ -110,18 +100,13 @@ def _processes() -> Iterator[Place]:
         ("running", NightInspection),
         ("retrying", GateCall),
     ):
-        yield from _process(
-            f"process-{name}", ProcessInstance.objects.filter(name=definition.name)
-        )
+        yield from _process(f"process-{name}", {"name": definition.name})
 
 
 def _process(
-    name: str,
-    among: QuerySet[ProcessInstance],
-    parameters: str = "",
-    click: str = "",
+    name: str, which: dict[str, str], parameters: str = "", click: str = ""
 ) -> Iterator[Place]:
-    if process := among.order_by("pk").last():
+    if process := ProcessInstance.objects.filter(**which).order_by("pk").last():
         yield Place(name, f"/processes/{process.pk}/{parameters}", click)
 
 
@@ -134,13 +119,8 @@ def _operations() -> Iterator[Place]:
 
 def _admin() -> Iterator[Place]:
     yield Place("admin", reverse("admin:index"))
-    for model in (ProcessInstance, InboxEvent):
+    for model in (ProcessInstance, InboxEvent, get_user_model()):
         meta = model._meta
-        yield Place(
-            f"admin-{meta.model_name}",
-            reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist"),
-        )
-    user = get_user_model()._meta
-    yield Place(
-        "admin-users", reverse(f"admin:{user.app_label}_{user.model_name}_changelist")
-    )
+        name = "users" if model is get_user_model() else meta.model_name
+        listed = f"admin:{meta.app_label}_{meta.model_name}_changelist"
+        yield Place(f"admin-{name}", reverse(listed))
