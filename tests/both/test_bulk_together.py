@@ -7,28 +7,16 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 
 from orchestrator.engine.bulk import pressing, running
 from orchestrator.engine.operations import escalate
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.group_commit import Committed
 from orchestrator.engine.storage.tables import bulk_operations
-from orchestrator.models import (
-    Incident,
-    OperatorAction,
-    ProcessInstance,
-    Status,
-)
+from orchestrator.models import Incident, OperatorAction, ProcessInstance, Status
 from tests.apps.process_managers.failures import Failures, fail
-from tests.services.bulk import (
-    asked,
-    begun,
-    frozen,
-    slice_of,
-    verdicts,
-    worked_on,
-)
+from tests.services.bulk import asked, begun, frozen, slice_of, verdicts, worked_on
+from tests.services.noting import noting
 
 __all__ = ["fail"]
 
@@ -105,12 +93,6 @@ def test_s6_5_a_slice_asks_as_much_for_twelve_as_for_three(
 ) -> None:
     fail(15)
     numbers = []
-    asked_of = list[str]()
-
-    def note(execute: Any, sql: str, *rest: Any) -> Any:
-        asked_of.append(sql)  # as it was sent: of a prepared one the log has no text
-        return execute(sql, *rest)
-
     for some in (3, 12):
         found = ProcessInstance.objects.filter(status=Status.FAILED).order_by("-pk")
         Incident.objects.filter(instance__in=found.values("pk")[:some]).update(
@@ -118,11 +100,10 @@ def test_s6_5_a_slice_asks_as_much_for_twelve_as_for_three(
         )
         about = {"cause": f"of {some}"}
         operation = frozen(begun(operator, about, some, selection="failures"))
-        asked_of.clear()
-        with connection.execute_wrapper(note):
+        with noting() as asked_of:
             slice_of(operation)
         kept = "FROM orchestrator_definition"  # by a worker, once it has committed
-        selected = [sql for sql in asked_of if sql.startswith("SELECT")]
+        selected = [sql for sql, _ in asked_of if sql.startswith("SELECT")]
         numbers.append(sum(kept not in sql for sql in selected))
         assert verdicts(operation) == {"tried": some}
 

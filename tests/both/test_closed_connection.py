@@ -29,6 +29,7 @@ from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.failures import Failures, fail
 from tests.apps.process_managers.messages import ParcelDelivered
 from tests.services.bulk import begun, frozen, verdicts, worked_on
+from tests.services.pruned import prune
 
 __all__ = ["fail"]
 
@@ -75,11 +76,10 @@ def test_prune_says_so_and_removes_the_rest_when_it_is_started_again() -> None:
         hanging_up(ProcessInstance, "DELETE"),
         pytest.raises(CommandError, match="the database does not answer"),
     ):
-        call_command("prune", "--keep", "30", "--hurry", stdout=StringIO())
+        prune("--keep", "30")
 
-    assert ProcessInstance.objects.count() == 4
-    assert StepRun.objects.count() == before
-    call_command("prune", "--keep", "30", "--hurry", stdout=StringIO())
+    assert (ProcessInstance.objects.count(), StepRun.objects.count()) == (4, before)
+    prune("--keep", "30")
     assert list(ProcessInstance.objects.all()) == [going_on]
 
 
@@ -122,7 +122,7 @@ def test_an_operation_on_many_goes_on_where_it_was(
     ):
         running.Slice(claimed.work, float("inf"), lambda: False).run()
 
-    assert not OperatorAction.objects.filter(bulk=operation, action="retry").exists()
-    worked_on(operation)
-    assert verdicts(operation) == {"done": 3}
-    assert OperatorAction.objects.filter(bulk=operation, action="retry").count() == 3
+    retries = OperatorAction.objects.filter(bulk=operation, action="retry")
+    assert not retries.exists()
+    assert verdicts(worked_on(operation)) == {"done": 3}
+    assert retries.count() == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from html import unescape
@@ -19,30 +18,25 @@ from monitoring.queries import looks
 from monitoring.queries.instances import arm, pages
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches, page_of, same_rows
-from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
-from orchestrator.testing import run
-from tests.apps.process_managers.fixtures import known
+from orchestrator.testing import started
 from tests.apps.searched.processes import Address, Asked, OpenQuote, Quote
 from tests.browser.samples import HARMFUL
 from tests.services.cases import cases
 from tests.services.client import Client, Read
+from tests.services.crews import knowing
 from tests.services.paging import walked
 from tests.services.pressing import form, hidden
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quotes")]
 
 
-@pytest.fixture(scope="module")
-def quotes() -> Iterator[None]:
-    yield from known(Quote, OpenQuote)
+quotes = knowing(Quote, OpenQuote, autouse=False)
 
 
 def asked(quote: str, of: Any = Quote, **given: Any) -> ProcessInstance:
-    receipt = start_process(of, Asked(quote, **given))
-    run()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+    return started(of, Asked(quote, **given)).instance
 
 
 def found(where: str, **filters: Any) -> list[str]:
@@ -52,16 +46,11 @@ def found(where: str, **filters: Any) -> list[str]:
 
 @pytest.fixture
 def three() -> list[ProcessInstance]:
+    late = datetime(2030, 1, 1, tzinfo=UTC)
     return [
         asked("Q-1", amount=5, price=Decimal("100.00"), vip=True, items=["a", "b"]),
         asked("Q-2", amount=120, due=date(2027, 1, 1), address=Address("Osaka", "DE")),
-        asked(
-            "Q-3",
-            amount=9_007_199_254_740_993,
-            at=datetime(2030, 1, 1, tzinfo=UTC),
-            note="call first",
-            items=["7"],
-        ),
+        asked("Q-3", amount=2**53 + 1, at=late, note="call first", items=["7"]),
     ]
 
 
@@ -91,19 +80,14 @@ def three() -> list[ProcessInstance]:
     ("(amount = 5 or amount = 120) and vip = false", ["Q-2"]),
     ('quote = "Q-1"', ["Q-1"]),
     ("quote.x = 1", []),
-    ('"it""s" = 1', None),
     ('"a\\"b" = 1', []),
     ('"$" = 1 or "#>" = 2 or "%s" = 3', []),
     ("名前 = 太郎", []),
 )
 def test_s10_2_rows_are_those_whose_data_meets_the_conditions(
-    where: str, keys: list[str] | None, three: list[ProcessInstance]
+    where: str, keys: list[str], three: list[ProcessInstance]
 ) -> None:
-    if keys is None:
-        assert Filters(where=where).mistake
-    else:
-        assert not Filters(where=where).mistake
-    assert found(where) == (keys or [])
+    assert (found(where), Filters(where=where).mistake) == (keys, "")
 
 
 def test_s10_2_they_narrow_what_the_other_filters_leave(
@@ -124,8 +108,7 @@ def test_s10_2_they_narrow_what_the_other_filters_leave(
     assert found("amount = 5", q="Q-2") == []
     shown = [str(waiting.pk), str(three[0].pk)]
     same = same_rows(Filters(where="amount = 120"), shown)
-    assert same.gone == {three[0].pk}
-    assert same.new == 1
+    assert (same.gone, same.new) == (frozenset({three[0].pk}), 1)
 
 
 @cases("text", *HARMFUL)
@@ -134,8 +117,7 @@ def test_s10_2_harmful_texts_are_texts(text: str, show: Read) -> None:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
 
     assert found(f'text = "{quoted}"') == ["Q-1"]
-    page = show(where=f'text = "{quoted}"')
-    assert "Q-1" in page
+    assert "Q-1" in show(where=f'text = "{quoted}"')
     # As a path, and as something that cannot be read.
     assert found(f'"{quoted}" = 1') == []
     assert "cannot be read" in show(where=text) or "Q-1" not in show(where=text)
@@ -149,21 +131,21 @@ def test_s10_2_data_that_is_no_object_of_fields_is_looked_at_too(
     ProcessInstance.objects.filter(pk=three[1].pk).update(data={})
 
     assert found("amount > 0") == ["Q-3"]
-    assert found("items.0 = z") == ["Q-1"]
-    assert found("note > 5") == ["Q-1"]
-    assert found("vip.a = true") == ["Q-1"]
+    for where in ("items.0 = z", "note > 5", "vip.a = true"):
+        assert found(where) == ["Q-1"], where
     assert found("amount exists") == ["Q-3", "Q-1"]
     ProcessInstance.objects.filter(pk__in=[row.pk for row in three[:2]]).delete()
 
 
-@cases("where", "größe = 7", "数量.a = 3", 'a."größe" = 1 and größe exists')
-def test_s10_2_a_name_may_have_any_letters(where: str) -> None:
+def test_s10_2_a_name_may_have_any_letters() -> None:
     process = asked("Q-1")
     data = {**process.data, "größe": 7, "数量": {"a": 3}, "a": {"größe": 1}}
     ProcessInstance.objects.filter(pk=process.pk).update(data=data)
 
-    assert found(where) == ["Q-1"]
-    assert found("größe = 8") == []
+    for where in ("größe = 7", "数量.a = 3", 'a."größe" = 1 and größe exists'):
+        assert found(where) == ["Q-1"], where
+    assert found("größe = 8") == found('"it""s" = 1') == []
+    assert Filters(where='"it""s" = 1').mistake
 
     ProcessInstance.objects.filter(pk=process.pk).update(data=process.data)
 
@@ -177,15 +159,15 @@ def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
     for module in (arm, pages):
         monkeypatch.setattr(module, "LOOKED_AT", 4)
 
-    page = show(where="amount = 7")
+    filters = Filters(where="amount = 7")
 
-    assert "None of those looked at matches." in page
-    assert "Among the newest 4." in page
-    first_page = page_of(Filters(where="amount = 7"))
-    assert (first_page.looked_at, first_page.rows) == (4, [])
-    assert list(walked(Filters(where="amount = 7"), 50)) == [first]
-    last = page_of(Filters(where="amount = 7")).older
-    assert "Among the next 4." in show(where="amount = 7", before=last)
+    shown = show(where=filters.where)
+    assert "None of those looked at matches." in shown
+    assert "Among the newest 4." in shown
+    page = page_of(filters)
+    assert (page.looked_at, page.rows) == (4, [])
+    assert walked(filters, 50) == [first]
+    assert "Among the next 4." in show(where=filters.where, before=page.older)
 
 
 MATCHING = [0, 1, 2, 3, 10, 17, 18, 19]
@@ -235,21 +217,19 @@ def test_s10_2_large_data_does_not_leave_the_database(
 def test_s10_2_a_form_without_scripts_adds_one_condition_after_another(
     operating: Client, three: list[ProcessInstance]
 ) -> None:
-    form = {"definition": "", "where": "", "q": "Q-", "add_field": "amount"}
-    form |= {"add_operator": ">", "add_value": "5"}
+    def add(where: str, field: str, operator: str, value: str) -> str:
+        form = {"definition": "", "where": where, "q": "Q-", "add_join": "or"}
+        form |= {"add_field": field, "add_operator": operator, "add_value": value}
+        return str(operating.get("/processes/", form)["Location"])
 
-    once = operating.get(f"/processes/?{urlencode(form)}")
-    assert once["Location"] == "/processes/?" + urlencode(
-        {"q": "Q-", "where": "amount > 5"}
-    )
+    once = add("", "amount", ">", "5")
+    assert once == "/processes/?" + urlencode({"q": "Q-", "where": "amount > 5"})
 
-    form |= {"where": "amount > 5", "add_join": "or", "add_field": "note"}
-    form |= {"add_operator": "contains", "add_value": "call first"}
-    twice = operating.get(f"/processes/?{urlencode(form)}")
+    twice = add("amount > 5", "note", "contains", "call first")
     where = 'amount > 5 or note contains "call first"'
-    assert twice["Location"] == "/processes/?" + urlencode({"q": "Q-", "where": where})
+    assert twice == "/processes/?" + urlencode({"q": "Q-", "where": where})
 
-    page = operating.read(twice["Location"])
+    page = operating.read(twice)
     assert "Q-3" in page
     assert unescape(page).count(where) >= 2  # in the field, and as a chip
 
@@ -258,11 +238,7 @@ def test_s10_2_a_form_without_scripts_adds_one_condition_after_another(
     "given, said, field",
     ({"add_field": "", "add_value": "5"}, "Name a field", "add_field"),
     ({"add_field": "amount"}, "Choose a comparison", "add_operator"),
-    (
-        {"add_field": "amount", "add_operator": ">"},
-        "Say what it is compared with",
-        "add_value",
-    ),
+    ({"add_field": "a", "add_operator": ">"}, "Say what it is compared", "add_value"),
     ({"where": "amount >"}, "Say what it is compared with", "where"),
     ({"where": "amount", "add_field": "a"}, "Choose a comparison", "add_operator"),
 )
@@ -274,12 +250,9 @@ def test_s10_2_a_mistake_is_told_at_its_field_and_keeps_what_was_written(
     wrong = re.findall(r'name="(\w+)"(?:[^>"]|"[^"]*")*aria-invalid="true"', page)
     assert field in wrong
     assert said in page
-    for name, value in given.items():
-        assert (
-            re.search(rf'name="{name}"\s+value="{value}"', page)
-            or not value
-            or (name == "add_operator")
-        )
+    kept = {name: text for name, text in given.items() if name != "add_operator"}
+    for name, value in kept.items():
+        assert re.search(rf'name="{name}"\s+value="{value}"', page) or not value
 
 
 @cases(
@@ -332,14 +305,10 @@ def test_s10_2_all_that_match_are_acted_on_and_no_other(
 def test_s10_2_an_operation_on_what_cannot_be_read_is_refused_with_the_reason(
     three: list[ProcessInstance], operating: Client
 ) -> None:
-    address = "/operations/begin/?" + urlencode(
-        {"action": "escalate", "where": "amount >"}
-    )
+    address = "/operations/begin/?action=escalate&where=amount+%3E"
     sent = {"key": "0" * 32, "shown": "3", "shown_at": timezone.now().isoformat()}
     sent |= {"exact": "1", "reason": "late", "samples": "", "batch": "50"}
 
     assert "Say what it is compared with" in operating.read(address)
-    refused = operating.post(address, sent)
-
-    assert refused.status_code == 409
+    assert operating.post(address, sent).status_code == 409
     assert BulkOperation.objects.count() == 0

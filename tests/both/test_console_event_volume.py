@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
@@ -42,21 +43,16 @@ def received(
     type_: str | Iterable[str], times: Iterable[datetime], verdict: str = Verdict.MOVED
 ) -> None:
     """Have events at these times, of one type or of several in turn."""
-    types = [type_] if isinstance(type_, str) else list(type_)
+    types = cycle([type_] if isinstance(type_, str) else type_)
+    one = {"source": "test", "body": {}, "body_hash": "", "verdict": verdict}
     InboxEvent.objects.bulk_create(
-        InboxEvent(
-            source="test",
-            event_id=str(uuid4()),
-            type=types[number % len(types)],
-            body={},
-            body_hash="",
-            process_id=uuid4(),
-            verdict=verdict,
-            received_at=at,
-            handled_at=at,
-        )
-        for number, at in enumerate(times)
+        InboxEvent(type=next(types), received_at=at, handled_at=at, **one, **named())
+        for at in times
     )
+
+
+def named() -> dict[str, Any]:
+    return {"event_id": str(uuid4()), "process_id": uuid4()}
 
 
 def of(type_: str, window: str = "day") -> TypeVolume:

@@ -41,18 +41,11 @@ def cause() -> str:
 
 def more(number: int, fingerprint: str, message: str = "E: no line") -> None:
     """Have so many open failures of a cause, of the newest process."""
-    last = Incident.objects.latest("pk")
-    Incident.objects.bulk_create(
-        Incident(
-            kind="command_failed",
-            instance_id=last.instance_id,
-            step=last.step,
-            message=message,
-            fingerprint=fingerprint,
-            opened_at=last.opened_at + timedelta(seconds=1),
-        )
-        for _ in range(number)
-    )
+    one = Incident.objects.latest("pk")
+    at = one.opened_at + timedelta(seconds=1)
+    of = {"kind": "command_failed", "instance_id": one.instance_id, "step": one.step}
+    told = {"message": message, "fingerprint": fingerprint, "opened_at": at}
+    Incident.objects.bulk_create(Incident(**of, **told) for _ in range(number))
 
 
 def of(groups: lists.GroupPage) -> list[tuple[str, str]]:
@@ -145,8 +138,7 @@ def test_s5_2_each_member_has_its_trace(
 
 
 def test_s5_2_each_member_has_what_its_command_says(read: Read) -> None:
-    address = f"/failures/{cause()}/"
-    page = read(address)
+    page = read(f"/failures/{cause()}/")
 
     assert page.count("<summary>body</summary>") == 3
     for number in range(3):
@@ -161,7 +153,6 @@ def test_s5_2_a_step_that_failed_leads_to_what_it_got(
     with failing(classify, ValueError("no words")):
         process = start_process(Inquiry, Inquiry.Input("T-1")).process_id
         pass_time(hours=1)
-
     page = read(f"/failures/{cause()}/")
 
     assert f'href="/processes/{process}/?step=classify"' in page
@@ -181,16 +172,13 @@ def test_s5_2_who_may_not_see_data_sees_no_body(client: Client) -> None:
 def test_s12_1_who_may_not_see_events_sees_no_body_of_one_without_a_process(
     client: Client, operator: User
 ) -> None:
-    event = ListedOnInternal("B-9")
-    send_event(event, id="lost-1", source="exchange", correlation_key="B-9")
+    send_event(ListedOnInternal("B-9"), id="lost-1", correlation_key="B-9")
     pass_time(days=2)
     guard = person("guard", "view_processinstance", "view_data_processinstance")
-    shown = []
-    for reader in (operator, guard):
+    for reader, sees in ((operator, True), (guard, False)):
         client.force_login(reader)
-        shown.append(client.read(f"/failures/{cause()}/"))
-
-    assert ["<summary>body</summary>" in page for page in shown] == [True, False]
+        page = client.read(f"/failures/{cause()}/")
+        assert ("<summary>body</summary>" in page) == sees
 
 
 def test_pages_of_a_group_follow_each_other(read: Read) -> None:
@@ -215,12 +203,9 @@ def test_a_group_that_is_over_says_so(read: Read) -> None:
 def test_hostile_texts_are_text(text: str, read: Read) -> None:
     more(2, "x", text)
     Incident.objects.filter(fingerprint="x").update(error=text, place=text)
+    harm = "<script>alert|<img src=x|<svg/onload|id=planted>"
     for address in ("/failures/", "/failures/x/"):
-        page = read(address)
-        assert "<script>alert" not in page
-        assert "<img src=x" not in page
-        assert "<svg/onload" not in page
-        assert "id=planted>" not in page
+        assert re.findall(harm, read(address)) == []
 
 
 def test_what_messages_have_in_common() -> None:

@@ -16,10 +16,7 @@ from orchestrator.models import Checkpoint, Incident, ProcessInstance
 from orchestrator.testing import run
 from tests.services.explained import explained
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("no_rows_of_before"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rows_of_before")]
 
 
 @pytest.fixture
@@ -39,18 +36,10 @@ def moved(times: Iterable[datetime], status: str = "waiting") -> None:
     """Have transitions at these times."""
     of = ProcessInstance.objects.get()
     first = Checkpoint.objects.count() + 100
+    one = {"instance": of, "steps": [], "status": status, "data": {}, "checksum": ""}
     Checkpoint.objects.bulk_create(
-        Checkpoint(
-            instance=of,
-            revision=first + number,
-            cause=f"test:{first + number}",
-            steps=[],
-            status=status,
-            data={},
-            checksum="",
-            at=at,
-        )
-        for number, at in enumerate(times)
+        Checkpoint(revision=number, cause=f"test:{number}", at=at, **one)
+        for number, at in enumerate(times, first)
     )
 
 
@@ -62,11 +51,14 @@ def test_s1_3_few_transitions_are_counted_each_in_its_minute() -> None:
 
     hour = last_hour(now)
 
-    assert hour.in_all.transitions.number == 21
-    assert hour.in_all.transitions.each[29] == 20
-    assert hour.in_all.transitions.each[59] == 1
+    shown = hour.in_all.transitions
+    assert (shown.number, str(shown), shown.each[29], shown.each[59]) == (
+        21,
+        "21",
+        20,
+        1,
+    )
     assert hour.in_all.ended.number == 1
-    assert str(hour.in_all.transitions) == "21"
     assert hour.by_definition["order-listing"] == hour.in_all
 
 
@@ -86,9 +78,7 @@ def test_s1_3_of_many_one_in_so_many_stands_for_the_others(
     now = timezone.now()
     moved(now - timedelta(seconds=3500 - n) for n in range(0, 3400, 5))  # 680 of them
 
-    hour = last_hour(now)
-
-    shown = hour.in_all.transitions
+    shown = last_hour(now).in_all.transitions
     assert shown.about
     assert 680 - 16 <= shown.number <= 680 + 16
     assert str(shown).startswith("≈")

@@ -14,6 +14,7 @@ from orchestrator.exceptions import LeaseLost
 from orchestrator.models import ProcessInstance, StepRun
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.fixtures import parcels
+from tests.services.doing import fresh
 
 __all__ = ["parcels"]
 
@@ -28,15 +29,13 @@ def error(text: str, **where: Any) -> Statement:
     return step_runs.update({"error": text}, where, rows=None)
 
 
+def error_of(process: ProcessInstance) -> Statement:
+    return error("b", instance_id=process.pk)
+
+
 def new_run(process: ProcessInstance) -> Statement:
-    row = StepRun(
-        instance_id=process.pk,
-        node="x",
-        status="done",
-        started_at=process.started_at,
-        finished_at=process.started_at,
-    )
-    return step_runs.insert(row)
+    at = dict.fromkeys(("started_at", "finished_at"), process.started_at)
+    return step_runs.insert(StepRun(instance=process, node="x", status="done", **at))
 
 
 def resolved() -> Statement:
@@ -49,40 +48,22 @@ def test_a_write_by_condition_sees_what_was_written_before_it() -> None:
     batch = [error("first", id=run.pk), error("second", error="first")]
     Batch(batch).send()
 
-    run.refresh_from_db()
-    assert run.error == "second"
+    assert fresh(run).error == "second"
 
 
 Writes = Callable[[ProcessInstance], list[Statement]]
 APART: dict[str, Writes] = {
     "other rows": lambda p: [summary(p, "a"), error("b", id=1), error("c", id=2)],
-    "other tables": lambda p: [
-        summary(p, "a"),
-        resolved(),
-        error("b", instance_id=p.pk),
-    ],
-    "new rows after a condition": lambda p: [
-        error("a", instance_id=p.pk),
-        new_run(p),
-        new_run(p),
-    ],
+    "other tables": lambda p: [summary(p, "a"), resolved(), error_of(p)],
+    "new rows after a condition": lambda p: [error_of(p), new_run(p), new_run(p)],
     "another row than the new one": lambda p: [new_run(p), error("a", id=1)],
 }
 MEETING: dict[str, Writes] = {
     "one row twice": lambda p: [summary(p, "a"), summary(p, "b")],
     "a new row whose key is known": lambda p: [instances.insert(p), summary(p, "b")],
-    "a row and then a condition": lambda p: [
-        error("a", id=1),
-        error("b", instance_id=p.pk),
-    ],
-    "a condition and then a row": lambda p: [
-        error("a", instance_id=p.pk),
-        error("b", id=1),
-    ],
-    "a condition that may hold of the new row": lambda p: [
-        new_run(p),
-        error("a", instance_id=p.pk),
-    ],
+    "a row and then a condition": lambda p: [error("a", id=1), error_of(p)],
+    "a condition and then a row": lambda p: [error_of(p), error("a", id=1)],
+    "a condition that may hold of the new row": lambda p: [new_run(p), error_of(p)],
     "two conditions": lambda p: [resolved(), resolved()],
 }
 
@@ -105,8 +86,8 @@ def test_writes_that_cannot_meet_go_out_as_one_statement() -> None:
     with CaptureQueriesContext(connection) as sent:
         Batch([summary(process, "a"), new_run(process), resolved()]).send()
 
-    assert len(sent) == 1
-    assert sent[0]["sql"].startswith("WITH w0 AS")
+    [one] = sent
+    assert one["sql"].startswith("WITH w0 AS")
 
 
 def test_a_batch_that_would_lose_a_write_as_one_statement_is_sent_in_order() -> None:
@@ -115,8 +96,7 @@ def test_a_batch_that_would_lose_a_write_as_one_statement_is_sent_in_order() -> 
     batch = Batch([summary(process, "first"), summary(process, "second")])
 
     batch.send()
-    process.refresh_from_db()
-    assert process.summary == "second"
+    assert fresh(process).summary == "second"
     assert batch.meeting() == Touched(ProcessInstance._meta.db_table, "key", process.pk)
 
 
@@ -129,5 +109,4 @@ def test_a_commit_that_fails_spares_the_transaction_it_may_be_inside() -> None:
 
     assert not process.step_runs.filter(node="x").exists()
     Batch([summary(process, "b")]).commit()
-    process.refresh_from_db()
-    assert process.summary == "b"
+    assert fresh(process).summary == "b"

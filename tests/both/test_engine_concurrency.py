@@ -1,7 +1,6 @@
 """Many at once on one process: one after the other, none lost, none twice."""
 
 from functools import partial
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
@@ -11,13 +10,12 @@ from orchestrator import send_event
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
-from orchestrator.engine.operations import ActionRequest, escalate
+from orchestrator.engine.operations import escalate
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import (
     Cause,
     CauseKind,
-    Checkpoint,
     InboxEvent,
     ProcessInstance,
     Status,
@@ -34,6 +32,8 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.together import raised, together
+from tests.services.doing import fresh, taking
+from tests.services.operated import at_once, press
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -56,12 +56,10 @@ def test_events_sent_at_once_into_one_process_make_a_dense_history() -> None:
     finish()
 
     assert raised(sent) + raised(results) == []
-    parcel.refresh_from_db()
-    assert parcel.revision == 2 + SENDERS
-    revisions = Checkpoint.objects.filter(instance=parcel).order_by("revision")
-    assert list(revisions.values_list("revision", flat=True)) == list(
-        range(1, 3 + SENDERS)
-    )
+    assert fresh(parcel).revision == 2 + SENDERS
+    points = parcel.checkpoints.order_by("revision")
+    revisions = points.values_list("revision", flat=True)
+    assert list(revisions) == list(range(1, 3 + SENDERS))
     assert Group.objects.filter(name__startswith="scan P-1").count() == SENDERS
 
 
@@ -78,18 +76,16 @@ def test_of_two_transitions_from_one_revision_one_wins() -> None:
 
     with pytest.raises((LeaseLost, IntegrityError)), transaction.atomic():
         loser.write()
-    parcel.refresh_from_db()
-    assert parcel.revision == 2
+    assert fresh(parcel).revision == 2
 
 
 def test_a_step_that_is_left_twice_at_once_is_left_once(handler: SetHandler) -> None:
     """Both events would leave the step; the second finds the step behind it."""
-    handler(PackParcel, lambda command: None)
+    handler(PackParcel, taking)
     parcels = [underway(f"P-{number}") for number in range(6)]
     for parcel in parcels:
-        for number in range(2):
-            event = ParcelDelivered(parcel.correlation_key)
-            accept(parcel, event, f"delivered {parcel.correlation_key} {number}")
+        for _ in range(2):
+            accept(parcel, ParcelDelivered(parcel.correlation_key))
     taken = [events.claim("default", name, 6, 10) for name in ("A", "B")]
     calls = [partial(deliver, claimed.work) for batch in taken for claimed in batch]
     results = together(*calls)
@@ -97,13 +93,10 @@ def test_a_step_that_is_left_twice_at_once_is_left_once(handler: SetHandler) -> 
 
     assert raised(results) == []
     for parcel in parcels:
-        parcel.refresh_from_db()
-        assert (parcel.status, parcel.revision) == (Status.COMPLETED, 3)
-        verdicts = InboxEvent.objects.filter(process=parcel, type="ParcelDelivered")
-        assert sorted(verdicts.values_list("verdict", flat=True)) == [
-            Verdict.MOVED,
-            Verdict.UNEXPECTED,
-        ]
+        assert (fresh(parcel).status, parcel.revision) == (Status.COMPLETED, 3)
+        ends = parcel.events.filter(type="ParcelDelivered")
+        verdicts = ends.order_by("verdict").values_list("verdict", flat=True)
+        assert list(verdicts) == [Verdict.MOVED, Verdict.UNEXPECTED]
 
 
 def test_a_follow_up_never_meets_the_old_step(handler: SetHandler) -> None:
@@ -113,11 +106,9 @@ def test_a_follow_up_never_meets_the_old_step(handler: SetHandler) -> None:
 
     def ship(number: int) -> None:
         key = f"P-{number}"
-        send_event(ParcelOrdered(key), id=f"order {key}")
-        drain()
-        event = ParcelScanned(key, "door")
-        send_event(event, id=f"scan {key}", correlation_key=key)
-        drain()
+        for event in (ParcelOrdered(key), ParcelScanned(key, "door")):
+            send_event(event, id=f"{type(event)} {key}", correlation_key=key)
+            drain()
 
     results = together(*[partial(ship, number) for number in range(10)])
     finish()
@@ -129,19 +120,11 @@ def test_a_follow_up_never_meets_the_old_step(handler: SetHandler) -> None:
     assert not followed.exclude(verdict=Verdict.MOVED).exists()
 
 
-def test_an_operator_and_events_at_once_keep_the_history_dense(
-    operator: object,
-) -> None:
+def test_an_operator_and_events_at_once_keep_the_history_dense() -> None:
     parcel = underway()
     for number in range(8):
         accept(parcel, ParcelScanned("P-1", f"place {number}"))
-    presses = [
-        partial(escalate, parcel.pk, request=ActionRequest(operator, uuid4(), "why"))
-        for _ in range(8)
-    ]
-    results = together(drain, drain, *presses)
+    assert at_once(drain, drain, *(press(escalate, parcel) for _ in range(8))) == []
     finish()
 
-    assert raised(results) == []
-    parcel.refresh_from_db()
-    assert (parcel.revision, parcel.escalation_level) == (18, 8)
+    assert (fresh(parcel).revision, parcel.escalation_level) == (18, 8)

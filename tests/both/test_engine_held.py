@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 
 from orchestrator import start_process
 from orchestrator.conf import conf
@@ -42,6 +41,9 @@ from tests.apps.long_work.processes import (
     LongStep,
 )
 from tests.apps.long_work.ways import ACTIONS, entries
+from tests.apps.patterns.desk import launch
+from tests.apps.process_managers.together import raised, together
+from tests.services.doing import fresh
 from tests.services.supervised import Supervised, unhurried
 
 __all__ = ["long_work", "unhurried", "written"]
@@ -59,7 +61,7 @@ def errand(name: str) -> None:
 
 
 def long_step(name: str) -> None:
-    start_process(LongStep, LongStep.Input(name))
+    launch(LongStep, name)
 
 
 @pytest.fixture(autouse=True)
@@ -74,19 +76,14 @@ def worker() -> Supervised:
 
 
 def claimed_by(owner: str, table: Table[Any], limit: int = 16) -> list[object]:
-    taken = table.claim("default", owner, limit, 600)
-    return [claimed.work.pk for claimed in taken]
+    return [one.work.pk for one in table.claim("default", owner, limit, 600)]
 
 
 def begun() -> list[str]:
     return [entry.name for entry in entries()]
 
 
-def nothing() -> None:
-    pass
-
-
-def have(first: Callable[[], object], others: Callable[[], object] = nothing) -> None:
+def have(first: Callable[[], object], others: Callable[[], object] = list) -> None:
     """Have the piece of work that begins first do one thing, and the others another."""
     for name in NAMES:
         ACTIONS[name] = lambda: first() if len(begun()) == 1 else others()
@@ -103,6 +100,12 @@ def table(
     for event in events.claim("default", "sender", 16, conf().LEASE_SECONDS):
         deliver(event.work)
     return commands if request.param == "commands" else step_runs
+
+
+def all_once(table: Table[Any]) -> bool:
+    """Say whether each piece of work was begun once and is done, with its first attempt."""
+    rows = table.model._default_manager.values_list("attempt", "status")
+    return sorted(begun()) == sorted(NAMES) and set(rows) == {(1, "done")}
 
 
 # What is claimed and not begun
@@ -122,9 +125,7 @@ def test_what_a_busy_worker_has_not_begun_is_as_it_was_before(
     worker.drain("default")
 
     assert sorted(seen) == [("", 0, "ready")] * 3 + [(worker.owner, 1, "running")]
-    assert sorted(begun()) == sorted(NAMES)
-    rows = table.model._default_manager.values_list("attempt", "status")
-    assert set(rows) == {(1, "done")}
+    assert all_once(table)
 
 
 def test_what_others_have_taken_meanwhile_is_not_begun(
@@ -140,9 +141,8 @@ def test_what_others_have_taken_meanwhile_is_not_begun(
     worker.drain("default")
 
     assert len(begun()) == 2
-    held = table.model._default_manager.filter(owner="B")
-    assert set(held.values_list("pk", flat=True)) == set(taken)
-    assert set(held.values_list("attempt", flat=True)) == {1}
+    held = table.model._default_manager.filter(owner="B").values_list("pk", "attempt")
+    assert set(held) == {(pk, 1) for pk in taken}
     leases.end(["B"])
     worker.drain("default")
     assert sorted(begun()) == sorted(NAMES)
@@ -153,15 +153,13 @@ def test_a_worker_alone_gives_back_what_it_comes_to_too_late(
 ) -> None:
     """Without a supervisor, or with one that is frozen, others get it as soon as the worker can say so."""
     counts: list[int] = []
+    held = table.model._default_manager.exclude(owner="")
 
     def sleep() -> None:
         time.sleep(BEGIN_SECONDS + 0.02)
         monkeypatch.setattr(draining, "FEW", 2)
 
-    def count() -> None:
-        counts.append(table.model._default_manager.exclude(owner="").count())
-
-    have(sleep, count)
+    have(sleep, lambda: counts.append(held.count()))
     drain()
 
     assert counts[0] == 2  # of three that it had
@@ -188,9 +186,7 @@ def test_a_claim_that_was_made_anew_is_left_alone_by_who_is_late(
     worker.drain("default")
 
     assert freed == [False] * 3
-    assert sorted(begun()) == sorted(NAMES)
-    rows = table.model._default_manager.values_list("attempt", "status")
-    assert set(rows) == {(1, "done")}
+    assert all_once(table)
 
 
 def test_what_is_given_back_comes_before_what_became_due_later(
@@ -255,11 +251,6 @@ def test_an_answer_to_a_claim_that_comes_after_half_a_lease_is_not_trusted(
 # Results that are held
 
 
-def long_map(**ways: str) -> ProcessInstance:
-    receipt = start_process(LongMap, LongMap.Input(ways))
-    return ProcessInstance.objects.get(pk=receipt.process_id)
-
-
 def elements(process: ProcessInstance) -> list[StepRun]:
     return list(process.step_runs.filter(kind=StepKind.ITEM).order_by("item"))
 
@@ -268,23 +259,21 @@ def test_without_a_supervisor_a_result_is_stored_before_the_next_element_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(draining, "UNSEEN", UNSEEN)
-    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    process = launch(LongMap, dict.fromkeys(NAMES, AT_ONCE))
     seen: list[list[str]] = []
     ACTIONS["d"] = lambda: seen.append([run.status for run in elements(process)])
     drain()
 
     assert seen == [["done", "done", "done", "running"]]
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
 
 
 @pytest.mark.usefixtures("unhurried")
 def test_results_of_quick_elements_share_a_commit(worker: Supervised) -> None:
-    process = long_map(**{f"n{number}": AT_ONCE for number in range(60)})
+    process = launch(LongMap, {f"n{number}": AT_ONCE for number in range(60)})
     worker.drain("default")
 
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
     assert process.revision < 40
     assert len(begun()) == 60
 
@@ -294,7 +283,7 @@ def test_results_that_are_held_while_another_element_runs_are_stored_by_others(
     goes_on: str, worker: Supervised, unhurried: None
 ) -> None:
     """And gone on with by whoever comes next."""
-    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    process = launch(LongMap, dict.fromkeys(NAMES, AT_ONCE))
     seen: list[list[tuple[str, str, Any]]] = []
 
     def state() -> None:
@@ -318,8 +307,7 @@ def test_results_that_are_held_while_another_element_runs_are_stored_by_others(
     assert seen[1] == [first, ("ready", "", "b"), ("ready", "", "c"), mine]
     for then in seen[2:]:
         assert then == [first, ("done", "", "b"), ("done", "", "c"), mine]
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
     assert process.step_runs.get(node="together").result == 4
     assert begun() == list(NAMES)
     assert {run.attempt for run in elements(process)} == {1}
@@ -334,8 +322,7 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
     monkeypatch.setattr("orchestrator.engine.claims.held.HOLD_SECONDS", 30)
     monkeypatch.setattr(quick_results, "TAKE_SECONDS", 30)  # it comes to it just then
-    given = LongLayer.Input(quick=("a", "b", "c"), long=(), how=AT_ONCE)
-    receipt = start_process(LongLayer, given)
+    process = launch(LongLayer, ("a", "b", "c"), (), AT_ONCE)
 
     def look() -> None:
         # Longer than results may be held, and, where the machine lets it, shorter than what is claimed.
@@ -345,8 +332,7 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     ACTIONS["b"] = look
     worker.drain("default")
 
-    process = ProcessInstance.objects.get(pk=receipt.process_id)
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
     assert {run.status for run in process.step_runs.all()} == {StepStatus.DONE}
 
 
@@ -355,7 +341,7 @@ def test_results_that_their_worker_sees_to_are_left_to_it(
     worker: Supervised, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two elements it is about to store them, or to claim more."""
-    long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    launch(LongMap, dict.fromkeys(NAMES, AT_ONCE))
     seen: list[int] = []
     usual = QuickResults.take
 
@@ -370,8 +356,7 @@ def test_results_that_their_worker_sees_to_are_left_to_it(
     monkeypatch.setattr(session, "HOLD_SECONDS", 30)  # all are quick
     worker.drain("default")
 
-    assert seen
-    assert not any(seen)
+    assert set(seen) == {0}
 
 
 @pytest.mark.usefixtures("unhurried")
@@ -381,7 +366,7 @@ def test_who_takes_results_over_does_not_wait_for_the_worker_that_stores_them(
     """Each of the two would wait for rows that the other has locked in another order."""
     if not connection.features.has_select_for_update_skip_locked:
         pytest.skip("SQLite locks the whole database")
-    process = long_map(**dict.fromkeys(NAMES, AT_ONCE))
+    process = launch(LongMap, dict.fromkeys(NAMES, AT_ONCE))
     seen: list[list[tuple[str, str]]] = []
 
     def look() -> None:
@@ -390,7 +375,7 @@ def test_who_takes_results_over_does_not_wait_for_the_worker_that_stores_them(
         [first, *_] = worker.shown.unstored().results
         with transaction.atomic():
             StepRun.objects.select_for_update().get(pk=first.key)
-            in_another_session(worker.others.look)
+            assert raised(together(worker.others.look)) == []
         seen.append([(run.status, run.owner) for run in elements(process)])
 
     ACTIONS["d"] = look
@@ -398,22 +383,8 @@ def test_who_takes_results_over_does_not_wait_for_the_worker_that_stores_them(
 
     mine = ("running", worker.owner)
     assert seen == [[("done", ""), mine, ("ready", ""), mine]]
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
     assert begun() == list(NAMES)
-
-
-def in_another_session(act: Callable[[], object]) -> None:
-    """Do something with a connection of its own."""
-
-    def run() -> None:
-        try:
-            act()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(run).result(timeout=30)
 
 
 def test_a_result_that_does_not_fit_is_stored_at_once(worker: Supervised) -> None:

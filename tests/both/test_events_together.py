@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, transaction
-from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import send_event, start_process
@@ -19,10 +18,8 @@ from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
-from orchestrator.testing import registered
 from orchestrator.workers.current import Current
 from orchestrator.workers.held import SharedHeld
-from orchestrator.workers.taking_over import TakingOver
 from tests.apps.many_together.processes import (
     MEANWHILE,
     Cards,
@@ -32,6 +29,8 @@ from tests.apps.many_together.processes import (
 )
 from tests.apps.process_managers.together import raised, together
 from tests.services.asking import asked
+from tests.services.crews import knowing
+from tests.services.supervised import Supervised
 
 pytestmark = pytest.mark.django_db(transaction=True)
 postgresql_only = pytest.mark.skipif(
@@ -39,10 +38,7 @@ postgresql_only = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def cards() -> Iterator[None]:
-    with registered(Cards):
-        yield
+cards = knowing(Cards)
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +62,14 @@ def sent(pk: UUID, event: Event) -> None:
     send_event(event, id=uuid4().hex, source="players", process_id=pk)
 
 
+def turned(tables: int) -> list[UUID]:
+    """Start so many processes and have the first card of each turned; nothing of it has run."""
+    pks = laid(tables)
+    for pk in pks:
+        sent(pk, CardTurned())
+    return pks
+
+
 def stand(pks: list[UUID]) -> list[tuple[str, int]]:
     """Tell the step of each process and how many cards were turned."""
     rows = ProcessInstance.objects.in_bulk(pks)
@@ -73,9 +77,8 @@ def stand(pks: list[UUID]) -> list[tuple[str, int]]:
 
 
 def verdicts() -> set[str]:
-    return set(
-        InboxEvent.objects.filter(source="players").values_list("verdict", flat=True)
-    )
+    events = InboxEvent.objects.filter(source="players")
+    return set(events.values_list("verdict", flat=True))
 
 
 def forgotten() -> None:
@@ -85,8 +88,7 @@ def forgotten() -> None:
 
 def statements(number: int) -> int:
     """Count the statements that it takes to deliver so many events, one for each process."""
-    for pk in laid(number):
-        sent(pk, CardTurned())
+    turned(number)
     with CaptureQueriesContext(connection) as queries:
         drain()
     forgotten()
@@ -99,9 +101,7 @@ def test_twenty_take_as_many_statements_as_two() -> None:
 
 
 def test_one_that_raises_leaves_the_others_to_go_on() -> None:
-    pks = laid(4)
-    for pk in pks:
-        sent(pk, CardTurned())
+    pks = turned(4)
 
     def fail() -> None:
         MEANWHILE["table 2"] = fail  # when it is decided alone, too
@@ -117,9 +117,7 @@ def test_one_that_raises_leaves_the_others_to_go_on() -> None:
 
 def test_a_process_that_was_moved_meanwhile_is_decided_anew() -> None:
     """Somebody pauses or moves it after it was read: what was decided on is no longer so."""
-    pks = laid(3)
-    for pk in pks:
-        sent(pk, CardTurned())
+    pks = turned(3)
 
     def another() -> None:
         [last] = Checkpoint.objects.filter(instance=pks[1], revision=1)
@@ -136,9 +134,7 @@ def test_a_process_that_was_moved_meanwhile_is_decided_anew() -> None:
 
 def test_an_event_that_was_parked_meanwhile_is_counted_and_offered() -> None:
     """Parking is no transition: the process has still the revision that was read."""
-    pks = laid(3)
-    for pk in pks:
-        sent(pk, CardTurned())
+    pks = turned(3)
     send_event(TableCleared(), id="early", source="players", process_id=pks[1])
 
     early = InboxEvent.objects.filter(event_id="early")
@@ -157,9 +153,7 @@ def test_an_event_that_was_parked_meanwhile_is_counted_and_offered() -> None:
 
 @postgresql_only
 def test_what_another_has_locked_is_not_waited_for_by_the_others() -> None:
-    pks = laid(3)
-    for pk in pks:
-        sent(pk, CardTurned())
+    pks = turned(3)
     seen: list[list[tuple[str, int]]] = []
     locked = threading.Event()
 
@@ -186,17 +180,13 @@ def test_what_another_has_locked_is_not_waited_for_by_the_others() -> None:
 
 def test_what_is_decided_is_taken_over_while_the_next_takes_its_time() -> None:
     """Nothing was done outside, so whoever comes next decides it anew."""
-    shown = SharedHeld()
-    worker = Current(held=shown)
-    others = TakingOver("default", {worker.owner: shown})
-    pks = laid(4)
-    for pk in pks:
-        sent(pk, CardTurned())
+    worker = Supervised()
+    pks = turned(4)
     free: list[list[str]] = []
 
     def look() -> None:
         time.sleep(BEGIN_SECONDS + 0.05)
-        [found] = together(others.look)
+        [found] = together(worker.others.look)
         assert found is None
         owned = InboxEvent.objects.filter(source="players", owner="")
         free.append(sorted(str(event.process_id) for event in owned))
@@ -211,9 +201,7 @@ def test_what_is_decided_is_taken_over_while_the_next_takes_its_time() -> None:
 
 def test_a_process_that_an_operator_stopped_meanwhile_stays_as_it_stood() -> None:
     """One is paused and one cancelled after their events were decided: neither is moved by what was decided."""
-    pks = laid(4)
-    for pk in pks:
-        sent(pk, CardTurned())
+    pks = turned(4)
 
     def stop() -> None:
         pause(pks[1], request=asked())
@@ -241,7 +229,7 @@ def test_workers_that_have_the_same_processes_in_hand_move_each_by_each_event_on
     def work() -> None:
         worker = Current(held=SharedHeld())
         until = time.monotonic() + 60
-        while unhandled().exists() and time.monotonic() < until:
+        while "received" in verdicts() and time.monotonic() < until:
             worker.drain("default")
 
     assert raised(together(work, work, work)) == []
@@ -250,7 +238,3 @@ def test_workers_that_have_the_same_processes_in_hand_move_each_by_each_event_on
     for pk in pks:
         taken = InboxEvent.objects.filter(process=pk, source="players").order_by("pk")
         assert list(taken.values_list("revision", flat=True)) == [2, 3, 4, 5]
-
-
-def unhandled() -> QuerySet[InboxEvent]:
-    return InboxEvent.objects.filter(verdict="received")

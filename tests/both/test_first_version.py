@@ -17,11 +17,7 @@ from tests.services.database import another_database
 from tests.services.program import environ
 from tests.services.valkey import ValkeyServer
 
-APPS = (
-    "tests.apps.patterns",
-    "tests.apps.process_managers",
-    "tests.apps.compensation",
-)
+APPS = ("tests.apps.patterns", "tests.apps.process_managers", "tests.apps.compensation")
 CHANGED: list[str] = []
 """Definitions of examples and tests that were changed on purpose since."""
 
@@ -42,10 +38,11 @@ SAID = [
 """What the old texts say: process, step, why it is blocked and on what, how its worker was lost, times given back."""
 
 
-def run_to_the_end(function: str) -> dict[str, Any]:
-    """Have a function of `tests.first_version.seeing` load, migrate and end it all in a database of its own."""
-    see = f"from tests.first_version.seeing import {function}; {function}()"
-    with another_database(function) as url:
+@pytest.fixture(scope="module")
+def seen(valkey: ValkeyServer) -> Any:
+    """Have all of it loaded, migrated and ended in a database of its own; return what was seen there."""
+    see = "from tests.first_version.seeing import main; main()"
+    with another_database("main") as url:
         found = subprocess.run(
             [sys.executable, "manage.py", "shell", "--verbosity", "0", "-c", see],
             cwd=settings.BASE_DIR,
@@ -62,13 +59,7 @@ def run_to_the_end(function: str) -> dict[str, Any]:
             check=False,
         )
     assert found.returncode == 0, found.stderr
-    seen: dict[str, Any] = json.loads(found.stdout)
-    return seen
-
-
-@pytest.fixture(scope="module")
-def seen(valkey: ValkeyServer) -> dict[str, Any]:
-    return run_to_the_end("main")
+    return json.loads(found.stdout)
 
 
 SEEN = {

@@ -1,13 +1,12 @@
 """Changes of several processes in one statement: what cannot be written is left out, and nothing of it stays."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from uuid6 import uuid7
 
@@ -16,24 +15,26 @@ from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.row_statements import Insert
 from orchestrator.engine.storage.tables import checkpoints, instances, step_runs
 from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
+from tests.apps.process_managers.together import together
 from tests.services.left import left_by
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 11, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
+def standing(row: Definition, number: int, **how: Any) -> list[ProcessInstance]:
+    """Have so many processes of a definition."""
+    of = {"definition": row, "name": row.name, "started_at": NOW, "changed_at": NOW}
+    processes = (ProcessInstance(id=uuid7(), **of, **how) for _ in range(number))
+    return ProcessInstance.objects.bulk_create(processes)
+
+
 @pytest.fixture
 def runs() -> Iterator[list[StepRun]]:
     """Give the claimed visits of five processes."""
     row = Definition.objects.create(name="grouped", version=1, fingerprint="", graph={})
-    one = {"definition": row, "name": row.name, "status": "running", "revision": 3}
     held = {"kind": "step", "status": "running", "owner": "me", "attempt": 1}
-    processes = [
-        ProcessInstance.objects.create(
-            id=uuid7(), started_at=NOW, changed_at=NOW, **one
-        )
-        for _ in range(5)
-    ]
+    processes = standing(row, 5, status="running", revision=3)
     yield [
         StepRun.objects.create(instance=process, node="now", started_at=NOW, **held)
         for process in processes
@@ -42,29 +43,20 @@ def runs() -> Iterator[list[StepRun]]:
     row.delete()
 
 
-def change(run: StepRun, result: Any = None, **fence: Any) -> list[Statement]:
+def change(run: StepRun, result: Any = None) -> list[Statement]:
     """Give the writes that settle a visit and begin the next one."""
-    held = {"id": run.pk, "owner": "me", "attempt": 1} | fence
-    following = StepRun(
-        instance_id=run.instance_id, node="next", kind="step", started_at=NOW
-    )
-    checkpoint = Checkpoint(
-        instance_id=run.instance_id,
-        revision=4,
-        cause=f"step:{run.pk}",
-        steps=[run.node],
-        data={},
-        at=NOW,
-    )
+    of = {"instance_id": run.instance_id}
+    held = {"id": run.pk, "owner": "me", "attempt": 1}
+    done = {"status": "done", "result": result, "finished_at": NOW, "owner": ""}
+    begun = StepRun(node="next", kind="step", started_at=NOW, **of)
+    told = {"cause": f"step:{run.pk}", "steps": [run.node], "data": {}, "at": NOW}
     return [
         instances.update(
             {"revision": 4, "step": "next"}, {"id": run.instance_id, "revision": 3}
         ),
-        step_runs.update(
-            {"status": "done", "result": result, "finished_at": NOW, "owner": ""}, held
-        ),
-        step_runs.insert_known(following),
-        checkpoints.insert(checkpoint),
+        step_runs.update(done, held),
+        step_runs.insert_known(begun),
+        checkpoints.insert(Checkpoint(revision=4, **told, **of)),
     ]
 
 
@@ -117,12 +109,8 @@ def test_rows_are_looked_up_by_their_keys_in_a_table_of_any_size(
     runs: list[StepRun], analysed: bool
 ) -> None:
     """A plan is kept for long; one that reads a small table whole would read it whole when it has grown."""
-    [row] = Definition.objects.filter(name="grouped")
-    one = {"definition": row, "name": row.name, "status": "done", "revision": 4}
-    ProcessInstance.objects.bulk_create(
-        ProcessInstance(id=uuid7(), started_at=NOW, changed_at=NOW, **one)
-        for _ in range(1000)
-    )
+    row = Definition.objects.get(name="grouped")
+    standing(row, 1000, status="done", revision=4)
     if analysed:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE orchestrator_processinstance")
@@ -156,8 +144,7 @@ def test_who_comes_too_late_is_left_out(
     found = group_commit.commit([change(run) for run in runs])
     assert found == ([True, False, True, True, True], None)
     process = ProcessInstance.objects.get(pk=runs[1].instance_id)
-    assert process.checkpoints.count() == 0
-    assert process.step_runs.count() == 1
+    assert (process.checkpoints.count(), process.step_runs.count()) == (0, 1)
     assert StepRun.objects.get(pk=runs[1].pk).status == "running"
 
 
@@ -168,9 +155,10 @@ def test_what_others_have_locked_is_left_out_and_not_waited_for(
     with transaction.atomic():
         ProcessInstance.objects.select_for_update().get(pk=runs[0].instance_id)
         StepRun.objects.select_for_update().get(pk=runs[3].pk)
-        found = in_another_session(
-            lambda: group_commit.commit([change(run) for run in runs]).written
+        [committed] = together(
+            lambda: group_commit.commit([change(run) for run in runs])
         )
+    found = committed.written
     assert found == [False, True, True, False, True]
     assert written(runs) == found
 
@@ -251,14 +239,3 @@ def test_what_the_database_refuses_is_the_matter_of_its_form_alone(
     assert found.written == written(runs) == [one in of_others for one in range(5)]
     assert isinstance(found.refusal, DatabaseError)
     assert "too long" in str(found.refusal)
-
-
-def in_another_session(act: Callable[[], list[bool]]) -> list[bool]:
-    def run() -> list[bool]:
-        try:
-            return act()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(run).result()

@@ -13,15 +13,13 @@ from orchestrator.models import ProcessInstance, Status, StepStatus
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import launch
 from tests.apps.patterns.fixtures import flows
+from tests.services.doing import fresh
 from tests.services.explained import explained
 from tests.services.supervised import Supervised, unhurried
 
 __all__ = ["flows", "unhurried"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("flows"),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("flows")]
 
 
 Told = list[tuple[str, StepStatus]]
@@ -55,8 +53,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def run(process: ProcessInstance) -> ProcessInstance:
     """Run a process of quick steps, whose results share their commits."""
     drain(held=Supervised().shown)
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
     return process
 
 

@@ -1,7 +1,5 @@
 """However large the input of a workflow is: a step does not read it, and is given only what it names."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -9,18 +7,15 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance, Status
-from orchestrator.testing import registered
 from tests.apps.made_from_input.processes import File, Housekeeping, Relabelling
 from tests.apps.patterns.desk import finished, go_on, launch, results
 from tests.apps.process_managers.desk import place
+from tests.services.crews import knowing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(Housekeeping, Relabelling):
-        yield
+known = knowing(Housekeeping, Relabelling)
 
 
 BOXES = tuple(File(f"F-{number}") for number in range(20))

@@ -1,35 +1,23 @@
 """However many events are parked, the oldest one taken is offered, then the next; a transition stays as quick."""
 
-from collections.abc import Iterator
-from copy import copy
 from datetime import timedelta
 from itertools import count, pairwise
 from statistics import median
 from time import perf_counter
-from typing import Any
-from uuid import uuid4
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models.base import ModelState
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from uuid6 import uuid7
 
-from orchestrator import send_event, start_process
+from orchestrator import Envelope, send_event, send_events
 from orchestrator.definition import Event
-from orchestrator.definition.codec import digest, encode
+from orchestrator.definition.codec import encode
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.drain import ReadyWork, drain
 from orchestrator.engine.events import parking
 from orchestrator.engine.events.delivery import deliver
-from orchestrator.engine.operations import (
-    ActionRequest,
-    cancel,
-    discard,
-    redeliver,
-)
+from orchestrator.engine.operations import cancel, discard, redeliver
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import (
@@ -38,9 +26,8 @@ from orchestrator.models import (
     ProcessInstance,
     Status,
     Verdict,
-    command_id,
 )
-from orchestrator.testing import pass_time, registered, run
+from orchestrator.testing import pass_time, run, started
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -48,6 +35,7 @@ from tests.apps.process_managers.messages import (
     CourierBooked,
     LabelTorn,
     ParcelDelivered,
+    ParcelOrdered,
     ParcelPacked,
     ParcelScanned,
 )
@@ -58,6 +46,9 @@ from tests.apps.process_managers.questions import (
     Enquiry,
     Thanked,
 )
+from tests.services.asking import asked
+from tests.services.crews import knowing
+from tests.services.doing import Operation, did, fresh, taking
 from tests.services.sizes import size
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "enquiries")]
@@ -68,33 +59,21 @@ SLOWER = size(10, full=3)
 MANY = size(1_000, full=10_000)
 CROWD = size(200, full=10_000)
 numbers = count(1)
+WAKES = ("wake_at", "patience_until")
 
 
-@pytest.fixture(scope="module")
-def enquiries() -> Iterator[None]:
-    """Let the running code have the enquiries."""
-    with registered(Enquiry):
-        yield
+enquiries = knowing(Enquiry, autouse=False)
 
 
 def park(process: ProcessInstance, event: Event, number: int = MANY) -> None:
     """Have many events of a process parked, as if they had been delivered one by one."""
     now = timezone.now()
     until = now + timedelta(days=1)
+    said = {"source": "depot", "type": type(event).__name__, "body": encode(event)}
+    when = {"received_at": now, "handled_at": now} | dict.fromkeys(WAKES, until)
+    given = {"process": process, "verdict": Verdict.PARKED, **said, **when}
     rows = [
-        InboxEvent(
-            source="depot",
-            event_id=f"parked {next(numbers)}",
-            type=type(event).__name__,
-            body=encode(event),
-            process=process,
-            verdict=Verdict.PARKED,
-            wake_at=until,
-            patience_until=until,
-            received_at=now,
-            handled_at=now,
-        )
-        for _ in range(number)
+        InboxEvent(event_id=f"parked {next(numbers)}", **given) for _ in range(number)
     ]
     with transaction.atomic():
         idle_limit.allow_rows(number)  # a crowded machine makes them slowly
@@ -115,73 +94,21 @@ def seconds_of_an_event(parcel: ProcessInstance, times: int = 15) -> float:
     return min(lasted)
 
 
-def crowd(model: ProcessInstance) -> None:
-    """Have many processes that stand where this one stands, each with the event parked that it has parked."""
-    start, parked = model.events.order_by("pk")
-    parked.wake_at = parked.patience_until = timezone.now() + timedelta(days=1)
-    checkpoint, visits = model.checkpoints.get(), list(model.step_runs.all())
-    command = model.commands.get()
-    keys = [f"C-{number}" for number in range(CROWD)]
-    processes = [
-        like(model, pk=uuid7(), correlation_key=key, data=told_of(model.data, key))
-        for key in keys
-    ]
-    received = [
-        like(
-            event,
-            process=process,
-            event_id=f"{event.type} {process.correlation_key}",
-            body=told_of(event.body, process.correlation_key),
-        )
-        for process in processes
-        for event in (start, parked)
-    ]
-    for rows in (processes, received):
-        type(rows[0]).objects.bulk_create(rows, batch_size=1_000)
-    rows_of_each = [
-        *([like(visit, instance=process) for process in processes] for visit in visits),
-        [
-            like(
-                checkpoint,
-                instance=process,
-                cause=f"event:{started.pk}",
-                data=process.data,
-                checksum=digest(process.data),
-            )
-            for process, started in zip(processes, received[::2], strict=True)
-        ],
-        [
-            like(
-                command,
-                pk=command_id(process.pk, 1, 0),
-                instance=process,
-                body=told_of(command.body, process.correlation_key),
-            )
-            for process in processes
-        ],
-    ]
-    for more in rows_of_each:
-        type(more[0]).objects.bulk_create(more, batch_size=1_000)
-
-
-def like(row: Any, **values: Any) -> Any:
-    """Return a new row that has the values of another but for these."""
-    made = copy(row)
-    made.pk, made._state = None, ModelState()
-    for name, value in values.items():
-        setattr(made, name, value)
-    return made
-
-
-def told_of(said: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the same said of another parcel."""
-    return {**said, "parcel_id": key} if "parcel_id" in said else said
+def crowd() -> None:
+    """Have many processes that wait to be packed, each with an event parked."""
+    keys, booked = [f"C-{number}" for number in range(CROWD)], CourierBooked("B-1")
+    send_events(Envelope(ParcelOrdered(key), id=key) for key in keys)
+    run()
+    send_events(Envelope(booked, id=f"b {key}", correlation_key=key) for key in keys)
+    run()
+    tomorrow = timezone.now() + timedelta(days=1)
+    InboxEvent.objects.parked().update(**dict.fromkeys(WAKES, tomorrow))
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.full_size("10,000 parked", seconds=120)
 def test_a_transition_costs_the_same_with_many_parked(handler: SetHandler) -> None:
-    handler(CountScan, lambda command: None)
+    handler(CountScan, taking)
     parcel = underway()
     alone = seconds_of_an_event(parcel)
     park(parcel, LabelTorn())
@@ -196,12 +123,10 @@ def test_a_transition_costs_the_same_with_many_parked(handler: SetHandler) -> No
 def test_a_transition_costs_the_same_beside_many_with_one_parked(
     handler: SetHandler,
 ) -> None:
-    handler(CountScan, lambda command: None)
+    handler(CountScan, taking)
     parcel = underway()
     alone = seconds_of_an_event(parcel)
-    model = place("P-2")
-    tell(model, CourierBooked("B-1"))
-    crowd(model)
+    crowd()
     ratios = [seconds_of_an_event(parcel) / alone for _ in range(3)]
     one = ProcessInstance.objects.get(correlation_key=f"C-{CROWD // 2}")
     tell(one, ParcelPacked(3))
@@ -209,7 +134,7 @@ def test_a_transition_costs_the_same_beside_many_with_one_parked(
 
     assert min(ratios) < SLOWER, ratios
     assert min(of_the_crowd) < SLOWER, of_the_crowd
-    assert InboxEvent.objects.parked().count() == CROWD
+    assert InboxEvent.objects.parked().count() == CROWD - 1
 
 
 def statements_of_a_transition(parcel: ProcessInstance) -> list[str]:
@@ -272,17 +197,14 @@ def test_what_comes_now_does_not_overtake_what_is_parked_and_taken_now() -> None
     send_event(ParcelDelivered("P-1"), id="delivered", process_id=parcel.pk)
     run()
 
-    parcel.refresh_from_db()
-    assert (parcel.status, parcel.data["place"]) == (Status.COMPLETED, "Kobe")
+    assert (fresh(parcel).status, parcel.data["place"]) == (Status.COMPLETED, "Kobe")
 
 
 # Where a guard does not hold
 
 
 def ask(number: int) -> ProcessInstance:
-    receipt = start_process(Enquiry, Asked(number, "Ann"))
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+    return started(Enquiry, Asked(number, "Ann")).instance
 
 
 def test_one_that_is_not_taken_after_all_does_not_hide_the_next() -> None:
@@ -300,9 +222,8 @@ def test_one_in_other_hands_that_is_not_taken_does_not_hide_the_next() -> None:
     """Its patience was over, and a worker had claimed it, when a change would have offered it."""
     enquiry = ask(1)
     oldest, taken = (tell(enquiry, Answered(number)) for number in (7, 2))
-    InboxEvent.objects.filter(pk=oldest.pk).update(
-        wake_at=timezone.now(), patience_until=timezone.now()
-    )
+    over = dict.fromkeys(WAKES, timezone.now())
+    InboxEvent.objects.filter(pk=oldest.pk).update(**over)
     [held] = events.claim("default", "another worker", 5, 10)
     assert held.work.pk == oldest.pk
     tell(enquiry, Asked(2))
@@ -310,8 +231,7 @@ def test_one_in_other_hands_that_is_not_taken_does_not_hide_the_next() -> None:
     deliver(held.work)
     run()
 
-    enquiry.refresh_from_db()
-    assert (enquiry.step, enquiry.parked) == ("Answered", 1)
+    assert (fresh(enquiry).step, enquiry.parked) == ("Answered", 1)
 
 
 def test_a_look_goes_on_behind_as_many_as_it_goes_through(
@@ -341,18 +261,16 @@ def test_what_is_ignored_or_rejected_in_the_step_lets_the_next_one_go_on() -> No
 # The end
 
 
-def test_all_that_are_parked_at_the_end_are_shown(operator: User) -> None:
+def test_all_that_are_parked_at_the_end_are_shown() -> None:
     parcel = place()
     park(parcel, ParcelScanned("P-1", "Kobe"), 150)
-    cancel(parcel.pk, request=ActionRequest(operator, uuid4(), "it is lost"))
+    cancel(parcel.pk, request=asked())
     under_way = parcel.events.parked().filter(handled_at=None).count()
     drain()
 
     assert under_way == 64
-    assert set(parcel.events.values_list("verdict", flat=True)) == {
-        "started",
-        "unexpected",
-    }
+    verdicts = parcel.events.values_list("verdict", flat=True)
+    assert set(verdicts) == {"started", "unexpected"}
     assert Incident.objects.open().count() == 150
 
 
@@ -360,18 +278,15 @@ def test_all_that_are_parked_at_the_end_are_shown(operator: User) -> None:
 
 
 @pytest.mark.parametrize("act", [discard, redeliver])
-def test_the_count_of_the_parked_follows_what_operators_do(
-    act: object, operator: User
-) -> None:
+def test_the_count_of_the_parked_follows_what_operators_do(act: Operation) -> None:
     parcel = place()
     event = tell(parcel, ParcelDelivered("P-1"))
     tell(parcel, ParcelScanned("P-1", "Kobe"))
     assert parcel.parked == 2
-    act(event.pk, request=ActionRequest(operator, uuid4(), "why"))  # type: ignore[operator]
+    did(act, event)
     run()
 
-    parcel.refresh_from_db()
-    assert parcel.parked == parcel.events.parked().count()
+    assert fresh(parcel).parked == parcel.events.parked().count()
     pass_time(hours=1)
     tell(parcel, ParcelPacked(3))
     assert (parcel.parked, parcel.events.parked().count()) == (0, 0)

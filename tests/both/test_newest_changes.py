@@ -8,11 +8,11 @@ from pytest_django import DjangoAssertNumQueries
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.newest_changes import changes_after
-from orchestrator import start_process
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance
 from tests.apps.long_work.fixtures import long_work
 from tests.apps.long_work.processes import LongStep
+from tests.apps.patterns.desk import finished
 
 __all__ = ["long_work"]
 
@@ -43,10 +43,7 @@ def test_the_newest_change_of_each_that_has_come_further_is_told() -> None:
 
 @pytest.mark.usefixtures("long_work")
 def test_of_a_workflow_no_step_is_named() -> None:
-    receipt = start_process(LongStep, LongStep.Input("a"))
-    drain()
-    process = ProcessInstance.objects.get(pk=receipt.process_id)
-
+    process = finished(LongStep, "a")
     [change] = changes_after(behind(process))
 
     assert (change.status, change.steps) == ("completed", {})

@@ -58,10 +58,7 @@ def raised(work: Callable[[], object]) -> Error:
 
 
 def ask(sql: str) -> Callable[[], object]:
-    def work() -> object:
-        return connection.cursor().execute(sql)
-
-    return work
+    return lambda: connection.cursor().execute(sql)
 
 
 @on_postgresql
@@ -100,10 +97,8 @@ def save_badly(error: Exception) -> None:
 
 @pytest.mark.django_db
 def test_what_had_spoilt_the_transaction_before_decides() -> None:
-    for before, so in (
-        (OperationalError("the line was cut"), True),
-        (IntegrityError("there"), False),
-    ):
+    cut, there = OperationalError("the line was cut"), IntegrityError("there")
+    for before, so in ((cut, True), (there, False)):
         error = raised(partial(save_badly, before))
         assert isinstance(error, TransactionManagementError)
         assert passes(error) is so
@@ -155,28 +150,23 @@ def open_file(path: Path | str, uri: bool = False) -> sqlite3.Connection:
 
 @pytest.mark.once
 def test_a_locked_file_passes(file: Path) -> None:
-    other = open_file(file)
-    other.execute("BEGIN IMMEDIATE")
-
-    error = of_sqlite(file, "INSERT INTO things VALUES ('two')")
+    with closing(open_file(file)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        error = of_sqlite(file, "INSERT INTO things VALUES ('two')")
 
     assert passes(error)
     assert in_each_others_way(error)
-    assert in_a_line(error) == (
-        "others were in the way, start it again: database is locked"
-    )
-    other.close()
+    said = "others were in the way, start it again: database is locked"
+    assert in_a_line(error) == said
 
 
 @pytest.mark.once
-def test_a_full_disk_passes(file: Path) -> None:
+def test_a_full_disk_and_a_file_that_cannot_be_opened_or_written_pass(
+    file: Path,
+) -> None:
     large = "INSERT INTO things VALUES (hex(randomblob(100000)))"
-
     assert passes(of_sqlite(file, "PRAGMA max_page_count = 3", large))
 
-
-@pytest.mark.once
-def test_a_file_that_cannot_be_opened_or_written_passes(file: Path) -> None:
     gone = of_sqlite(file.parent / "gone" / "db.sqlite3", "SELECT 1")
 
     assert passes(gone)

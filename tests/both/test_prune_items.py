@@ -1,12 +1,9 @@
 """The items of bulk operations that ended long ago are removed; the operations, which the audit names, stay."""
 
 from datetime import timedelta
-from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 
 from orchestrator.engine import pruning_items
@@ -16,6 +13,9 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import BulkItem, BulkOperation, OperatorAction
 from tests.apps.process_managers.desk import place
 from tests.services.bulk import a_moment, asked, begun, worked_on
+from tests.services.client import Client
+from tests.services.doing import fresh
+from tests.services.pruned import prune
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -33,24 +33,16 @@ def ended(operator: User) -> BulkOperation:
     return operation
 
 
-def prune(*options: str) -> str:
-    told = StringIO()
-    call_command("prune", "--hurry", *options, stdout=told, stderr=StringIO())
-    return told.getvalue()
-
-
 def test_old_items_are_removed_and_the_operation_stays(
-    ended: BulkOperation, client: Client, operator: User
+    ended: BulkOperation, operating: Client, operator: User
 ) -> None:
     audit = list(OperatorAction.objects.order_by("pk").values())
     assert "5 items of bulk operations removed" in prune("--keep", "30")
 
     assert not BulkItem.objects.exists()
-    ended.refresh_from_db()
-    assert (ended.total, ended.done) == (5, 5)
+    assert (fresh(ended).total, ended.done) == (5, 5)
     assert list(OperatorAction.objects.order_by("pk").values()) == audit
-    client.force_login(operator)
-    page = client.get(f"/operations/{ended.pk}/").content.decode()
+    page = operating.read(f"/operations/{ended.pk}/")
     assert "its items were removed" in page
     with pytest.raises(OperationRefused, match="were removed"):
         repeat_bulk(ended.pk, request=asked(operator))

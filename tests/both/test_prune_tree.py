@@ -4,12 +4,10 @@ import sqlite3
 from collections.abc import Iterator
 from copy import copy
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 
 from orchestrator import start_process
@@ -17,16 +15,15 @@ from orchestrator.engine import pruning
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import run
-from tests.apps.process_managers.fixtures import known
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
+from tests.services.crews import knowing
+from tests.services.pruned import prune
 from tests.services.sizes import size
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fleets")]
 
 
-@pytest.fixture(scope="module")
-def fleets() -> Iterator[None]:
-    yield from known(Fleet, Passage)
+fleets = knowing(Fleet, Passage, autouse=False)
 
 
 CHILDREN = size(180, full=9_000)
@@ -60,10 +57,9 @@ def test_a_tree_of_thousands_goes_where_a_statement_takes_few_values(
     ProcessInstance.objects.bulk_create(more, batch_size=20)
     ProcessInstance.objects.update(finished_at=database_now() - timedelta(days=365))
 
-    out, export = StringIO(), str(tmp_path / "gone.jsonl")
-    call_command("prune", "--keep", "30", "--export", export, "--hurry", stdout=out)
+    export = tmp_path / "gone.jsonl"
+    told = prune("--keep", "30", "--export", str(export))
 
-    assert f"{CHILDREN + 2:,} processes" in out.getvalue()
-    assert not ProcessInstance.objects.exists()
-    assert not StepRun.objects.exists()
-    assert len(Path(export).read_text().splitlines()) == CHILDREN + 2
+    assert f"{CHILDREN + 2:,} processes" in told
+    assert (ProcessInstance.objects.count(), StepRun.objects.count()) == (0, 0)
+    assert len(export.read_text().splitlines()) == CHILDREN + 2

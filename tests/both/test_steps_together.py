@@ -1,8 +1,7 @@
 """Quick steps of one process that a worker has claimed together share a commit; each still stands for itself."""
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from django.db import connection, transaction
@@ -16,8 +15,7 @@ from orchestrator.engine.operations import cancel
 from orchestrator.engine.steps.group import ROOM
 from orchestrator.engine.steps.running import StepRunner
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
-from orchestrator.testing import registered
-from tests.apps.patterns.desk import insist
+from tests.apps.patterns.desk import insist, launch
 from tests.apps.wide_graphs.processes import (
     ACTIONS,
     WORKFLOWS,
@@ -32,6 +30,8 @@ from tests.apps.wide_graphs.processes import (
     done,
 )
 from tests.services.asking import asked
+from tests.services.crews import knowing
+from tests.services.noting import noting
 from tests.services.supervised import Supervised, unhurried
 
 __all__ = ["unhurried"]
@@ -41,10 +41,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NAMES = ("a", "b", "c", "d")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
-        yield
+known = knowing(*WORKFLOWS)
 
 
 @pytest.fixture(autouse=True)
@@ -61,8 +58,7 @@ def worker() -> Supervised:
 
 
 def beside(*names: str) -> ProcessInstance:
-    receipt = start_process(Beside, Names(names))
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+    return launch(Beside, names)
 
 
 def visits(process: ProcessInstance) -> dict[str, StepRun]:
@@ -79,8 +75,7 @@ def test_a_start_outside_of_a_transaction_writes_by_one_statement_that_is_its_ow
         start_process(Beside, Names(("a", "b")))
 
     said = [query["sql"] or "" for query in queries]
-    assert "BEGIN" not in said
-    assert sum("INSERT" in sql for sql in said) == 1
+    assert ("BEGIN" in said, sum("INSERT" in sql for sql in said)) == (False, 1)
     with transaction.atomic():
         start_process(Beside, Names(("a", "b")))
         transaction.set_rollback(True)
@@ -127,15 +122,9 @@ def test_a_step_of_a_dense_graph_takes_few_statements(
 
 def claims(worker: Supervised) -> int:
     """Let it run what is ready, and tell how often it claimed."""
-    found: list[str] = []
-
-    def look(execute: Callable[..., Any], sql: str, *given: Any) -> Any:
-        found.append(sql)
-        return execute(sql, *given)
-
-    with connection.execute_wrapper(look):
+    with noting() as found:
         worker.drain("default")
-    return sum("attempt + 1" in sql for sql in found)
+    return sum("attempt + 1" in sql for sql, _ in found)
 
 
 def test_a_worker_goes_on_with_all_that_follows_its_quick_steps(
@@ -232,8 +221,7 @@ def test_one_after_which_the_application_decides_goes_alone(worker: Supervised) 
     found = visits(process)
     assert process.status == Status.COMPLETED
     assert found["a"].left == found["d"].left
-    left = {found[name].left for name in ("a", "choose_b", "choose_c")}
-    assert len(left) == 3
+    assert len({found[name].left for name in ("a", "choose_b", "choose_c")}) == 3
 
 
 def test_results_that_are_held_while_another_step_runs_are_stored_by_others(
@@ -253,10 +241,9 @@ def test_results_that_are_held_while_another_step_runs_are_stored_by_others(
 
     stored = [("ready", "a"), ("ready", "b"), ("ready", "c")]
     assert seen == [[*stored, ("running", None)]]
-    assert visits(process)["last"].status == StepStatus.DONE
-    assert process.status == Status.COMPLETED
-    assert done == list(NAMES)
-    assert {run.attempt for run in visits(process).values()} == {1}
+    found = visits(process)
+    assert (process.status, found["last"].status) == (Status.COMPLETED, "done")
+    assert (done, {run.attempt for run in found.values()}) == (list(NAMES), {1})
 
 
 def test_a_process_that_was_cancelled_meanwhile_takes_none(worker: Supervised) -> None:
@@ -271,13 +258,12 @@ def test_a_process_that_was_cancelled_meanwhile_takes_none(worker: Supervised) -
 @pytest.fixture
 def refusing() -> Iterator[None]:
     """Have the database refuse that the process with the key "refused" completes."""
-    table = ProcessInstance._meta.db_table
     rule = "CHECK (correlation_key <> 'refused' OR status <> 'completed')"
     with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT refusing {rule}")
-    yield
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT refusing")
+        table = f"ALTER TABLE {ProcessInstance._meta.db_table}"
+        cursor.execute(f"{table} ADD CONSTRAINT refusing {rule}")
+        yield
+        cursor.execute(f"{table} DROP CONSTRAINT refusing")
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite adds no rules")

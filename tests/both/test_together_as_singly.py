@@ -1,7 +1,6 @@
 """Work of every kind that is written in groups leaves the rows that it leaves when each is written by itself."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -18,7 +17,7 @@ from orchestrator.engine.claims.held import Held
 from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.group_commit import Committed
 from orchestrator.models import BulkOperation, ProcessInstance
-from orchestrator.testing import failing, registered
+from orchestrator.testing import failing
 from tests.apps.many_together.processes import (
     Cards,
     CardTurned,
@@ -31,6 +30,7 @@ from tests.apps.process_managers.failures import Failures, fail
 from tests.apps.wide_graphs import processes as graphs
 from tests.conftest import InGroups
 from tests.services.bulk import begun, frozen, verdicts, worked_on
+from tests.services.crews import knowing
 from tests.services.left import Rows, left_by
 from tests.services.sizes import size
 from tests.services.supervised import hold_long
@@ -65,10 +65,7 @@ class Echo(Workflow):
     flow = (then(say, repeat),)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def known() -> Iterator[None]:
-    with registered(Cards, Echo, *graphs.WORKFLOWS):
-        yield
+known = knowing(Cards, Echo, *graphs.WORKFLOWS)
 
 
 @pytest.mark.parametrize("seed", range(size(3, full=60)))

@@ -5,10 +5,9 @@ import io
 import json
 import os
 import re
-import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,12 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
-from orchestrator import send_event, start_process
+from orchestrator import start_process
 from orchestrator.engine import pruning
 from orchestrator.engine.operations import (
     OPERATIONS,
@@ -34,11 +33,9 @@ from orchestrator.engine.operations import (
 from orchestrator.engine.transfer import reading
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
-    Checkpoint,
     CommandStatus,
     InboxEvent,
     Incident,
-    IssuedCommand,
     OperatorAction,
     ProcessInstance,
     Status,
@@ -46,6 +43,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import Process, run, started
+from orchestrator.testing.clock import PROCESS_OF
 from tests.apps.patterns.lost import Paying
 from tests.apps.pausing.processes import (
     WORKFLOWS,
@@ -59,8 +57,8 @@ from tests.apps.pausing.processes import (
     done,
     during,
 )
-from tests.apps.process_managers.desk import overdue, place, tell, underway
-from tests.apps.process_managers.fixtures import SetHandler, known
+from tests.apps.process_managers.desk import early, overdue, place, tell, underway
+from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,
     Courier,
@@ -72,27 +70,17 @@ from tests.apps.process_managers.messages import (
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import raised, together
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage
+from tests.conftest import permissions
+from tests.services.asking import asked
 from tests.services.cases import cases
 from tests.services.client import Client
+from tests.services.crews import knowing
+from tests.services.doing import fresh
 from tests.services.program import environ, run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
 
-TABLES = (
-    ProcessInstance,
-    StepRun,
-    Checkpoint,
-    IssuedCommand,
-    InboxEvent,
-    Incident,
-    OperatorAction,
-)
-
-
-@pytest.fixture(scope="module")
-def workflows() -> Iterator[None]:
-    """Let the running code have workflows of all kinds."""
-    yield from known(*WORKFLOWS, Fleet, Passage, Paying)
+workflows = knowing(*WORKFLOWS, Fleet, Passage, Paying, autouse=False)
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +117,7 @@ def refused(file: bytes) -> str:
 
 
 def counts() -> dict[str, int]:
-    return {table.__name__: table._default_manager.count() for table in TABLES}
+    return {table.__name__: table._default_manager.count() for table in PROCESS_OF}
 
 
 def forget() -> None:
@@ -143,10 +131,16 @@ def forget() -> None:
     assert not any(counts().values())
 
 
-def moved(pk: UUID) -> ProcessInstance:
-    """Carry a process to where it has never been."""
+def taken(pk: UUID) -> bytes:
+    """Export a process and remove all there are."""
     file = exported(pk)
     forget()
+    return file
+
+
+def moved(pk: UUID) -> ProcessInstance:
+    """Carry a process to where it has never been."""
+    file = taken(pk)
     # Other keys than where it came from.
     for number in range(3):
         place(f"other {number}")
@@ -156,8 +150,7 @@ def moved(pk: UUID) -> ProcessInstance:
 def resume(process: ProcessInstance) -> ProcessInstance:
     unpause(process.pk, True, request=request())
     run()
-    process.refresh_from_db()
-    return process
+    return fresh(process)
 
 
 # Going on
@@ -200,10 +193,8 @@ def test_its_page_and_the_terminal_tell_that_it_was_imported(
     one = underway("P-1").pk if kind != "workflow" else started(Bottom, Size(1)).id
     instance = moved(one)
 
-    page = admin.read(f"/processes/{instance.pk}/")
+    assert "Import" in admin.read(f"/processes/{instance.pk}/")
     code, told = process("show", str(instance.pk))
-
-    assert "Import" in page
     assert (code, "Import" in told, "paused" in told) == (0, True, True)
     resume(instance)
 
@@ -213,9 +204,7 @@ def test_a_workflow_goes_on_from_wherever_it_is(workflow: Any) -> None:
     done.clear()
     instance = moved(start_process(workflow, Size(3)).process_id)
     run()
-    assert done == []
-    assert instance.status == Status.PAUSED
-
+    assert (done, instance.status) == ([], Status.PAUSED)
     assert resume(instance).status == Status.COMPLETED
 
 
@@ -230,8 +219,8 @@ def test_a_process_goes_with_its_sub_processes_and_not_without_its_parent() -> N
     parts = ProcessInstance.objects.filter(name__in=["top", "middle", "bottom"])
     assert [part.status for part in parts] == ["paused"] * 3
     unpause(top, True, request=request())
-    asked = StepRun.objects.get(kind="ask")
-    decide(asked.instance_id, asked.pk, Answer.YES, request=request())
+    question = StepRun.objects.get(kind="ask")
+    decide(question.instance_id, question.pk, Answer.YES, request=request())
     run()
     assert set(parts.values_list("status", flat=True)) == {"completed"}
 
@@ -248,10 +237,9 @@ def test_a_map_of_sub_processes_arrives_with_all_of_them() -> None:
 def test_what_has_ended_arrives_as_its_history() -> None:
     parcel = underway("P-1")
     tell(parcel, ParcelDelivered("P-1"))
-    revision = parcel.revision
+    ended = Status.COMPLETED, parcel.revision, None
     parcel = moved(parcel.pk)
-    assert (parcel.status, parcel.revision) == (Status.COMPLETED, revision)
-    assert parcel.paused_at is None
+    assert (parcel.status, parcel.revision, parcel.paused_at) == ended
     forget()
 
     bottom = started(Bottom, Size(1))
@@ -266,8 +254,7 @@ def away(command: BookCourier) -> None:
 def test_what_has_failed_is_retried_where_it_arrives(handler: SetHandler) -> None:
     handler(BookCourier, away, after_commit=True, attempts=1)
     parcel = underway("P-1", Courier.PARTNER)
-    parcel.refresh_from_db()
-    assert parcel.status == Status.FAILED
+    assert fresh(parcel).status == Status.FAILED
 
     parcel = moved(parcel.pk)
     assert resume(parcel).status == Status.FAILED
@@ -297,15 +284,12 @@ def test_it_is_exported_in_the_midst_of_any_step_and_goes_on(
     monkeypatch.setitem(during, at, lambda: files.append(exported(process)))
     run()
     monkeypatch.delitem(during, at)
-    whole = ProcessInstance.objects.get(pk=process)
-    assert whole.status == Status.COMPLETED
+    assert Process(process).status == Status.COMPLETED
     results = set(steps_done(process))
     forget()
 
     instance = imported(files[0])
-    assert not instance.step_runs.exclude(owner="").exists()
-    assert not instance.step_runs.filter(wake_at__isnull=False).exists()
-
+    assert not instance.step_runs.exclude(owner="", wake_at=None).exists()
     assert resume(instance).status == Status.COMPLETED
     assert set(steps_done(process)) == results
 
@@ -325,16 +309,16 @@ def test_no_time_passes_for_it_on_the_way() -> None:
                 row[name] = (datetime.fromisoformat(row[name]) - day).isoformat()
 
     parcel = imported(sealed(long_ago))
-    [waiting] = parcel.step_runs.filter(finished_at=None)
-    assert waiting.remaining is not None
-    assert timedelta(minutes=59) < waiting.remaining <= timedelta(hours=1)
+    waiting = parcel.step_runs.get(finished_at=None)
+    assert timedelta(minutes=59) < (waiting.remaining or day) <= timedelta(hours=1)
     unpause(parcel.pk, True, request=request())
-    waiting.refresh_from_db()
-    assert waiting.wake_at is not None
-    assert waiting.wake_at > timezone.now() + timedelta(minutes=58)
+    due = timezone.now() + timedelta(minutes=58)
+    assert parcel.step_runs.filter(pk=waiting.pk, wake_at__gt=due).exists()
 
 
-def test_a_deadline_that_was_overdue_fires_when_it_is_resumed() -> None:
+def test_a_deadline_that_was_overdue_fires_when_it_is_resumed_and_the_next_counts_from_then() -> (
+    None
+):
     parcel = place("P-1")
     ago = timezone.now() - timedelta(minutes=5)
     parcel.step_runs.filter(finished_at=None).update(wake_at=ago)
@@ -343,18 +327,8 @@ def test_a_deadline_that_was_overdue_fires_when_it_is_resumed() -> None:
     run()
     assert parcel.commands.filter(type="RemindPacker").count() == 0
     resume(parcel)
-
     assert parcel.commands.filter(type="RemindPacker").count() == 1
-
-
-def test_the_second_deadline_counts_from_when_it_went_on() -> None:
-    parcel = place("P-1")
     overdue(parcel)
-    parcel = moved(parcel.pk)
-    resume(parcel)
-    overdue(parcel)
-
-    parcel.refresh_from_db()
     assert parcel.escalation_level == 0  # the second is of partners
 
 
@@ -373,8 +347,7 @@ def test_a_step_that_was_running_counts_as_lost() -> None:
     assert (visit.status, visit.owner, visit.lost) == ("retrying", "", "died")
 
     assert resume(line).status == Status.COMPLETED
-    visit.refresh_from_db()
-    assert visit.attempt == 2
+    assert fresh(visit).attempt == 2
 
 
 def test_a_step_that_must_not_run_twice_waits_for_a_person() -> None:
@@ -388,7 +361,6 @@ def test_commands_that_were_to_be_carried_out_wait_until_it_is_resumed(
     handler: SetHandler,
 ) -> None:
     carried: list[BookCourier] = []
-
     handler(BookCourier, away, after_commit=True, attempts=9)
     parcel = underway("P-1", Courier.PARTNER)
     assert parcel.commands.get(type="BookCourier").status == CommandStatus.RETRYING
@@ -397,9 +369,7 @@ def test_commands_that_were_to_be_carried_out_wait_until_it_is_resumed(
     handler(BookCourier, carried.append, after_commit=True)
     run()
     assert (carried, parcel.status) == ([], Status.PAUSED)
-    assert resume(parcel).status == Status.WAITING
-
-    assert len(carried) == 1
+    assert (resume(parcel).status, len(carried)) == (Status.WAITING, 1)
 
 
 def test_of_a_process_that_has_ended_nothing_may_be_left_to_do(
@@ -425,24 +395,15 @@ def test_parked_events_are_taken_when_their_step_comes() -> None:
     parcel = moved(parcel.pk)
     assert parcel.parked == 1
     tell(parcel, ParcelPacked(3))
-    parcel = resume(parcel)
-
-    assert parcel.status == Status.COMPLETED
+    assert resume(parcel).status == Status.COMPLETED
 
 
 def test_events_that_were_here_before_it_are_its_own() -> None:
     parcel = underway("P-1")
-    file = exported(parcel.pk)
-    forget()
-    early = send_event(
-        ParcelDelivered("P-1"), id="early", source="depot", correlation_key="P-1"
-    )
-    run()
-    assert InboxEvent.objects.get(pk=early.number).verdict == Verdict.UNROUTED
+    file = taken(parcel.pk)
+    assert early("P-1", ParcelDelivered("P-1")).verdict == Verdict.UNROUTED
 
-    parcel = resume(imported(file))
-
-    assert parcel.status == Status.COMPLETED
+    assert resume(imported(file)).status == Status.COMPLETED
 
 
 def test_one_that_was_paused_keeps_what_was_left() -> None:
@@ -462,9 +423,7 @@ def test_it_is_carried_on_and_on() -> None:
     parcel = underway("P-1")
     for _ in range(3):
         tell(parcel, ParcelScanned("P-1", "Nagoya"))
-        file = exported(parcel.pk)
-        forget()
-        parcel = resume(imported(file))
+        parcel = resume(imported(taken(parcel.pk)))
     tell(parcel, ParcelDelivered("P-1"))
 
     assert parcel.status == Status.COMPLETED
@@ -487,14 +446,13 @@ def test_the_owner_is_whoever_has_that_name_here_and_is_active(boss: User) -> No
 
 def test_the_same_process_is_always_written_alike() -> None:
     parcel = underway("P-1", Courier.PARTNER)
-    first, second = (lines_of(exported(parcel.pk)) for _ in range(2))
+    first, second = (
+        # Each export is itself an action in the audit.
+        [row for row in lines_of(exported(parcel.pk)) if row.get("row") != "action"]
+        for _ in range(2)
+    )
     assert first[0].pop("exported_at") != second[0].pop("exported_at")
-
-    # Each export is itself an action in the audit.
-    without = [
-        [row for row in one if row.get("row") != "action"] for one in (first, second)
-    ]
-    assert without[0] == without[1]
+    assert first == second
 
 
 # By the command
@@ -527,8 +485,7 @@ def test_a_file_is_written_whole_and_read_again(tmp_path: Path) -> None:
     assert (audit.reason, audit.after["way"]) == ("moved", "command line")
     assert process("import", str(file))[0] == 1
     assert process("resume", str(parcel.pk), "--reason", "go on")[0] == 0
-    parcel.refresh_from_db()
-    assert parcel.status == Status.WAITING
+    assert fresh(parcel).status == Status.WAITING
 
 
 def test_whoever_looks_on_sees_how_far_it_is(
@@ -544,10 +501,9 @@ def test_whoever_looks_on_sees_how_far_it_is(
     assert export(parcel.pk, file)[0] == 0
 
     assert "Exporting" not in log.getvalue()
-    shown = screen.getvalue()
-    assert "Exporting" in shown
-    last = [text for text in re.split("[\r\n]", shown) if "%" in text][-1]
-    assert "100%" in last
+    assert "Exporting" in screen.getvalue()
+    shown = re.split("[\r\n]", screen.getvalue())
+    assert "100%" in [text for text in shown if "%" in text][-1]
 
 
 class Screen(io.StringIO):
@@ -581,19 +537,17 @@ def test_an_export_replaces_no_device_pipe_or_link(tmp_path: Path) -> None:
     os.close(reader)
 
     assert codes == [0, 0, 0]
-    assert link.is_symlink()
     assert (file.read_text()[:1], came[:1]) == ("{", b"{")
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    there = link.is_symlink(), pipe.is_fifo(), Path(os.devnull).is_char_device()
+    assert there == (True, True, True)
 
 
 def test_a_file_that_cannot_be_written_or_read_is_a_mistake_of_use() -> None:
     parcel = underway("P-1")
     for where in ("", ".", "/", "/dev/full", "a\0b", "/no/such/folder/x"):
         code, said = export(parcel.pk, where)
-        assert (code, "cannot write to" in said, "\n" in said) == (2, True, False), (
-            where
-        )
+        told = (code, "cannot write to" in said, "\n" in said)
+        assert told == (2, True, False), where
     for where in ("", "no/such/file", "a\0b", "."):
         assert process("import", where)[0] == 2, where
 
@@ -619,9 +573,9 @@ def test_a_process_moves_from_another_database_by_programs(tmp_path: Path) -> No
     path = tmp_path / "order.jsonl"
     path.write_bytes(there("process", "export", id, "--user", "boss"))
 
-    told = run_command("process", "import", str(path), "--user", "boss")
-    again = run_command("process", "import", str(path), "--user", "boss")
-
+    told, again = (
+        run_command("process", "import", str(path), "--user", "boss") for _ in range(2)
+    )
     assert (told.returncode, "paused" in told.stdout) == (0, True), told.stderr
     assert (again.returncode, "is here already" in again.stderr) == (1, True)
     by = ["--user", "boss", "--reason", "on"]
@@ -679,48 +633,31 @@ def audited() -> list[str]:
 @pytest.mark.django_db(transaction=True)
 def test_of_two_imports_at_once_one_is_refused() -> None:
     parcel = underway("P-1", Courier.PARTNER)
-    file = exported(parcel.pk)
-    forget()
+    file = taken(parcel.pk)
 
-    results = together(lambda: imported(file), lambda: imported(file))
-
-    [refusal] = raised(results)
+    [refusal] = raised(together(lambda: imported(file), lambda: imported(file)))
     assert isinstance(refusal, OperationRefused)
     assert "is here already" in str(refusal)
     assert audited() == ["done", "refused"]
     assert parcel.checkpoints.count() == parcel.revision + 1
 
 
-def test_a_refusal_is_audited() -> None:
-    with pytest.raises(OperationRefused):
-        imported(b"nonsense\n")
+def test_a_live_process_with_its_key_and_an_event_that_was_received_here_are_in_the_way() -> (
+    None
+):
+    parcel = underway("P-1")
+    tell(parcel, ParcelScanned("P-1", "Nagoya"), id="scan 1")
+    file = taken(parcel.pk)
+    tell(underway("P-2"), ParcelScanned("P-2", "Kyoto"), id="scan 1")
+    assert "an event of it was received here before" in refused(file)
 
-    assert audited() == ["refused"]
-
-
-def test_a_live_process_with_its_key_is_in_the_way() -> None:
-    file = exported(underway("P-1").pk)
-    forget()
     start_process(Shipping, ParcelOrdered("P-1", Courier.OWN), id="another")
     run()
-
     assert "there is already a live shipping with the key 'P-1'" in refused(file)
 
 
-def test_an_event_that_was_received_here_is_in_the_way() -> None:
-    parcel = underway("P-1")
-    tell(parcel, ParcelScanned("P-1", "Nagoya"), id="scan 1")
-    file = exported(parcel.pk)
-    forget()
-    other = underway("P-2")
-    tell(other, ParcelScanned("P-2", "Kyoto"), id="scan 1")
-
-    assert "an event of it was received here before" in refused(file)
-
-
 def test_another_definition_of_the_same_name_and_version_is_refused() -> None:
-    rows = lines_of(exported(place("P-1").pk))
-    forget()
+    rows = lines_of(taken(place("P-1").pk))
     named = rows[1]["definition"]
 
     named["fingerprint"] = "0" * 64
@@ -732,23 +669,20 @@ def test_another_definition_of_the_same_name_and_version_is_refused() -> None:
 
 
 def test_a_file_that_is_cut_off_anywhere_is_refused() -> None:
-    file = exported(underway("P-1", Courier.PARTNER).pk)
-    forget()
+    file = taken(underway("P-1", Courier.PARTNER).pk)
     lines = file.splitlines(keepends=True)
 
-    for number in range(len(lines)):
+    for number, line in enumerate(lines):
         whole = b"".join(lines[:number])
         assert refused(whole).startswith("line ")
-        assert refused(whole + lines[number][: len(lines[number]) // 2])
+        assert refused(whole + line[: len(line) // 2])
     assert "more follows" in refused(file + b"x")
     assert imported(file).status == Status.PAUSED
 
 
 def test_a_file_of_which_anything_is_changed_is_refused() -> None:
-    file = exported(underway("P-1").pk)
-    forget()
-    [*lines] = file.splitlines(keepends=True)
-
+    file = taken(underway("P-1").pk)
+    lines = file.splitlines(keepends=True)
     assert "not those that were written" in refused(file.replace(b"P-1", b"P-2"))
     for changed in ([*lines[:4], *lines[5:]], [*lines[:4], lines[3], *lines[4:]]):
         assert refused(b"".join(changed))
@@ -778,8 +712,8 @@ def end_visits(rows: list[Row]) -> None:
 
 
 def repeat_an_event(rows: list[Row]) -> None:
-    place = next(n for n, row in enumerate(rows) if row.get("row") == "event")
-    rows.insert(place, rows[place])
+    event = next(row for row in rows if row.get("row") == "event")
+    rows.insert(rows.index(event), event)
 
 
 NOBODY = str(uuid4())
@@ -825,15 +759,11 @@ FORGERIES: dict[str, Callable[[list[Row]], object]] = {
 
 
 def nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
+    return [nested(depth - 1)] if depth else 1
 
 
 def test_what_was_not_written_by_us_is_refused() -> None:
-    file = exported(underway("P-1", Courier.PARTNER).pk)
-    forget()
+    file = taken(underway("P-1", Courier.PARTNER).pk)
 
     for what, forge in FORGERIES.items():
         rows = lines_of(file)
@@ -841,21 +771,11 @@ def test_what_was_not_written_by_us_is_refused() -> None:
         assert refused(sealed(rows)), what
 
 
-NO_EXPORTS = (
-    b"",
-    b"\n",
-    b"\xff\xfe\n",
-    b"[" * 100_000 + b"\n",
-    b'{"procession": "x", "procession": "y"}\n',
-    b'{"format": NaN}\n',
-    b"\x1f\x8b\x08\n",
-    b"1" * 5_000 + b"\n",
-)
-
-
 def test_what_is_no_export_is_refused_in_a_sentence() -> None:
-    for line in NO_EXPORTS:
-        assert len(refused(line)) < 200, line[:20]
+    odd = [b"", b"\xff\xfe", b"[" * 100_000, b"\x1f\x8b\x08", b"1" * 5_000]
+    odd += [b'{"procession": "x", "procession": "y"}', b'{"format": NaN}']
+    for text in (b"", *(line + b"\n" for line in odd)):
+        assert len(refused(text)) < 200, text[:20]
 
 
 def test_a_line_without_an_end_takes_no_more_memory_than_a_line_may() -> None:
@@ -873,14 +793,12 @@ def test_only_who_may_can_export(operator: User) -> None:
     parcel, file = place("P-1"), io.BytesIO()
 
     def export_it() -> None:
-        asks = ActionRequest(User.objects.get(pk=operator.pk), uuid4(), "mine")
-        OPERATIONS["export"](parcel.pk, file.write, request=asks)  # type: ignore[operator]
+        OPERATIONS["export"](parcel.pk, file.write, request=asked())  # type: ignore[operator]
 
     with pytest.raises(OperationRefused):
         export_it()
     assert file.getvalue() == b""
-    allowed = Permission.objects.get(codename="export_processinstance")
-    operator.user_permissions.add(allowed)
+    operator.user_permissions.add(permissions()["export_processinstance"])
     export_it()
     assert file.getvalue()
     results = OperatorAction.objects.order_by("pk").values_list("result", flat=True)

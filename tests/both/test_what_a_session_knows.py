@@ -1,6 +1,6 @@
 """What a worker knows of a process is what was stored: not what it had begun to write, nor before what others wrote."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,8 @@ from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.engine.storage.tables import events, step_runs
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.queue import calls_of
-from orchestrator.testing import registered
+from tests.services.crews import knowing
+from tests.services.doing import fresh
 from tests.services.supervised import Supervised, quick, unhurried
 
 __all__ = ["quick", "unhurried"]
@@ -121,10 +122,7 @@ class First(Workflow):
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(Chain, CallBesideTwo, Pair, First):
-        yield
+known = knowing(Chain, CallBesideTwo, Pair, First)
 
 
 WORKER = WorkerSlice(calls_of("default"), "A")
@@ -163,9 +161,22 @@ def goes_on_until_all_is_done(receipt: Receipt) -> None:
     process = ProcessInstance.objects.get(pk=str(receipt.process_id))
     assert (process.status, process.open_steps) == (Status.RUNNING, 1)
     drain(owner="B")
-    process.refresh_from_db()
-    assert process.status == Status.COMPLETED
+    assert fresh(process).status == Status.COMPLETED
     assert {run.status for run in process.step_runs.all()} == {"done"}
+
+
+def losing_once(
+    monkeypatch: pytest.MonkeyPatch, lose: Callable[[Any], list[bool]]
+) -> None:
+    """Have the first two changes that are stored together not all be written."""
+    usual, races = group_commit.commit, [1]
+
+    def commit(changes: Any) -> group_commit.Committed:
+        if len(changes) == 2 and races and races.pop():
+            return group_commit.Committed(lose(changes))
+        return usual(changes)
+
+    monkeypatch.setattr(group_commit, "commit", commit)
 
 
 # Calls
@@ -209,14 +220,7 @@ def test_a_chain_of_calls_is_quick_again_after_a_race_that_was_lost(
     for name in ("a", "b"):
         start_process(Chain, Named(name))
     begun = calls(2)
-    usual, races = group_commit.commit, [1]
-
-    def commit(changes: Any) -> group_commit.Committed:
-        if races and races.pop():
-            return group_commit.Committed([False] * len(changes))
-        return usual(changes)
-
-    monkeypatch.setattr(group_commit, "commit", commit)
+    losing_once(monkeypatch, lambda changes: [False] * len(changes))
     alone = []
     while begun:
         alone.append([call.session.is_alone(call.run) for call in begun])
@@ -255,13 +259,8 @@ def test_what_follows_a_stored_result_is_not_lost_when_another_cannot_be_stored(
     for name in ("a", "b"):
         start_process(Pair, Named(name))
     started(16)
-    usual, races = group_commit.commit, [1]
-
-    def commit(changes: Any) -> group_commit.Committed:
-        if len(changes) == 2 and races and races.pop():
-            return group_commit.Committed([*usual(changes[:1]).written, False])
-        return usual(changes)
-
+    usual = group_commit.commit
+    losing_once(monkeypatch, lambda changes: [*usual(changes[:1]).written, False])
     singly, refusals = Session.settle_singly, [1]
 
     def settle_singly(self: Session, *args: Any, **more: Any) -> StepRun | None:
@@ -269,7 +268,6 @@ def test_what_follows_a_stored_result_is_not_lost_when_another_cannot_be_stored(
             raise ProgrammingError("canceling statement due to statement timeout")
         return singly(self, *args, **more)
 
-    monkeypatch.setattr(group_commit, "commit", commit)
     monkeypatch.setattr(Session, "settle_singly", settle_singly)
     Supervised().drain("default")
 

@@ -1,6 +1,6 @@
 """Wide changes are cut: a transaction never stands idle for long while Python makes a message ready."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,18 +14,12 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.batch import MANY_PARAMS
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Status
-from orchestrator.testing import registered
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import PackParcel, ParcelDelivered
-from tests.apps.wide_graphs.processes import (
-    WORKFLOWS,
-    Breadth,
-    Broad,
-    Dense,
-    Fan,
-    Mesh,
-)
+from tests.apps.wide_graphs.processes import WORKFLOWS, Breadth, Broad, Dense, Fan, Mesh
+from tests.services.crews import knowing
+from tests.services.noting import noting
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -37,27 +31,22 @@ on_postgresql = pytest.mark.skipif(
 )
 
 BRANCHES = 500
+Asked = list[tuple[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
-        yield
+known = knowing(*WORKFLOWS, autouse=False)
 
 
 @pytest.fixture
-def sizes() -> Iterator[list[int]]:
-    """Return the numbers of parameters of what is sent."""
-    found: list[int] = []
-
-    def note(
-        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
-    ) -> Any:
-        found.append(len(params or ()))
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(note):
+def asked() -> Iterator[Asked]:
+    """Return what is sent."""
+    with noting() as found:
         yield found
+
+
+def most(asked: Asked) -> int:
+    """Return the largest number of parameters."""
+    return max(len(params or ()) for _, params in asked)
 
 
 @pytest.mark.parametrize(
@@ -66,22 +55,22 @@ def sizes() -> Iterator[list[int]]:
     ids=["start", "fork", "dense"],
 )
 def test_no_message_is_large(
-    workflow: type[Workflow], given: Any, sizes: list[int]
+    workflow: type[Workflow], given: Any, asked: Asked
 ) -> None:
     start_process(workflow, given)
     while drain():
         pass
 
-    assert max(sizes) <= MANY_PARAMS
+    assert most(asked) <= MANY_PARAMS
     assert ProcessInstance.objects.get().status == Status.COMPLETED
 
 
-def test_a_handler_may_cause_many_events(handler: SetHandler, sizes: list[int]) -> None:
+def test_a_handler_may_cause_many_events(handler: SetHandler, asked: Asked) -> None:
     many = [ParcelDelivered("P-1")] * BRANCHES
     handler(PackParcel, lambda command: many)
     parcel = place("P-1")
 
-    assert max(sizes) <= MANY_PARAMS
+    assert most(asked) <= MANY_PARAMS
     assert InboxEvent.objects.filter(process=parcel).count() == BRANCHES + 1
     assert IssuedCommand.objects.get().status == "done"
 

@@ -8,14 +8,14 @@ import pytest
 from django.conf import settings
 from django.db import transaction
 
-from orchestrator import start_process
 from orchestrator.engine.storage.alike import together
 from orchestrator.engine.storage.batch import Batch, Statement
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
-from orchestrator.testing import registered
-from tests.apps.wide_graphs.processes import WORKFLOWS, Beside, Names
+from tests.apps.patterns.desk import launch
+from tests.apps.wide_graphs.processes import WORKFLOWS, Beside
+from tests.services.crews import knowing
 from tests.services.left import left_by
 
 pytestmark = [
@@ -28,27 +28,19 @@ pytestmark = [
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 VALUES: list[dict[str, Any]] = [
-    {
-        "result": {"a": [1, None, 2.5, 'ü\\"\u2028']},
-        "checksum": "x",
-        "error": "%s ' \n",
-    },
+    {"result": {"a": [None, 2.5, 'ü\\"\u2028']}, "checksum": "x", "error": "%s ' \n"},
     {"result": None, "wake_at": NOW, "remaining": timedelta(days=-2, microseconds=3)},
     {"result": 1 << 80, "progress": [], "item": 3, "redo": True, "kind": StepKind.ITEM},
     {"result": "", "progress": {}, "left": 7, "blocked": "redo"},
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(*WORKFLOWS):
-        yield
+known = knowing(*WORKFLOWS)
 
 
 @pytest.fixture
 def process() -> Iterator[ProcessInstance]:
-    receipt = start_process(Beside, Names(("a", "b")))
-    yield ProcessInstance.objects.get(pk=receipt.process_id)
+    yield launch(Beside, ("a", "b"))
     ProcessInstance.objects.all().delete()
 
 
@@ -92,9 +84,7 @@ def test_rows_that_are_written_together_are_what_each_would_be(
     assert len(together(writes(process))) == 1
     process.step_runs.filter(node__startswith="t").delete()
     found = left_by(lambda: send(writes(process)), [StepRun])
-    singly = left_by(sent_singly, [StepRun])
-
-    assert found == singly
+    assert found == left_by(sent_singly, [StepRun])
 
 
 def test_one_row_that_is_not_as_it_must_be_undoes_all(process: ProcessInstance) -> None:
