@@ -99,13 +99,14 @@ def test_a_table_says_how_busy_the_machine_was_before() -> None:
     assert "| ours (steps) | 1,234 (1,234-1,234) |" in table
 
 
+WHOLE = "write a whole number of 1 or more"
+
+
 @cases(
     "words, said",
-    ("chain --rounds 0", "--rounds: write a whole number of 1 or more, not '0'"),
-    ("chain --rounds many", "--rounds: write a whole number of 1 or more"),
-    ("chain --count -5", "--count: write a whole number of 1 or more, not '-5'"),
-    ("chain --count 0", "--count: write a whole number of 1 or more, not '0'"),
-    ("chain --processes 0", "--processes: write a whole number of 1 or more"),
+    *((f"chain --rounds {n}", f"--rounds: {WHOLE}, not '{n}'") for n in (0, "many")),
+    *((f"chain --count {n}", f"--count: {WHOLE}, not '{n}'") for n in (-5, 0)),
+    ("chain --processes 0", f"--processes: {WHOLE}"),
     ("chain --patience nan", "--patience: write a number of seconds above 0"),
     ("chain --patience 1e12", "--patience: write a number of seconds above 0"),
     ("graph --steps 0", "--steps: write whole numbers of 1 or more, as 50,1000"),

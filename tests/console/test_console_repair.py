@@ -10,12 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from orchestrator.engine.operations import draft_of, propose_repair, stage
-from orchestrator.models import (
-    Definition,
-    OperatorAction,
-    ProcessInstance,
-    Repair,
-)
+from orchestrator.models import Definition, OperatorAction, ProcessInstance, Repair
 from tests.apps.compensation import processes
 from tests.apps.compensation.journal import faults
 from tests.apps.patterns.desk import finished, visits
@@ -32,6 +27,7 @@ from tests.engine.test_repair_drafts import MOVE, RETRY
 from tests.services.asking import asked
 from tests.services.cases import cases
 from tests.services.client import Client
+from tests.services.doing import fresh
 from tests.services.pressing import hidden
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
@@ -82,9 +78,7 @@ def press(
 MOVED = "The process has moved since you began"
 
 
-def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
-    operating: Client,
-) -> None:
+def test_s7_1_opening_it_writes_nothing_and_says_its_mode(operating: Client) -> None:
     """The page of the process leads there."""
     parcel = place()
     page = operating.read(f"/processes/{parcel.pk}/")
@@ -99,9 +93,7 @@ def test_s7_1_opening_the_page_writes_nothing_and_says_which_mode_it_is(
     assert not Repair.objects.exists()
 
 
-def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
-    operating: Client,
-) -> None:
+def test_s7_1_what_is_staged_survives_a_reload_as_a_ghost(operating: Client) -> None:
     parcel = place()
 
     answer = put(operating, parcel, edit="move", target="Missing")
@@ -111,8 +103,7 @@ def test_s7_1_what_is_staged_survives_a_reload_and_is_drawn_as_a_ghost(
     for node, ghost in (("Missing", "has-ghost"), ("Packing", "has-left")):
         [tag] = re.findall(rf'<[^>]*data-node="{node}"[^>]*>', shown)
         assert ghost in tag
-    parcel.refresh_from_db()
-    assert (parcel.step, OperatorAction.objects.count()) == ("Packing", 0)
+    assert (fresh(parcel).step, OperatorAction.objects.count()) == ("Packing", 0)
 
 
 def test_s7_1_each_is_undone_by_its_button_and_all_are_discarded(
@@ -178,9 +169,8 @@ def test_s7_3_the_form_applies_all_of_it_with_one_row(operating: Client) -> None
 
     answer = press(operating, parcel, "repair", 'id="apply"', "the event was lost")
 
-    parcel.refresh_from_db()
     assert answer.status_code == 302
-    assert (parcel.step, parcel.data["note"]) == ("OnTheWay", "x")
+    assert (fresh(parcel).step, parcel.data["note"]) == ("OnTheWay", "x")
     action = OperatorAction.objects.get()
     assert (action.action, action.reason) == ("repair", "the event was lost")
     assert not Repair.objects.exists()
@@ -188,9 +178,7 @@ def test_s7_3_the_form_applies_all_of_it_with_one_row(operating: Client) -> None
     assert ledger.count("Repair by operator") == 1
 
 
-def test_s7_3_a_process_that_has_moved_is_told_of_and_not_repaired(
-    operating: Client, operator: User
-) -> None:
+def test_s7_3_what_has_moved_is_not_repaired(operating: Client, operator: User) -> None:
     parcel = place()
     stage(parcel, operator, {"edit": "move", "target": "Missing"})
     form = form_of(text(operating, parcel), 'id="apply"')
@@ -219,9 +207,7 @@ def test_s7_3_who_has_looked_at_a_page_that_is_over_is_asked_to_look_again(
     assert MOVED in text(operating, parcel)
 
 
-def test_s7_3_a_viewer_sees_the_buttons_with_the_reason_why_not(
-    viewing: Client,
-) -> None:
+def test_s7_3_a_viewer_sees_the_buttons_with_a_reason_why_not(viewing: Client) -> None:
     parcel = place()
 
     shown = text(viewing, parcel)
@@ -232,9 +218,7 @@ def test_s7_3_a_viewer_sees_the_buttons_with_the_reason_why_not(
     assert not Repair.objects.exists()
 
 
-def test_s7_5_a_mistake_stands_at_its_field_with_what_was_written(
-    operating: Client,
-) -> None:
+def test_s7_5_a_mistake_is_at_its_field_with_what_was_said(operating: Client) -> None:
     parcel = place()
     data = json.dumps({**parcel.data, "courier": "nobody"})
 
@@ -249,13 +233,10 @@ def test_s7_5_a_mistake_stands_at_its_field_with_what_was_written(
 
 @cases("value", "", "{", "NaN", '{"a": 1, "a": 2}', "[" * 100, '"\\u0000"', HOSTILE, "\ud800")  # fmt: skip
 def test_s7_5_what_is_no_json_is_told_as_text(value: str, operating: Client) -> None:
-    parcel = place()
+    form = f"edit=data&value={value}".encode("utf-8", "surrogatepass")
+    kind = "application/x-www-form-urlencoded"
 
-    answer = operating.post(
-        address(parcel, "stage/"),
-        f"edit=data&value={value}".encode("utf-8", "surrogatepass"),
-        content_type="application/x-www-form-urlencoded",
-    )
+    answer = operating.post(address(place(), "stage/"), form, content_type=kind)
 
     assert answer.status_code == 400
     assert HOSTILE not in answer.content.decode()
@@ -275,9 +256,7 @@ def test_s7_5_what_is_no_json_is_told_as_text(value: str, operating: Client) -> 
 def test_s7_5_hostile_forms_are_answered(
     name: str, given: dict[str, str], status: int, operating: Client
 ) -> None:
-    parcel = place()
-
-    answer = operating.post(address(parcel, f"{name}/"), given)
+    answer = operating.post(address(place(), f"{name}/"), given)
 
     assert answer.status_code == status
     assert HOSTILE not in answer.content.decode()
@@ -291,9 +270,7 @@ def test_s7_5_steps_that_cannot_be_chosen_say_why(operating: Client) -> None:
     assert "processes start there" in ordered
 
 
-def test_s7_1_a_step_of_a_workflow_is_chosen_and_skipped(
-    operating: Client, operator: User
-) -> None:
+def test_s7_1_a_workflows_step_is_skipped(operating: Client, operator: User) -> None:
     faults["flight"] = Exception("no line")
     process = finished(processes.Trip)
     faults.clear()
@@ -326,10 +303,8 @@ def test_s7_1_of_many_elements_a_few_are_shown_and_any_is_found_by_its_number(
 def test_s7_3_a_process_whose_code_is_gone_says_so(operating: Client) -> None:
     parcel = place()
     Definition.objects.update(version=99)
-    try:
-        shown = text(operating, parcel)
-    finally:
-        Definition.objects.update(version=1)
+    shown = text(operating, parcel)
+    Definition.objects.update(version=1)
     assert "This process cannot be repaired:" in shown
 
 
@@ -341,8 +316,7 @@ def test_s7_4_another_person_applies_what_was_proposed(operating: Client) -> Non
     form = f'action="/processes/{parcel.pk}/approve_repair/"'
     answer = press(operating, parcel, "approve_repair", form)
 
-    parcel.refresh_from_db()
-    assert (answer.status_code, parcel.step) == (302, "OnTheWay")
+    assert (answer.status_code, fresh(parcel).step) == (302, "OnTheWay")
 
 
 def test_s7_4_where_two_are_wanted_the_button_proposes(
@@ -355,5 +329,4 @@ def test_s7_4_where_two_are_wanted_the_button_proposes(
     press(operating, parcel, "propose_repair", 'id="apply"')
 
     assert "Whoever has proposed it does not apply it." in text(operating, parcel)
-    parcel.refresh_from_db()
-    assert parcel.step == "Packing"
+    assert fresh(parcel).step == "Packing"

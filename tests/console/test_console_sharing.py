@@ -38,9 +38,8 @@ def no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asking(user: User, arrived: float = 0.0, path: str = "/?since=1") -> HttpRequest:
     """A request of an open page, which has waited for its turn since `arrived`."""
-    request: Any = RequestFactory().get(
-        path, headers={"host": "127.0.0.1", "HX-Request": "true"}
-    )
+    about = {"host": "127.0.0.1", "HX-Request": "true"}
+    request: Any = RequestFactory().get(path, headers=about)
     request.user, request.session = user, {"own": "mine"}
     request.scope = {ARRIVED: arrived}
     return request  # type: ignore[no-any-return]  # which it is
@@ -91,9 +90,7 @@ def test_what_all_pages_show_is_computed_once_for_those_who_wait_whatever_their_
     assert answers(view, asking(viewer, path="/7/")) == ["6 3"]
 
 
-def test_a_page_that_is_loaded_or_has_a_forms_token_shares_nothing(
-    viewer: User,
-) -> None:
+def test_a_page_that_is_loaded_or_has_a_form_token_shares_nothing(viewer: User) -> None:
     loaded = [asking(viewer, path="/") for _ in range(2)]
     assert answers(counted(), *loaded) == ["1 ", "2 "]
 
@@ -110,9 +107,7 @@ def test_only_those_who_may_the_same_share(viewer: User, operator: User) -> None
     assert found == ["1 False", "2 True", "1 False", "2 True"]
 
 
-def test_whether_they_may_open_the_admin_is_told_and_names_no_one(
-    viewer: User,
-) -> None:
+def test_whether_they_may_open_the_admin_is_told_and_names_no_one(viewer: User) -> None:
     view = counted(lambda request: request.user.is_staff)
     other, third = (person(name, *VIEWER_MAY) for name in ("other", "third"))
     third.is_staff = True
@@ -129,9 +124,8 @@ def swallowed(request: Any) -> str:
     return "nobody"
 
 
-IN_CONDITION = Template(
-    "{% if request.user.username == 'viewer' %}viewer{% else %}other{% endif %}"
-)
+SAID = "{% if request.user.username == 'viewer' %}viewer{% else %}other{% endif %}"
+IN_CONDITION = Template(SAID)
 
 PERSONAL: list[Callable[[Any], object]] = [
     lambda request: request.user.pk,
@@ -231,19 +225,15 @@ def test_what_an_open_page_gets_says_nothing_about_its_reader_but_what_they_may(
     order = place_order(Destination.BOTH, "50 MWh")
     run()
 
-    operating.get(
-        f"{address.format(order=order.process_id)}{'&' if '?' in address else '?'}since=0",
-        headers={"HX-Request": "true"},
-    )
+    place = f"{address.format(order=order.process_id)}{'&' if '?' in address else '?'}"
+    operating.get(f"{place}since=0", headers={"HX-Request": "true"})
 
     # What asks for anything of a person is not kept.
     [(answer, _)] = sharing._answers._kept.values()
     assert b"hx-partial" in answer.content
 
 
-def test_a_list_of_ones_own_processes_is_kept_for_nobody(
-    operating: Client, operator: User
-) -> None:
+def test_a_list_of_ones_own_is_not_kept(operating: Client, operator: User) -> None:
     order = place_order(Destination.BOTH, "50 MWh")
     run()
     ProcessInstance.objects.filter(pk=order.process_id).update(owner=operator)

@@ -34,9 +34,8 @@ def moved(process: ProcessInstance) -> None:
         with transaction.atomic():
             locked, now = instances.lock(process.pk)
             assert locked is not None
-            step = ProcessChange(
-                locked, Cause.of(CauseKind.SETTLED, locked.revision), now
-            )
+            cause = Cause.of(CauseKind.SETTLED, locked.revision)
+            step = ProcessChange(locked, cause, now)
             step.escalate()
             step.write()
 
@@ -78,9 +77,7 @@ def test_a_snapshot_keeps_nobody_from_writing_and_ends_with_its_block(
     assert (within, after) == (before, before + 1)
 
 
-def test_a_snapshot_may_be_the_first_thing_that_a_connection_does(
-    process: ProcessInstance,
-) -> None:
+def test_a_snapshot_may_be_first_on_a_connection(process: ProcessInstance) -> None:
     before = process.revision
 
     def read() -> int:
@@ -91,9 +88,7 @@ def test_a_snapshot_may_be_the_first_thing_that_a_connection_does(
     assert together(read) == [before + 1]  # the first read is the moment
 
 
-def test_after_a_snapshot_writes_take_their_lock_at_once_again(
-    process: ProcessInstance,
-) -> None:
+def test_after_a_snapshot_writes_lock_at_once_again(process: ProcessInstance) -> None:
     usual = getattr(connection, "transaction_mode", None)
     with pytest.raises(InterruptedError), snapshot():
         raise InterruptedError

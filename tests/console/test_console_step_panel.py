@@ -138,13 +138,11 @@ def test_s3_3_longer_than_95_of_100_is_said(page_of: Read) -> None:
 
 @cases(
     "query, panels",
-    ("", 0),
-    ("?step=reply", 1),
-    ("?step=reply&step=merge", 1),
-    ("?step=reply&at=", 1),
-    ("?step=nothing", 0),
-    ("?step=%00", 0),
-    ("?step=reply&at=1", 0),
+    *(
+        (query, 1)
+        for query in ("?step=reply", "?step=reply&step=merge", "?step=reply&at=")
+    ),
+    *((query, 0) for query in ("", "?step=nothing", "?step=%00", "?step=reply&at=1")),
 )
 def test_s3_3_no_panel_opens_itself_and_never_more_than_one(
     query: str, panels: int, page_of: Read

@@ -26,6 +26,7 @@ from tests.apps.nested_processes.processes import (
 from tests.conftest import of, person
 from tests.services.cases import cases
 from tests.services.client import Client
+from tests.services.doing import fresh
 from tests.services.explained import explained
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rooms")]
@@ -76,9 +77,7 @@ def state_in(text: str, name: str) -> dict[str, str]:
     return dict(re.findall(r'data-([\w-]+)="([^"]*)"', tag))
 
 
-def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
-    operating: Client,
-) -> None:
+def test_s3_an_element_with_a_sub_process_is_opened_in_place(operating: Client) -> None:
     house = cleared()
     room = element_of(house, 1)
     asked, written = "?step=clearing&search=%231", "?step=clearing&amp;search=%231"
@@ -99,9 +98,7 @@ def test_s3_an_element_that_is_a_sub_process_is_opened_in_place(
     assert opened.count('aria-expanded="true"') == 2
 
 
-def test_s3_a_step_that_has_started_a_sub_process_opens_it_from_its_panel(
-    operating: Client,
-) -> None:
+def test_s3_a_step_opens_its_sub_process_from_its_panel(operating: Client) -> None:
     house = cleared(1)
     room, cupboard = element_of(house, 0), cupboard_of(house, 0)
     panel = text_of(operating, room, "?step=cupboard").partition('id="step"')[2]
@@ -124,9 +121,7 @@ def test_s3_a_sub_process_within_a_sub_process_within_a_map(operating: Client) -
     assert len(ids) == len(set(ids))
 
 
-def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
-    operating: Client,
-) -> None:
+def test_s3_what_is_no_part_of_a_process_is_said_to_be_none(operating: Client) -> None:
     house, other = cleared(1), cleared(1)
     room, strange = element_of(house, 0), "%22%3E%3Cscript%3E"
     of_other = element_of(other, 0).pk
@@ -139,27 +134,20 @@ def test_s3_what_is_no_part_of_the_process_is_said_to_be_none(
             assert "This process has no such sub-process." in part_of(text)
 
 
-def test_s3_the_error_of_a_sub_process_is_told_where_it_is_opened(
-    operating: Client,
-) -> None:
+def test_s3_the_error_of_a_sub_process_is_told_where_opened(operating: Client) -> None:
     house = cleared(2, locked="部屋1")
-    fine, failed = (
-        part_of(text_of(operating, house, f"?sub={cupboard_of(house, number).pk}"))
-        for number in (0, 1)
-    )
+    asked = (f"?sub={cupboard_of(house, number).pk}" for number in (0, 1))
+    fine, failed = (part_of(text_of(operating, house, query)) for query in asked)
     assert failed.count("the cupboard of 部屋1 is locked") == 1
     assert "Failed" in failed
     assert "is locked" not in fine
 
 
-def test_s3_of_a_past_moment_a_sub_process_is_shown_as_it_was_then(
-    operating: Client,
-) -> None:
+def test_s3_of_the_past_a_sub_process_is_shown_as_it_was(operating: Client) -> None:
     house = cleared(2)
     room = element_of(house, 0)
     emptied(cupboard_of(house, 0))
-    room.refresh_from_db()
-    assert room.finished_at is not None
+    assert fresh(room).finished_at is not None
 
     shown = list[int]()
     for moment in Checkpoint.objects.filter(instance=house).order_by("revision"):
@@ -227,9 +215,7 @@ def test_s3_an_open_page_keeps_the_picture_of_a_sub_process_and_gets_its_state(
     assert not {"sub", "state-sub"} & set(sent(""))
 
 
-def test_s3_the_answer_to_a_button_leaves_the_sub_process_where_it_is(
-    operating: Client,
-) -> None:
+def test_s3_the_answer_to_a_button_leaves_the_sub_process(operating: Client) -> None:
     house = cleared(1)
     form = {"key": uuid4(), "reason": "late", "revision": house.revision}
     address = f"/processes/{house.pk}/escalate/?sub={element_of(house, 0).pk}"

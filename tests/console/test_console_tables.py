@@ -5,9 +5,9 @@ import pytest
 from monitoring.diagrams import transition_table
 from monitoring.management.commands.draw import drawn
 from orchestrator.definition.graph import Graph
-from orchestrator.models import Definition
 from tests.apps.process_managers.processes import Shipping
 from tests.services.client import Client
+from tests.services.drawn import stored
 
 GRAPH = Shipping.graph()
 
@@ -46,16 +46,8 @@ def test_the_table_as_text_says_it_too() -> None:
 
 
 @pytest.mark.django_db
-def test_the_page_of_a_definition_shows_them_and_says_what_an_empty_cell_means(
-    viewing: Client,
-) -> None:
-    Definition.objects.create(
-        name=GRAPH.name,
-        version=GRAPH.version,
-        kind=GRAPH.kind,
-        graph=GRAPH.to_json(),
-        fingerprint=GRAPH.fingerprint(),
-    )
+def test_the_page_shows_them_and_says_what_an_empty_cell_means(viewing: Client) -> None:
+    stored(GRAPH)
 
     text = viewing.read(f"/definitions/{GRAPH.name}/")
 

@@ -9,9 +9,7 @@ import pytest
 from monitoring.queries.graphs import graph_of
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import workflow_view
-from orchestrator.definition import (
-    Workflow,
-)
+from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge
 from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
@@ -64,6 +62,12 @@ def many(form: str, number: int) -> str:
     return ", ".join(form.format(n) for n in range(number))
 
 
+def chosen(number: int, other: str) -> str:
+    return f"{many('choose > branch_{}', number)}, choose_too > {other}"
+
+
+SEEN = "classify > see_image, see_image > gather"
+BIG, EVEN = "same > big, big > all_in_all", "same > even, even > all_in_all"
 MAPPED = "deal > square, square > total"
 COUNTED = "count_up > look_up, back look_up > count_up"
 SPLIT = "add_one > double, add_one > negative, double > together, negative > together"
@@ -75,17 +79,13 @@ CASES: tuple[Case, ...] = (
     (
         p.MultiChoice,
         ([TEXT, IMAGE],),
-        "classify > read_text, classify > see_image, read_text > gather, see_image > gather",
+        f"classify > read_text, read_text > gather, {SEEN}",
     ),
-    (p.MultiChoice, ([IMAGE],), "classify > see_image, see_image > gather"),
+    (p.MultiChoice, ([IMAGE],), SEEN),
     (p.MultiChoice, ([],), "classify > see_nothing, see_nothing > gather"),
-    (
-        p.ByPredicate,
-        (12,),
-        "same > big, same > even, big > all_in_all, even > all_in_all",
-    ),
-    (p.ByPredicate, (13,), "same > big, big > all_in_all"),
-    (p.ByPredicate, (2,), "same > even, even > all_in_all"),
+    (p.ByPredicate, (12,), f"{BIG}, {EVEN}"),
+    (p.ByPredicate, (13,), BIG),
+    (p.ByPredicate, (2,), EVEN),
     (p.RouteByValue, (p.Priority.LOW,), "prioritize > reply"),
     (p.RouteByValue, (p.Priority.URGENT,), "prioritize > escalate"),
     (p.RouteByPriority, (12,), "same > big"),
@@ -107,21 +107,9 @@ CASES: tuple[Case, ...] = (
     (p.CatchMap, ([1, 2],), MAPPED),
     (p.CatchMap, ([-2],), "deal > square, error square > explain"),
     (p.WithChild, ([1, 2],), "parity > after_parity"),
-    (
-        ways.Wide,
-        (1,),
-        f"{many('begin > branch_{}', 14)}, {many('branch_{} > close', 14)}",
-    ),
-    (
-        ways.Choosing,
-        ([*range(14)], False),
-        f"{many('choose > branch_{}', 14)}, choose_too > go_right",
-    ),
-    (
-        ways.Choosing,
-        ([*range(13)], True),
-        f"{many('choose > branch_{}', 13)}, choose_too > branch_13",
-    ),
+    (ways.Wide, (1,), many("begin > branch_{0}, branch_{0} > close", 14)),
+    (ways.Choosing, ([*range(14)], False), chosen(14, "go_right")),
+    (ways.Choosing, ([*range(13)], True), chosen(13, "branch_13")),
 )
 
 
@@ -139,9 +127,7 @@ def test_exactly_the_edges_taken_are_painted(
     assert taken(process) == set(edges.split(", "))
 
 
-def test_a_branch_that_runs_on_after_its_join_is_painted_when_it_arrives(
-    press: str,
-) -> None:
+def test_a_branch_that_runs_on_past_its_join_is_painted_when_there(press: str) -> None:
     process = finished(p.RestRuns, 1)
     assert taken(process) == {"quick > first"}
 
@@ -167,9 +153,7 @@ def test_of_two_ways_to_the_same_step_the_one_taken_is_painted() -> None:
 
 
 @pytest.mark.parametrize("by_deadline", [False, True])
-def test_a_way_given_up_by_a_resume_is_no_longer_painted(
-    by_deadline: bool, press: str
-) -> None:
+def test_a_way_given_up_is_no_longer_painted(by_deadline: bool, press: str) -> None:
     """Nor is a deadline that was given up taken for the way that is taken later."""
     process = finished(ways.Crossing, 1)
     before = process.revision

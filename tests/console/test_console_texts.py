@@ -85,9 +85,7 @@ MOVED_IN_JAPANESE = "ページの読み込み後にプロセスが変わりま�
 # Kinds of texts
 
 
-def test_the_tables_have_the_english_and_what_it_is_made_of(
-    early: ProcessInstance,
-) -> None:
+def test_the_tables_have_english_and_what_it_is_made_of(early: ProcessInstance) -> None:
     incident = Incident.objects.get(kind="unexpected_event")
     event = InboxEvent.objects.get(event_id="early")
     action = refused(early)
@@ -137,9 +135,7 @@ def test_a_refusal_is_in_the_language_of_whoever_presses_and_kept_in_english(
     assert OperatorAction.objects.get().detail.startswith(MOVED)
 
 
-def test_why_a_button_cannot_be_pressed_is_in_the_readers_language(
-    operating: Client,
-) -> None:
+def test_why_a_button_is_off_is_in_the_readers_language(operating: Client) -> None:
     order = place_order(Destination.INTERNAL, "50 MWh")
     run()
 
@@ -164,15 +160,12 @@ def test_programs_get_a_code_beside_the_text(
     assert found["refused"]["acknowledge"] == "エスカレーションされていません"
 
 
-def test_the_admin_shows_it_in_the_readers_language(
-    early: ProcessInstance, admin: Client
-) -> None:
+def test_the_admin_says_it_to_its_reader(early: ProcessInstance, admin: Client) -> None:
     incident = Incident.objects.get(kind="unexpected_event")
     same = {name: getattr(incident, name) for name in ("message", "text")}
-    times = dict.fromkeys(("first_at", "last_at"), timezone.now())
-    FailureGroup.objects.update_or_create(
-        fingerprint=incident.fingerprint, defaults={**same, **times}
-    )
+    same |= dict.fromkeys(("first_at", "last_at"), timezone.now())
+    group: dict[str, Any] = {"fingerprint": incident.fingerprint, "defaults": same}
+    FailureGroup.objects.update_or_create(**group)
 
     for name in ("incident", "failuregroup"):
         said = page(admin, f"/admin/orchestrator/{name}/")
@@ -190,9 +183,7 @@ def test_an_export_has_the_text_as_it_is_stored_and_its_code(
     assert '"code": "process_has_changed_since_page"' in lines
 
 
-def test_items_of_a_bulk_operation_say_why_in_the_readers_language(
-    operating: Client, operator: User
-) -> None:
+def test_bulk_items_say_why_to_their_reader(operating: Client, operator: User) -> None:
     failed = failed_order()
     operation = frozen(begun(operator, {"status": "failed"}, 1))
     cancel(failed.pk, request=request_of())
@@ -239,12 +230,9 @@ def test_failures_of_one_cause_stay_one_group_whatever_it_is_worded(
     assign_failures(incident.fingerprint, str(operator), request=request_of())
     mark = FailureMark.objects.get()
 
-    anew = Text(
-        "the step %(step)s of the process takes no %(type)s",
-        early.step,
-        "ListedOnExternal",
-        was="%(type)s is not expected in step %(step)s",
-    )
+    now_said = "the step %(step)s of the process takes no %(type)s"
+    was = "%(type)s is not expected in step %(step)s"
+    anew = Text(now_said, early.step, "ListedOnExternal", was=was)
     send(incidents.opened(kind, anew, now, instance=early))
 
     rows = Incident.objects.filter(kind=kind)
@@ -256,9 +244,7 @@ def test_failures_of_one_cause_stay_one_group_whatever_it_is_worded(
     assert FailureMark.objects.get().owner == operator
 
 
-def test_a_code_is_kept_with_a_refusal_that_is_given_again(
-    early: ProcessInstance,
-) -> None:
+def test_a_refusal_that_is_given_again_keeps_its_code(early: ProcessInstance) -> None:
     asked, codes = request_of(expected_revision=0), []
     for _again in range(2):
         with pytest.raises(OperationRefused) as caught:

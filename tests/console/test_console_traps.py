@@ -98,9 +98,7 @@ def test_a_word_that_a_newer_version_has_written_leaves_every_page_standing(
     assert {page: code for page, code in codes.items() if code != 200} == {}
 
 
-def test_steps_in_time_are_drawn_of_what_is_ready_running_waiting_and_ended(
-    admin: Client,
-) -> None:
+def test_steps_in_time_are_drawn_whatever_their_status_is(admin: Client) -> None:
     process = start_process(Inquiry, Inquiry.Input("T-1")).process_id
 
     def assert_drawn() -> None:

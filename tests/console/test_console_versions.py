@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,7 +14,7 @@ from monitoring.queries.instance.page import instance_page
 from monitoring.queries.versions import listing
 from monitoring.queries.versions.listing import versions_page
 from orchestrator import registry
-from orchestrator.engine.operations import ActionRequest, escalate, migrate
+from orchestrator.engine.operations import escalate, migrate
 from orchestrator.models import (
     BulkOperation,
     Definition,
@@ -27,6 +26,7 @@ from tests.apps.versions import claims
 from tests.apps.versions.claims import Claim, ClaimAssessed, ClaimWithoutAssessor
 from tests.apps.versions.desk import filed, now, only, tell, written
 from tests.apps.versions.fixtures import versions
+from tests.services.asking import asked
 from tests.services.bulk import frozen, verdicts, worked_on
 from tests.services.cases import cases
 from tests.services.client import Client
@@ -51,28 +51,23 @@ def text(client: Client, address: str, **given: Any) -> str:
     return re.sub(r"\s+", " ", page)
 
 
-def migrated(process: ProcessInstance, user: User, to: int = 2) -> ProcessInstance:
-    migrate(process.pk, to, {}, request=ActionRequest(user, uuid4(), "why"))
+def migrated(process: ProcessInstance, to: int = 2) -> ProcessInstance:
+    migrate(process.pk, to, {}, request=asked())
     return process
 
 
 # S11.1
 
 
-def test_s11_1_each_version_has_what_runs_on_it_and_when_it_started(
-    operating: Client,
-) -> None:
-    old, new = filed("C-1"), filed("C-2", version=2)
+def test_s11_1_each_version_has_what_runs_on_it_since_when(operating: Client) -> None:
+    times = [filed(f"C-{n}", version=n).started_at for n in (1, 2)]
 
     page = versions_page("claim")
 
-    assert [
-        (row.number, row.live.number, row.first, row.last, row.code)
-        for row in page.rows
-    ] == [
-        (number, 1, one.started_at, one.started_at, "there")
-        for number, one in ((2, new), (1, old))
-    ]
+    rows = [(row.number, row.live.number, row.code) for row in page.rows]
+    assert rows == [(2, 1, "there"), (1, 1, "there")]
+    assert [row.first for row in page.rows] == [*reversed(times)]
+    assert [row.last for row in page.rows] == [*reversed(times)]
     assert (page.target, page.warned) == (2, [])
     shown = text(operating, CLAIMS)
     assert "/processes/?definition=claim&amp;version=1&amp;status=live" in shown
@@ -145,11 +140,8 @@ def test_s11_1_only_the_newest_versions_are_shown(
 
 @cases(
     "address",
-    "/definitions/nothing/versions/",
-    "/definitions/nothing/versions/compare/",
-    f"{COMPARE}?from=9",
-    f"{COMPARE}?to=x",
-    f"{COMPARE}?from=²",
+    *("/definitions/nothing/versions/", "/definitions/nothing/versions/compare/"),
+    *(f"{COMPARE}?{query}" for query in ("from=9", "to=x", "from=²")),
 )
 def test_s11_what_was_never_seen_is_not_found(address: str, operating: Client) -> None:
     filed("C-1")
@@ -168,17 +160,16 @@ def test_s11_2_what_differs_is_marked_by_signs_words_and_outlines(
     shown = text(operating, COMPARE, **{"from": 1, "to": 2, "map.WithAssessor": ""})
 
     left, _, right = shown.partition('id="side-new"')
-    assert re.search(r'is-removed" data-node="WithAssessor"', left)
-    assert re.search(r'is-changed" data-node="Filed"', left)
-    assert re.search(r'is-added" data-node="SeenTwice"', right)
-    assert "With assessor: removed" in left
-    assert "Filed: changed, the ways out" in left
-    assert "Seen twice: added" in right
+    for side, sign, step, said in (
+        (left, "removed", "WithAssessor", "With assessor: removed"),
+        (left, "changed", "Filed", "Filed: changed, the ways out"),
+        (right, "added", "SeenTwice", "Seen twice: added"),
+    ):
+        assert re.search(rf'is-{sign}" data-node="{step}"', side)
+        assert said in side
 
 
-def test_s11_2_steps_are_mapped_as_the_code_says_else_by_their_names(
-    operating: Client,
-) -> None:
+def test_s11_2_steps_are_mapped_as_the_code_says_or_by_name(operating: Client) -> None:
     filed("C-1")
     filed("C-2", version=2)
 
@@ -202,9 +193,7 @@ def preview(query: str = "") -> str:
     return f"{COMPARE}?from=1&to=2&preview=1{query}"
 
 
-def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
-    operating: Client,
-) -> None:
+def test_s11_3_a_preview_says_how_many_go_where_or_not(operating: Client) -> None:
     with only("claim", 1):
         for number in range(3):
             filed(f"C-{number}")
@@ -220,9 +209,7 @@ def test_s11_3_the_preview_says_how_many_go_where_and_which_cannot(
     assert not OperatorAction.objects.exists()
 
 
-def test_s11_3_a_chosen_subset_is_frozen_and_carried_over_in_bulk(
-    operating: Client,
-) -> None:
+def test_s11_3_a_chosen_subset_is_frozen_and_carried_over(operating: Client) -> None:
     some = [filed(f"C-{number}") for number in range(3)]
 
     answer = pressed(operating, preview("&q=C-1"), reason="the new form")
@@ -246,13 +233,11 @@ def test_s11_3_pressed_twice_there_is_one_operation(operating: Client) -> None:
     assert BulkOperation.objects.count() == 1
 
 
-def test_s11_3_what_has_moved_since_is_left_as_it_is(
-    operating: Client, operator: User
-) -> None:
+def test_s11_3_what_has_moved_since_is_left_as_it_is(operating: Client) -> None:
     claim, other = filed("C-1"), filed("C-2")
     pressed(operating, preview())
     operation = frozen(BulkOperation.objects.get())
-    escalate(claim.pk, request=ActionRequest(operator, uuid4(), "why"))
+    escalate(claim.pk, request=asked())
 
     worked_on(operation)
 
@@ -303,7 +288,7 @@ def test_s11_3_processes_of_real_orders_go_over(operating: Client) -> None:
 
 
 def test_s11_4_the_past_is_drawn_on_its_own_version(operator: User) -> None:
-    claim = migrated(filed("C-1"), operator)
+    claim = migrated(filed("C-1"))
 
     then = instance_page(claim.pk, operator, at=1)
     today = instance_page(claim.pk, operator).state
@@ -315,10 +300,8 @@ def test_s11_4_the_past_is_drawn_on_its_own_version(operator: User) -> None:
     assert sum("is-done" in how for how in today.edges.values()) == 1
 
 
-def test_s11_4_the_switch_is_a_row_of_the_ledger(
-    operating: Client, operator: User
-) -> None:
-    claim = migrated(filed("C-1"), operator)
+def test_s11_4_the_switch_is_in_the_ledger(operating: Client, operator: User) -> None:
+    claim = migrated(filed("C-1"))
 
     entries = instance_page(claim.pk, operator).ledger.entries
     (row,) = [entry for entry in entries if entry.revision == 2]
@@ -333,7 +316,7 @@ def test_s11_4_the_switch_is_a_row_of_the_ledger(
 def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(operator: User) -> None:
     letter = written()
     before = letter.revision
-    migrated(letter, operator)
+    migrated(letter)
 
     then = instance_page(letter.pk, operator, at=before).state.nodes
     today = instance_page(letter.pk, operator)
@@ -351,7 +334,7 @@ def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(operator: User) ->
 def test_s11_4_what_was_given_up_is_still_seen_in_the_past(operator: User) -> None:
     letter = written()
     before = letter.revision
-    migrated(letter, operator, to=8)
+    migrated(letter, to=8)
 
     then = instance_page(letter.pk, operator, at=before)
 
@@ -359,13 +342,11 @@ def test_s11_4_what_was_given_up_is_still_seen_in_the_past(operator: User) -> No
     assert "draft" not in instance_page(letter.pk, operator).state.nodes
 
 
-def test_s11_4_an_open_page_gets_the_new_picture(
-    operating: Client, operator: User
-) -> None:
+def test_s11_4_an_open_page_gets_the_new_picture(operating: Client) -> None:
     claim = filed("C-1")
     page = f"/processes/{claim.pk}/"
     [drawn] = re.findall(r'id="drawing"[^>]*data-drawn="(\w+)"', operating.read(page))
-    migrated(claim, operator)
+    migrated(claim)
 
     live = {"HX-Request": "true"}
     sent = operating.read(f"{page}?since=1&drawn={drawn}", headers=live)
@@ -374,10 +355,8 @@ def test_s11_4_an_open_page_gets_the_new_picture(
     assert 'data-node="BeingAssessed"' in sent
 
 
-def test_s11_4_beside_now_each_has_its_own_picture(
-    operating: Client, operator: User
-) -> None:
-    claim = migrated(filed("C-1"), operator)
+def test_s11_4_beside_now_each_has_its_own_picture(operating: Client) -> None:
+    claim = migrated(filed("C-1"))
 
     shown = text(operating, f"/processes/{claim.pk}/", at=1, beside="now")
 
@@ -388,9 +367,9 @@ def test_s11_4_beside_now_each_has_its_own_picture(
 
 
 def test_s11_4_events_of_before_are_told_in_a_scrolled_ledger(
-    operating: Client, operator: User
+    operating: Client,
 ) -> None:
-    claim = migrated(filed("C-1"), operator)
+    claim = migrated(filed("C-1"))
     tell(ClaimAssessed("C-1", 1), claim.pk)
 
     shown = text(operating, f"/processes/{claim.pk}/ledger-rows", before=3)

@@ -26,10 +26,8 @@ def test_orders_for_every_destination_stream_in_until_the_end_is_asked_for() -> 
     assert time.monotonic() - began < bar(3)
     assert set(Order.objects.values_list("destination", flat=True)) == set(Destination)
     assert InboxEvent.objects.count() == Order.objects.count()
-    assert all(
-        re.fullmatch(r"\d+ MWh .+, \w+ area", order.description)
-        for order in Order.objects.all()
-    )
+    for order in Order.objects.all():
+        assert re.fullmatch(r"\d+ MWh .+, \w+ area", order.description)
 
 
 def test_the_stream_pauses_while_there_are_orders_enough() -> None:

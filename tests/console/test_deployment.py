@@ -31,7 +31,7 @@ GIVEN = {
     "PROCESSION_ALLOWED_HOSTS": "procession.example.org",
 }
 HAND_OVER = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.execv(sys.argv[2], sys.argv[2:])"
+    "import os, sys; _, to, *do = sys.argv; os.dup2(int(to), 3); os.execv(do[0], do)"
 )
 PLACED = '{"order_id": "A-1", "destination": "internal"}'
 
@@ -61,9 +61,8 @@ def by_compose(web: int) -> Started:
     assert environ == services["work"]["environment"]
     [asks, *test] = services["web"]["healthcheck"]["test"]
     assert asks == "CMD"
-    migrate, serves, work = (
-        words(services[name]["command"]) for name in ("migrate", "web", "work")
-    )
+    names = ("migrate", "web", "work")
+    migrate, serves, work = (words(services[name]["command"]) for name in names)
     return Started(migrate, serves, work, environ, healthy=words(test))
 
 
@@ -145,19 +144,15 @@ def files(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        pytest.param(
-            by_compose,
-            marks=pytest.mark.skipif(
-                "postgresql" not in settings.DATABASES["default"]["ENGINE"],
-                reason="compose.yaml brings PostgreSQL",
-            ),
-        ),
-        pytest.param(by_systemd, marks=pytest.mark.once),
-    ],
+ENGINE = settings.DATABASES["default"]["ENGINE"]
+BROUGHT = pytest.mark.skipif(
+    "postgresql" not in ENGINE, reason="compose.yaml brings it"
 )
+COMPOSE = pytest.param(by_compose, marks=BROUGHT)
+SYSTEMD = pytest.param(by_systemd, marks=pytest.mark.once)
+
+
+@pytest.mark.parametrize("how", [COMPOSE, SYSTEMD])
 def test_all_of_it_runs_as_it_is_written(
     how: Callable[[int], Started], image: Path, environ: dict[str, str]
 ) -> None:
@@ -221,9 +216,8 @@ async def _sends_at_once(listening: socket.socket) -> bool:
 
     def met(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = writer.get_extra_info("socket")
-        told.set_result(
-            bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-        )
+        at_once = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        told.set_result(bool(at_once))
         writer.close()
 
     server = await asyncio.start_server(met, sock=listening.dup())

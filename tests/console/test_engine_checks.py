@@ -53,10 +53,11 @@ def found(*, databases: bool = False) -> list[CheckMessage]:
     return [m for m in messages if str(m.id).startswith("orchestrator.")]
 
 
-def the_only(*, of: str = "") -> CheckMessage:
-    """Return what is found, or found with this id."""
-    [message] = [one for one in found() if of in ("", one.id)]
-    return message
+def the_only(id: str, *, among: bool = False) -> CheckMessage:
+    """Return the only message that is found, which has this id, or that with this id among others."""
+    [one] = [one for one in found() if not among or one.id == f"orchestrator.{id}"]
+    assert one.id == f"orchestrator.{id}"
+    return one
 
 
 def ids(*, databases: bool = False) -> list[str]:
@@ -112,8 +113,7 @@ def test_the_project_itself_is_in_order() -> None:
 def test_a_command_without_a_handler_is_an_error() -> None:
     registry.register(cleaning())
 
-    message = the_only()
-    assert message.id == "orchestrator.E001"
+    message = the_only("E001")
     assert message.msg == "Cleaning issues Sweep, which has no handler."
     assert "@handles(Sweep)" in str(message.hint)
 
@@ -124,8 +124,7 @@ def test_a_command_with_two_handlers_is_an_error(
     [entry] = registry.command_handlers["BookCourier"]
     monkeypatch.setitem(registry.command_handlers, "BookCourier", [entry, entry])
 
-    message = the_only()
-    assert message.id == "orchestrator.E002"
+    message = the_only("E002")
     assert message.msg.startswith(f"{BookCourier.__name__} has 2 handlers: tests.")
 
 
@@ -134,8 +133,7 @@ def test_two_definitions_of_one_name_and_version_are_an_error() -> None:
     assert ids() == []
     shipping(version=1)
 
-    message = the_only()
-    assert message.id == "orchestrator.E003"
+    message = the_only("E003")
     assert "are both shipping version 1" in message.msg
     assert registry.definition("shipping") is Shipping
 
@@ -153,7 +151,7 @@ def test_two_event_classes_of_one_name_are_an_error() -> None:
     twin = type("ParcelPacked", (Event,), {"__module__": "elsewhere"})
     registry.register(cleaning(event=twin))
 
-    message = the_only(of="orchestrator.E004")
+    message = the_only("E004", among=True)
     assert "The event name ParcelPacked stands for" in message.msg
     assert ParcelPacked.__module__ in message.msg
 
@@ -174,13 +172,11 @@ def test_a_definition_that_changed_under_live_processes_is_an_error() -> None:
 
 
 def test_a_queue_that_takes_pickle_is_warned_of(settings: Settings) -> None:
-    settings.RQ_QUEUES = {
-        "procession": {"URL": "redis://127.0.0.1:1/0"},
-        "default": {"HOST": "of the project's own jobs"},
-    }
+    others = {"HOST": "of the project's own jobs"}
+    ours = {"URL": "redis://127.0.0.1:1/0"}
+    settings.RQ_QUEUES = {"procession": ours, "default": others}
 
-    message = the_only()
-    assert message.id == "orchestrator.W001"
+    message = the_only("W001")
     assert message.msg == "The queue procession does not say that its jobs are JSON."
 
 
@@ -193,8 +189,7 @@ def test_a_project_without_the_default_queue_is_told_the_line_to_add(
     if queues:
         settings.RQ_QUEUES = queues
 
-    message = the_only()
-    assert message.id == "orchestrator.E009"
+    message = the_only("E009")
     added: dict[str, Any] = {"RQ_QUEUES": queues}
     exec(str(message.hint).split("\n")[1], added)  # noqa: S102  our own line
     settings.RQ_QUEUES = added["RQ_QUEUES"]
@@ -204,7 +199,7 @@ def test_a_project_without_the_default_queue_is_told_the_line_to_add(
 def test_the_name_by_which_rq_knows_the_default_queue_names_no_other() -> None:
     shipping(queue="procession")
 
-    message = the_only(of="orchestrator.E006")
+    message = the_only("E006", among=True)
     assert message.hint == "Leave the name of the queue out."
 
 
@@ -219,8 +214,7 @@ def test_sqlite_is_told_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as other:
         other.setattr(type(database), "vendor", "sqlite")
         other.setitem(database.settings_dict, "OPTIONS", {})
-        message = the_only()
-    assert message.id == "orchestrator.W002"
+        message = the_only("W002")
     databases: dict[str, dict[str, Any]] = {"default": {}}
     exec(str(message.hint).split("\n", 1)[1], {"DATABASES": databases})  # noqa: S102  our own line
     assert databases["default"]["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
@@ -254,11 +248,9 @@ def test_a_step_on_a_queue_that_does_not_exist_is_an_error(settings: Settings) -
     registry.register(Mopping)
     with_queues(settings, "dry")
 
-    message = the_only()
-    assert message.id == "orchestrator.E006"
-    assert message.msg == (
-        "The step mop of Mopping is to run on the queue wet, which does not exist; known queues: dry, procession."
-    )
+    message = the_only("E006")
+    said = "The step mop of Mopping is to run on the queue wet, which does not exist; "
+    assert message.msg == f"{said}known queues: dry, procession."
     with_queues(settings, "wet")
     assert found() == []
 
@@ -277,17 +269,12 @@ def test_undoing_a_definition_or_a_handler_on_a_queue_that_does_not_exist_is_an_
     handler(BookCourier, lambda command: None, after_commit=True, queue="wet")
 
     said = " | ".join(one.msg for one in found() if one.id == "orchestrator.E006")
-    for what in (
-        "What undoes sweep_floor of Littering",
-        "Cleaning",
-        f"The handler {__name__}.[^ ]*",
-    ):
+    of_handler = f"The handler {__name__}.[^ ]*"
+    for what in ("What undoes sweep_floor of Littering", "Cleaning", of_handler):
         assert re.search(rf"\b{what} is to run on the queue wet", said), said
 
 
-def test_a_queue_whose_name_is_too_long_for_its_column_is_an_error(
-    settings: Settings,
-) -> None:
+def test_a_queue_with_too_long_a_name_is_an_error(settings: Settings) -> None:
     column = InboxEvent._meta.get_field("queue").max_length
     assert column == LONGEST_QUEUE + len(CALLS)
     names = ["q" * LONGEST_QUEUE, "q" * (LONGEST_QUEUE + 1)]
@@ -295,5 +282,5 @@ def test_a_queue_whose_name_is_too_long_for_its_column_is_an_error(
     for version, name in enumerate(names, 2):
         shipping(version, name)
 
-    message = the_only(of="orchestrator.E006")
+    message = the_only("E006", among=True)
     assert message.hint == "Give it one of at most 44."

@@ -231,11 +231,8 @@ def test_a_missing_key_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     wait_for(lambda: not exchange.program.alive, 10)
 
     assert exchange.stop() == 1
-    assert (
-        exchange.program.log.read_text()
-        .splitlines()[-1]
-        .startswith("The signing key is missing")
-    )
+    said = exchange.program.log.read_text().splitlines()[-1]
+    assert said.startswith("The signing key is missing")
 
 
 # End to end

@@ -11,6 +11,7 @@ from orchestrator.engine.operations import ActionRequest, EventToSend
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from tests.conftest import of, person
+from tests.services.doing import fresh
 from tests.services.forms_of_actions import failed_order
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,23 +64,18 @@ def test_who_asks_again_is_refused_for_the_same_reason(
     assert OperatorAction.objects.count() == 2
 
 
-def test_a_key_is_good_for_what_was_asked_with_it_alone(
-    order: ProcessInstance, operator: User
-) -> None:
+def test_a_key_is_good_for_one_thing(order: ProcessInstance, operator: User) -> None:
     request = ActionRequest(operator, uuid4(), "on holiday")
     operations.assign(order.pk, operator.username, request=request)
     operations.assign(order.pk, operator.username, request=request)
     with pytest.raises(OperationRefused, match="used for another action"):
         operations.assign(order.pk, "", request=request)
 
-    order.refresh_from_db()
-    assert order.owner == operator
+    assert fresh(order).owner == operator
     assert "given" in OperatorAction.objects.get().after
 
 
-def test_a_row_without_a_digest_answers_as_it_did(
-    order: ProcessInstance, operator: User
-) -> None:
+def test_a_row_without_digest_is_good(order: ProcessInstance, operator: User) -> None:
     """As one that an earlier version has written while this one was rolled out."""
     request = ActionRequest(operator, uuid4(), "on holiday")
     done = operations.assign(order.pk, operator.username, request=request)
@@ -110,9 +106,7 @@ def test_an_event_that_is_another_is_not_said_to_be_sent(
         ("10.0.0.1:443", "10.0.0.1"),
         ("[2001:db8::1]:443", "2001:db8::1"),
         ("::1", "::1"),
-        ("10.0.0.1:2:3", None),
-        ("unknown", None),
-        ("", None),
+        *((given, None) for given in ("10.0.0.1:2:3", "unknown", "")),
     ],
 )
 def test_where_a_press_comes_from_is_kept_if_that_is_an_address(

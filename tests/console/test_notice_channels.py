@@ -50,17 +50,10 @@ HOSTILE = "evil\r\nBcc: everybody@example.org\r\n\r\n<script>alert(1)</script>\u
 
 def happened(**more: Any) -> None:
     """Let something have happened."""
-    values: dict[str, Any] = {
-        "topics": "escalation",
-        "definition": "delivery",
-        "process_id": PROCESS,
-        "correlation_key": "A-1",
-        "step": "Packing",
-        "message": "ann: late",
-        "at": datetime(2026, 11, 23, 3, 32, 13, tzinfo=UTC),
-        **more,
-    }
-    Occurrence.objects.create(**values)
+    at = datetime(2026, 11, 23, 3, 32, 13, tzinfo=UTC)
+    about = {"topics": "escalation", "definition": "delivery", "step": "Packing"}
+    process = {"process_id": PROCESS, "correlation_key": "A-1", "message": "ann: late"}
+    Occurrence.objects.create(**{"at": at, **about, **process, **more})
 
 
 def told_of(**more: Any) -> sending.SendingOutcome:
@@ -118,24 +111,17 @@ def body_of(mail: EmailMessage) -> str:
 # E-mail
 
 
-def test_a_mail_says_what_happened_and_where_it_is_seen(
-    mail_server: MailServer,
-) -> None:
+def test_a_mail_says_what_happened_and_where_to_see_it(mail_server: MailServer) -> None:
     mail = mailed_by(mail_server)
 
     said = "delivery A-1 was escalated in the step Packing (ann: late)"
-    about = words("From Subject Message-ID Auto-Submitted")
-    assert [mail[name] for name in about] == [
-        "procession@example.org",
-        f"[Procession] {said}",
-        f"<{Notice.objects.get().pk}@example.org>",
-        "auto-generated",
-    ]
-    assert body_of(mail).splitlines()[:3] == [
-        said,
-        "  2026-11-23 03:32:13 UTC",
-        f"  https://example.org/processes/{PROCESS}/",
-    ]
+    id = f"<{Notice.objects.get().pk}@example.org>"
+    assert (mail["From"], mail["Message-ID"]) == ("procession@example.org", id)
+    assert mail["Subject"] == f"[Procession] {said}"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    where = f"  https://example.org/processes/{PROCESS}/"
+    lines = body_of(mail).splitlines()
+    assert lines[:3] == [said, "  2026-11-23 03:32:13 UTC", where]
 
 
 def test_several_things_are_counted_in_the_subject(mail_server: MailServer) -> None:
@@ -164,9 +150,8 @@ def test_hostile_texts_stay_in_their_line(
 
 
 def test_one_line_is_one_line_of_any_text() -> None:
-    assert one_line(HOSTILE) == (
-        "evil Bcc: everybody@example.org <script>alert(1)</script>"
-    )
+    text = "evil Bcc: everybody@example.org <script>alert(1)</script>"
+    assert one_line(HOSTILE) == text
     assert one_line("\ud800a") == "a"
     assert len(one_line("x" * 10_000_000, 150)) == 150
 
@@ -187,13 +172,11 @@ def test_mails_speak_the_language_of_the_site(
 @cases("state", "new", "again", "more", "dead", "back")
 @cases("number", 1, 5)
 def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
-    empty = words(
-        """process_id queue kind error place message fingerprint definition step
-        correlation_key"""
-    )
+    empty = words("process_id queue kind error place message fingerprint step")
     at = "2026-11-23T00:00:00+00:00"
     about = {"topics": [topics], "state": state, "number": number, "at": at}
-    item: dict[str, Any] = {**dict.fromkeys(empty, ""), **about}
+    keys = {"definition": "", "correlation_key": ""}
+    item: dict[str, Any] = {**dict.fromkeys(empty, ""), **keys, **about}
 
     def said(language: str) -> NoticeMessage:
         counts = {topics: number + 1}
@@ -212,20 +195,16 @@ def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
 def test_a_mail_that_is_not_taken_is_tried_again(
     trouble: str, settings: Settings, mail_server: MailServer
 ) -> None:
-    match trouble:
-        case "silent":
-            mail_server.silent.set()
-        case "refusing":
-            mail_server.refusal = "451 try again later"
-        case "away":
-            settings.EMAIL_PORT = free_port()
+    if trouble == "silent":
+        mail_server.silent.set()
+    mail_server.refusal = "451 try again later" * (trouble == "refusing")
+    settings.EMAIL_PORT = free_port() if trouble == "away" else mail_server.port
     outcome = told_of()
     assert outcome.error
     assert not outcome.hopeless
     assert Notice.objects.get().status == "sending"
     mail_server.silent.clear()
-    mail_server.refusal = ""
-    settings.EMAIL_PORT = mail_server.port
+    mail_server.refusal, settings.EMAIL_PORT = "", mail_server.port
     due_now()
 
     assert [outcome.error for outcome in deliver()] == [""]
@@ -292,9 +271,7 @@ def test_hostile_texts_are_json(receiver: HookReceiver) -> None:
 
 
 @cases("status", 301, 307, 400, 404, 500, 503)
-def test_what_is_refused_is_tried_again_under_the_same_id(
-    status: int, receiver: HookReceiver
-) -> None:
+def test_what_is_refused_keeps_its_id(status: int, receiver: HookReceiver) -> None:
     receiver.posted.clear()
     receiver.answers = [(status, {"Location": receiver.url})]
     assert told_of().error == f"the receiver answered {status}"
@@ -504,9 +481,7 @@ def test_the_admin_has_the_log_with_links_to_the_processes(
         assert admin_client.get(f"{place}/{table}/").status_code == 200
 
 
-def test_the_log_is_there_without_a_console(
-    settings: Settings, receiver: HookReceiver
-) -> None:
+def test_the_log_needs_no_console(settings: Settings, receiver: HookReceiver) -> None:
     settings.ROOT_URLCONF = "tests.apps.elsewhere.nothing_there"
     happened(correlation_key="<b>A-1")
     happened(topics="queue", queue="mail", state="dead", process_id=None)
@@ -518,10 +493,9 @@ def test_the_log_is_there_without_a_console(
 
 
 def test_the_metrics_say_that_somebody_is_not_reached(receiver: HookReceiver) -> None:
-    untaken = []
     happened()
     gathered()
-    untaken.append(figures().untaken_notices)
+    untaken = [figures().untaken_notices]
     receiver.answers = [(500, {})]
     for _ in range(2):  # the second time it is taken
         deliver()

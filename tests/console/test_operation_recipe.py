@@ -23,6 +23,7 @@ from tests.apps.an_operation.remind import RemindOfProcess
 from tests.apps.process_managers.desk import place
 from tests.conftest import of
 from tests.services.client import Client
+from tests.services.doing import fresh
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -111,8 +112,7 @@ def test_it_says_why_it_cannot_be_done(site: Client, foreman: User) -> None:
     assert "nobody's name" in said
 
     cancel(process.pk, request=ActionRequest(foreman, uuid4(), "why"))
-    process.refresh_from_db()
-    assert refusals([process], foreman)[process.pk]["remind"] == ENDED
+    assert refusals([fresh(process)], foreman)[process.pk]["remind"] == ENDED
     assert ENDED in why_not(site.read(f"/processes/{process.pk}/"))
     status, said = press(site, process)
     assert status == 409

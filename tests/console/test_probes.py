@@ -81,9 +81,7 @@ def test_due_work_needs_a_worker_of_its_queue_that_lives(client: Client) -> None
     assert ready(client)[0] == 200
 
 
-def test_work_that_waits_outside_is_that_of_the_plain_queues_workers(
-    client: Client,
-) -> None:
+def test_work_that_waits_outside_is_for_workers_of_its_queue(client: Client) -> None:
     place_order(Destination.INTERNAL, "50 MWh")
     InboxEvent.objects.update(queue="default:calls")
     assert client.get("/readyz").status_code == 503
@@ -125,11 +123,7 @@ def test_a_part_that_is_silent_is_asked_once_and_holds_nobody_up(
     ("part", "down"), [("_queues", "workers"), ("_redis", "redis")]
 )
 def test_a_setting_that_is_wrong_is_a_part_that_is_down(
-    part: str,
-    down: str,
-    client: Client,
-    token: None,
-    monkeypatch: pytest.MonkeyPatch,
+    part: str, down: str, client: Client, token: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong() -> Any:
         raise KeyError("procession")
@@ -191,9 +185,7 @@ def test_without_a_token_in_the_settings_none_is_right(client: Client) -> None:
         client.read("/metrics", headers={"Authorization": value}, status=401)
 
 
-def test_metrics_are_for_people_who_may_look_at_processes(
-    viewing: Client, stranger: User
-) -> None:
+def test_metrics_are_for_who_may_see_processes(viewing: Client, stranger: User) -> None:
     of(stranger).read("/metrics", status=403)
     viewing.read("/metrics")
 
@@ -226,10 +218,8 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
             live = ProcessInstance.objects.live().filter(name=labels[0])
             assert value == live.filter(status=labels[1]).count() > 0
     assert found["procession_open_incidents",] == Incident.objects.open().count() > 0
-    work = sum(
-        table._default_manager.filter(wake_at__lte=timezone.now()).count()
-        for table in (InboxEvent, IssuedCommand, StepRun)
-    )
+    tables = (table._default_manager for table in (InboxEvent, IssuedCommand, StepRun))
+    work = sum(rows.filter(wake_at__lte=timezone.now()).count() for rows in tables)
     assert found["procession_due_work", "default"] == work > 1
     assert 20 <= found["procession_due_age_seconds", "default"] < 900
     assert found["procession_leases", "default"] == 1

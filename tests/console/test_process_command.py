@@ -38,6 +38,7 @@ from tests.apps.process_managers.messages import (
 from tests.apps.wide_graphs.processes import Breadth, Broad
 from tests.services.asking import asked as request_of
 from tests.services.cases import cases, words
+from tests.services.doing import fresh, raising
 from tests.services.program import run_command
 
 pytestmark = [
@@ -93,6 +94,10 @@ def ended() -> set[UUID]:
 # List
 
 
+OF_WHAT = "id definition version key status step revision summary owner"
+OF_WHEN = "escalation_level parent started_at changed_at paused_at finished_at"
+
+
 def test_the_list_has_the_newest_first_with_stable_keys() -> None:
     underway("P-1")
     place("P-2")
@@ -101,10 +106,7 @@ def test_the_list_has_the_newest_first_with_stable_keys() -> None:
 
     shown = (first["key"], first["status"], first["step"], second["key"])
     assert shown == ("P-2", "waiting", "Packing", "P-1")
-    assert list(first) == words(
-        """id definition version key status step revision summary owner escalation_level parent
-        started_at changed_at paused_at finished_at"""
-    )
+    assert list(first) == [*words(OF_WHAT), *words(OF_WHEN)]
 
 
 @cases(
@@ -160,9 +162,7 @@ def test_pages_follow_each_other_and_all_is_all(
     assert keys("--all") == words("P-4 P-3 P-2 P-1 P-0")
 
 
-def test_a_table_fits_its_terminal_with_wide_characters(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_table_of_wide_characters_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     place("注文番号" * 20)
     monkeypatch.setenv("COLUMNS", "110")
 
@@ -175,9 +175,7 @@ def test_a_table_fits_its_terminal_with_wide_characters(
     assert columns(row[: row.index("waiting")]) == heads.index("STATUS")
 
 
-def test_nothing_is_cut_in_a_file_and_nothing_steers_the_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_files_are_whole_and_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     parcel = place("P-" + "9" * 80)
     ProcessInstance.objects.filter(pk=parcel.pk).update(summary="a\x1b[31mb\n\u202ec")
@@ -297,9 +295,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return will
 
 
-def test_each_change_is_told_once_in_order_until_the_end(
-    meanwhile: Callable[..., None],
-) -> None:
+def test_each_change_is_told_once_and_in_order(meanwhile: Callable[..., None]) -> None:
     parcel = underway("P-1")
     begun = parcel.revision
     meanwhile(
@@ -322,17 +318,11 @@ def test_how_it_ended_is_the_exit_code(meanwhile: Callable[..., None]) -> None:
     parcel = place("P-1")
     meanwhile(lambda: acted("cancel", parcel.pk))
 
-    for until, code in (
-        ((), 1),
-        (("--until", "cancelled"), 0),
-        (("--until", "failed"), 1),
-    ):
-        assert process("watch", str(parcel.pk), *until)[0] == code
+    for until, code in (("", 1), ("--until cancelled", 0), ("--until failed", 1)):
+        assert process("watch", str(parcel.pk), *words(until))[0] == code
 
 
-def test_a_status_that_has_gone_by_between_two_looks_was_reached(
-    meanwhile: Callable[..., None],
-) -> None:
+def test_a_status_that_has_gone_by_was_reached(meanwhile: Callable[..., None]) -> None:
     top = start_process(Top, Size(1)).process_id
     meanwhile(
         lambda: [act(top, True, request=request_of()) for act in (pause, unpause)]
@@ -341,9 +331,7 @@ def test_a_status_that_has_gone_by_between_two_looks_was_reached(
     assert process("watch", str(top), "--until", "paused")[0] == 0
 
 
-def test_it_ends_when_its_time_is_up_or_somebody_stops_it(
-    meanwhile: Callable[..., None],
-) -> None:
+def test_it_ends_in_time_or_when_it_is_stopped(meanwhile: Callable[..., None]) -> None:
     parcel = place("P-1")
     assert process("watch", str(parcel.pk), "--timeout", "0")[0] == 124
 
@@ -417,13 +405,9 @@ def test_a_connection_that_the_server_has_cut_is_made_anew(
 @pytest.fixture
 def failed(handler: SetHandler) -> ProcessInstance:
     """Return a process of which a command has failed."""
-
-    def torn(command: BookCourier) -> None:
-        raise ValueError("注意")
-
+    torn = raising(ValueError("注意"))
     handler(BookCourier, torn, after_commit=True, attempts=1)
-    parcel = underway("P-1", Courier.PARTNER)
-    parcel.refresh_from_db()
+    parcel = fresh(underway("P-1", Courier.PARTNER))
     assert parcel.status == Status.FAILED
     return parcel
 
@@ -458,8 +442,7 @@ def test_the_same_key_acts_once() -> None:
         assert acted("escalate", parcel.pk, "--again", "ticket 7")[0] == 0
     acted("escalate", parcel.pk, "--again", "ticket 8")
 
-    parcel.refresh_from_db()
-    assert parcel.escalation_level == 2
+    assert fresh(parcel).escalation_level == 2
 
 
 def test_what_is_refused_is_told_for_each_and_the_others_are_done() -> None:
@@ -525,9 +508,7 @@ def test_the_user_must_be_there_and_active(name: str) -> None:
     assert "no active user" in said
 
 
-def test_all_that_match_are_counted_before_and_acted_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_all_that_match_are_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:
     parcels = placed(3)
     underway("Q-1")
     filters = words("--all-matching --definition shipping --step Packing")
@@ -547,9 +528,7 @@ def test_a_person_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert acted("cancel", "--all-matching")[0] == code
 
 
-def test_ids_are_read_from_input_as_the_list_writes_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ids_are_read_from_what_the_list_says(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = placed(2)
     _, listed = process("list", "--key", "P-0", "--json")
     monkeypatch.setattr("sys.stdin", StringIO(f"{listed}\n{second.pk}\n{second.pk}\n"))

@@ -48,13 +48,9 @@ def workflows() -> Iterator[None]:
 
 @cases(
     "name, value",
-    ("definition", ""),
     ("key", "  "),
-    ("step", ""),
-    ("owner", ""),
-    ("version-number", "-1"),
-    ("version-number", "1_0"),
-    ("version-number", str(2**40)),
+    *((name, "") for name in ("definition", "step", "owner")),
+    *(("version-number", text) for text in ("-1", "1_0", str(2**40))),
 )
 def test_a_filter_that_says_nothing_is_not_taken_for_all(name: str, value: str) -> None:
     """A script's empty variable does not cancel whatever there is."""
@@ -76,33 +72,29 @@ def test_version_0_is_a_filter_too() -> None:
 BY = "--user operator --reason x"
 
 
-@cases(
-    "text",
-    "list --since 999999w",
-    "list --since 9999-12-31T23:59:59-10:00",
-    "list --since 0001-01-01T00:00:00+10:00",
-    "list --since 2026-02-30",
-    "list --before nonsense",
-    "list --before zzz",
-    "list --limit -3",
-    "list --key a\0b",
-    "list --key \udcff",
-    "list --step \udcff",
-    "list --owner \udcff",
-    "watch {pk} --interval nan",
-    "watch {pk} --interval -1",
-    "watch {pk} --interval 1e300",
-    "watch {pk} --timeout nan",
-    "watch {pk} --timeout x",
-    "cancel {pk} --user operator --reason \udcff",
-    "cancel {pk} --user \udcff --reason x",
-    f"cancel \udcff {BY}",
-    f"cancel {{pk}} {BY} --revision -1",
-    f"cancel {{pk}} {BY} --revision {2**31}",
-    f"cancel {{pk}} {BY} --again \udcff",
-)
+MISTAKEN = {
+    "list --since": "999999w 2026-02-30 9999-12-31T23:59:59-10:00",
+    "list --before": "nonsense zzz",
+    "list --limit": "-3",
+    "list --key": "a\0b \udcff",
+    "list --step": "\udcff",
+    "list --owner": "\udcff",
+    "watch {pk} --interval": "nan -1 1e300",
+    "watch {pk} --timeout": "nan x",
+    "cancel {pk} --user operator --reason": "\udcff",
+    "cancel {pk} --reason x --user": "\udcff",
+    f"cancel {{pk}} {BY} --revision": f"-1 {2**31}",
+    f"cancel {{pk}} {BY} --again": "\udcff",
+}
+"""What may begin a line, and how it must not end."""
+
+LINES = [f"{line} {end}" for line, ends in MISTAKEN.items() for end in words(ends)]
+LONG_AGO = "0001-01-01T00:00:00+10:00"
+
+
+@cases("text", f"cancel \udcff {BY}", f"list --since {LONG_AGO}", *LINES)
 def test_what_cannot_be_meant_is_a_mistake_of_use(text: str) -> None:
-    code, said = process(*text.format(pk=place("P-1").pk).split(" "))
+    code, said = process(*words(text.format(pk=place("P-1").pk)))
 
     assert code in (1, 2)  # from a shell it is 2
     assert said
@@ -136,9 +128,7 @@ def test_the_looking_for_little_among_many_ends_and_says_so(
 # What would steer the terminal
 
 
-def test_what_an_application_says_steers_no_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_application_steers_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     def effect(press: object) -> None:
         raise OperationRefused(f"{STEERING}\nno")
 

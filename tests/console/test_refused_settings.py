@@ -13,13 +13,9 @@ pytestmark = pytest.mark.once
 
 def started(words: list[str], tmp_path: Path, **variables: str) -> tuple[int, str]:
     """Run Python with `words` in a set-up that has nothing but these variables; return exit code and output."""
-    environ = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(tmp_path),
-        "PROCESSION_DATA_DIR": str(tmp_path / "data"),
-        **variables,
-    }
-    run = ran(*words, environ=environ)
+    known = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    data = {"PROCESSION_DATA_DIR": str(tmp_path / "data")}
+    run = ran(*words, environ=known | data | variables)
     return run.returncode, run.stdout + run.stderr
 
 
@@ -47,10 +43,9 @@ def test_a_start_is_refused_in_one_line_that_names_the_variable(
 
 
 def test_a_project_of_one_s_own_is_refused_by_its_system_checks(tmp_path: Path) -> None:
-    (tmp_path / "own_settings.py").write_text(
-        "from orchestrator.settings import *\n"
-        "PROCESSION = {'LEASE_SECONDS': -1, 'LEASE': 1}\n"
-    )
+    wrong = "PROCESSION = {'LEASE_SECONDS': -1, 'LEASE': 1}\n"
+    ours = f"from orchestrator.settings import *\n{wrong}"
+    (tmp_path / "own_settings.py").write_text(ours)
 
     code, said = started(CHECK, tmp_path, DJANGO_SETTINGS_MODULE="own_settings")
 

@@ -126,18 +126,14 @@ def assert_masked(what: str, *texts: str, times: int = 1) -> None:
         assert not told(text)
 
 
-def test_the_audit_of_a_refused_skip_has_no_secret(
-    failed: StepRun, admin: Client
-) -> None:
+def test_the_audit_of_a_refusal_has_no_secret(failed: StepRun, admin: Client) -> None:
     refused = skip(admin, failed, GIVEN)
 
     detail = OperatorAction.objects.get().detail
     assert_masked(f"cannot judge {MASK}", detail, refused, admin.read("/audit/"))
 
 
-def test_nor_has_that_of_an_element_which_is_judged_with_all_others(
-    admin: Client,
-) -> None:
+def test_nor_has_that_of_an_element_judged_with_all_others(admin: Client) -> None:
     """The code is asked of the results of all elements: those that were given before are secrets too."""
     first = step_of(GateOfMany, kind="item")
     last = first.instance.step_runs.filter(kind="item").latest("item")
@@ -154,9 +150,8 @@ def test_nor_has_what_became_of_one_of_many(
 ) -> None:
     about = {"definition": Gate.name, "status": "failed"}
     a_moment()
-    operation = worked_on(
-        begun(administrator, about, 1, action="skip_failed", given=[GIVEN])
-    )
+    asked = begun(administrator, about, 1, action="skip_failed", given=[GIVEN])
+    operation = worked_on(asked)
 
     assert verdicts(operation) == {"refused": 1}
     page = admin.read(f"/operations/{operation.pk}/")
@@ -174,18 +169,14 @@ def test_nor_has_a_staged_repair(failed: StepRun, admin: Client) -> None:
     assert not told(content(refused))
 
 
-def test_nor_has_the_page_of_a_repair_whose_graph_cannot_be_made_any_more(
-    admin: Client,
-) -> None:
+def test_nor_has_the_page_of_a_repair_without_its_graph(admin: Client) -> None:
     place = f"/processes/{step_of(GateOfInput).instance_id}/repair/"
     assert admin.post(f"{place}stage/", {"edit": "retry"}).status_code == 302
     definitions.forget()
     broken.append("all")
-    try:
-        page = admin.read(place)
-        staged = admin.post(f"{place}stage/", {"edit": "redo", "target": "keep"})
-    finally:
-        broken.clear()
+    page = admin.read(place)
+    staged = admin.post(f"{place}stage/", {"edit": "redo", "target": "keep"})
+    broken.clear()
 
     assert staged.status_code == 409
     mask = f"LookupError: {MASK} opens no gate"

@@ -22,7 +22,6 @@ from orchestrator.models import (
     InboxEvent,
     Incident,
     IssuedCommand,
-    OperatorAction,
     ProcessInstance,
     Status,
     StepRun,
@@ -63,13 +62,23 @@ def test_the_first_copies_are_one_of_each_kind_with_checksums_of_their_data() ->
         assert digest(data) == checksum
 
 
-def test_most_have_ended_of_each_definition() -> None:
+def test_most_have_ended_of_each_definition_in_the_past_and_later_ones_later() -> None:
     seeding.seed(400, recorded())
 
     live = ProcessInstance.objects.live().count()
     names = ProcessInstance.objects.ended().values_list("name", flat=True)
     assert 0 < live < 50
     assert set(names) == {"order-listing", "support-inquiry", "video-analysis"}
+    rows = ProcessInstance.objects.order_by("correlation_key")
+    times = list(rows.values_list("started_at", "changed_at"))
+    ends = [end for _, end in times]
+    assert ends == sorted(ends)
+    assert all(start <= end for start, end in times)
+    waking = (
+        m._default_manager.exclude(wake_at=None) for m in (StepRun, IssuedCommand)
+    )
+    due = [rows.earliest("wake_at").wake_at for rows in waking]
+    assert min(filter(None, due)) > ends[-1] + copies.LATER / 2
 
 
 def test_copies_share_nothing_and_their_applications_agree() -> None:
@@ -81,21 +90,6 @@ def test_copies_share_nothing_and_their_applications_agree() -> None:
     orders = dict(Order.objects.values_list("order_id", "process_id"))
     tickets = dict(Ticket.objects.values_list("ticket", "process_id"))
     assert {**orders, **tickets}.items() <= of_keys.items()
-
-
-def test_ended_copies_ended_in_the_past_and_later_ones_later() -> None:
-    seeding.seed(200, recorded())
-
-    rows = ProcessInstance.objects.order_by("correlation_key")
-    times = list(rows.values_list("started_at", "changed_at"))
-    ends = [end for _, end in times]
-    assert ends == sorted(ends)
-    assert all(start <= end for start, end in times)
-    due = [
-        model._default_manager.exclude(wake_at=None).earliest("wake_at").wake_at
-        for model in (StepRun, IssuedCommand)
-    ]
-    assert min(filter(None, due)) > ends[-1] + copies.LATER / 2
 
 
 def test_a_seeding_that_is_cut_off_goes_on(small_batches: None) -> None:
@@ -111,16 +105,6 @@ def test_a_seeding_that_is_cut_off_goes_on(small_batches: None) -> None:
 
     assert added == [20, 10]
     assert_there_are(50)
-
-
-def test_it_may_grow_later() -> None:
-    seeding.seed(30, recorded())
-    before = {model: model.objects.count() for model in (Checkpoint, OperatorAction)}
-
-    seeding.seed(60, recorded())
-
-    assert ProcessInstance.objects.count() == 60
-    assert all(model.objects.count() > number for model, number in before.items())
 
 
 def test_what_was_pruned_is_filled_up_under_new_numbers() -> None:
