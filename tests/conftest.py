@@ -22,6 +22,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
+from django.utils import translation
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from monitoring.broadcaster import broadcaster
@@ -235,9 +236,10 @@ def real_services(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def forgotten_definitions() -> None:
-    """Forget what earlier tests had: the keys of definitions in their tables, and a Redis that was away."""
+    """Forget what earlier tests had: keys of definitions in their tables, a Redis that was away, a language."""
     definitions.forget()
     queue._silent["until"] = 0.0
+    translation.deactivate()
 
 
 @pytest.fixture
