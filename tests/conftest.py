@@ -43,6 +43,7 @@ from tests.services.program import Program
 from tests.services.site import Site
 from tests.services.sizes import FULL
 from tests.services.valkey import ValkeyServer
+from tests.services.words import words
 from tests.services.workers import Workers
 
 __all__ = ["exchange", "handler", "helpdesk", "parcels"]
@@ -60,43 +61,23 @@ HOMES = {
 """The folders of tests that use a database, and the databases that `manage.py test` runs them on."""
 CHECKED: pytest.StashKey[set[Path]] = pytest.StashKey()
 """The files of tests whose shared world was asked for its invariants."""
-VIEWER_MAY = (
-    "view_processinstance",
-    "view_data_processinstance",
-    "view_inboxevent",
-    "view_operatoraction",
-)
+SHOWN = ("processinstance", "inboxevent", "operatoraction")
+VIEWER_MAY = ("view_data_processinstance", *(f"view_{table}" for table in SHOWN))
+BUTTONS = {
+    "processinstance": """
+        retry skip_command repair propose_repair approve_repair decline_repair escalate cancel redo migrate resume skip
+        decide restart pause unpause assign acknowledge extend nudge
+    """,
+    "inboxevent": "redeliver discard deliver send",
+    "bulkoperation": "run",
+    "incident": "mark_handled assign_failures",
+    "savedview": "share",
+    "accesstoken": "use",
+}
+"""What an operator may do to the rows of a table, by its name."""
 OPERATOR_MAY = (
     *VIEWER_MAY,
-    "retry_processinstance",
-    "skip_command_processinstance",
-    "repair_processinstance",
-    "propose_repair_processinstance",
-    "approve_repair_processinstance",
-    "decline_repair_processinstance",
-    "escalate_processinstance",
-    "cancel_processinstance",
-    "redo_processinstance",
-    "migrate_processinstance",
-    "resume_processinstance",
-    "skip_processinstance",
-    "decide_processinstance",
-    "restart_processinstance",
-    "pause_processinstance",
-    "unpause_processinstance",
-    "assign_processinstance",
-    "acknowledge_processinstance",
-    "extend_processinstance",
-    "nudge_processinstance",
-    "redeliver_inboxevent",
-    "discard_inboxevent",
-    "deliver_inboxevent",
-    "send_inboxevent",
-    "run_bulkoperation",
-    "mark_handled_incident",
-    "assign_failures_incident",
-    "share_savedview",
-    "use_accesstoken",
+    *(f"{may}_{table}" for table, told in BUTTONS.items() for may in words(told)),
 )
 
 
@@ -197,9 +178,8 @@ def pytest_runtest_makereport(
     if report.failed:
         close_in_mid_statement(connection)
         for program in programs(item.funcargs.values()):
-            said = (
-                program.log.read_text(errors="replace") if program.log.exists() else ""
-            )
+            log = program.log
+            said = log.read_text(errors="replace") if log.exists() else ""
             report.sections.append((f"log of {program.child.name}", said[-4000:]))
     return report
 
@@ -473,16 +453,13 @@ def browser() -> Iterator[Browser]:
     """Run a real Chromium; one is installed if there is none."""
     path = chromium.installed()
     # Django would take Playwright's event loop in this thread for asynchronous code of the test.
-    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         browser = playwright.chromium.launch(
             executable_path=path, args=list(chromium.FLAGS)
         )
         yield browser
         browser.close()
-    if before is None:
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture

@@ -34,20 +34,12 @@ PROCESSION_TESTS_SOAK=yes python3 manage.py test --full tests/reliability/test_k
 def tell(stages: Sequence[Stage], seconds: float, keep: bool) -> None:
     """Print the table of the stages; write it into the documentation if it is to be kept."""
     rows = sorted(row for stage in stages for row in rows_of(stage))
-    table = "\n".join(
-        [
-            "| test | at full size | on | seconds | of |",
-            "|---|---|---|---|---|",
-            *(f"| {' | '.join(row)} |" for row in rows),
-        ]
-    )
+    head = ["| test | at full size | on | seconds | of |", "|---|---|---|---|---|"]
+    table = "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
     say(f"\n{table}\n{clock(seconds)} in all")
     if keep:
-        counted = [stage.counts() for stage in stages]
-        ended = (
-            f"{datetime.now(UTC).date()}: {sum(good for good, _ in counted)} passed, "
-            f"{sum(bad for _, bad in counted)} failed, {clock(seconds)} in all."
-        )
+        good, bad = map(sum, zip(*(stage.counts() for stage in stages), strict=True))
+        ended = f"{datetime.now(UTC).date()}: {good} passed, {bad} failed, {clock(seconds)} in all."
         PAGE.write_text(f"{HEAD}{ended}\n\n{table}\n{SOAKS}")
 
 

@@ -4,8 +4,6 @@ import ast
 import hashlib
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -21,26 +19,17 @@ import orchestrator
 from orchestrator import definition, testing
 from orchestrator.testing import plugin
 from orchestrator.variables import FAMILIES, NAMES
+from tests.services.python import printed
+from tests.services.words import words
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("orchestrator", "monitoring", "examples", "bench")
 PUBLIC = {
     "orchestrator",
-    "orchestrator.definition",
-    "orchestrator.exceptions",
-    "orchestrator.signals",
-    "orchestrator.testing",
+    *(f"orchestrator.{n}" for n in words("definition exceptions signals testing")),
 }
-NAMES_NOT_USED = {
-    "utils",
-    "helpers",
-    "misc",
-    "common",
-    "task",
-    "tasks",
-    "saga",
-    "sagas",
-}
+NAMES_NOT_USED = set(words("utils helpers misc common task tasks saga sagas"))
+
 
 NAMES_OF_SEVERAL = {
     "Command",  # of the language; each management command, as Django looks for it
@@ -48,19 +37,11 @@ NAMES_OF_SEVERAL = {
     "Text",  # what the engine says; what a reader of the examples finds in a picture
 }
 
-FOUND_BY_NAME = {
-    "__init__",
-    "admin",
-    "apps",
-    "checks",
-    "consumers",
-    "management",
-    "middleware",
-    "migrations",
-    "routing",
-    "templatetags",
-    "urls",
-}
+FOUND_BY_NAME = set(
+    words("""
+    __init__ admin apps checks consumers management middleware migrations routing templatetags urls
+    """)
+)
 """Modules that Django or Channels looks for by name; they are no rooms."""
 
 MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
@@ -87,90 +68,29 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def modules(*packages: str) -> Iterator[Path]:
-    for package in packages:
-        yield from (
-            path
-            for path in (ROOT / package).rglob("*.py")
-            if "migrations" not in path.parts
-        )
+    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
+    return (path for path in paths if "migrations" not in path.parts)
 
 
-def test_the_language_is_this_list_of_names() -> None:
-    assert definition.__all__ == [
-        "ANY",
-        "AsyncStepContext",
-        "Command",
-        "Decision",
-        "Event",
-        "Failure",
-        "ProcessManager",
-        "StepContext",
-        "Workflow",
-        "after",
-        "ask",
-        "case",
-        "catch",
-        "during",
-        "each",
-        "fork",
-        "ignore",
-        "join",
-        "migrates_from",
-        "needs",
-        "park",
-        "reject",
-        "repeat",
-        "route",
-        "run",
-        "secret",
-        "sleep",
-        "start",
-        "step",
-        "stored",
-        "then",
-        "undo",
-        "wait",
-        "when",
-    ]
+LISTS = {
+    definition: """
+        ANY AsyncStepContext Command Decision Event Failure ProcessManager StepContext Workflow after ask case catch
+        during each fork ignore join migrates_from needs park reject repeat route run secret sleep start step stored
+        then undo wait when
+    """,
+    orchestrator: """
+        Answer CommandContext CorruptInput Envelope Permanent Receipt Retry Skip handles reacts_to send_event
+        send_events start_process
+    """,
+    testing: "Process failing found pass_time registered replaced run started",
+}
+"""The language, what applications call, and what their tests call."""
 
 
-def test_what_applications_call_is_this_list_of_names() -> None:
-    assert orchestrator.__all__ == [
-        "Answer",
-        "CommandContext",
-        "CorruptInput",
-        "Envelope",
-        "Permanent",
-        "Receipt",
-        "Retry",
-        "Skip",
-        "handles",
-        "reacts_to",
-        "send_event",
-        "send_events",
-        "start_process",
-    ]
-
-
-def test_what_tests_of_applications_call_is_this_list_of_names() -> None:
-    assert testing.__all__ == [
-        "Process",
-        "failing",
-        "found",
-        "pass_time",
-        "registered",
-        "replaced",
-        "run",
-        "started",
-    ]
-
-
-@pytest.mark.parametrize(
-    "package", [orchestrator, definition, testing], ids=lambda package: package.__name__
-)
-def test_every_public_name_exists(package: object) -> None:
-    for name in package.__all__:  # type: ignore[attr-defined]
-        assert getattr(package, name)
+@pytest.mark.parametrize("package", LISTS, ids=lambda package: package.__name__)
+def test_what_is_public_is_this_list_of_names(package: ModuleType) -> None:
+    assert package.__all__ == words(LISTS[package])
+    assert all(getattr(package, name) for name in package.__all__)
 
 
 @pytest.mark.parametrize("package", [orchestrator, testing], ids=lambda p: p.__name__)
@@ -187,29 +107,18 @@ before = set(sys.modules)
 import orchestrator.testing.plugin
 print(*sorted(set(sys.modules) - before))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
 
-    loaded = run.stdout.split()
-    assert [name for name in loaded if name.startswith("orchestrator")] == [
-        "orchestrator",
-        "orchestrator.testing",
-        "orchestrator.testing.plugin",
-    ]
+    loaded = words(printed(program))
+    ours = [name for name in loaded if name.startswith("orchestrator")]
+    assert ours == words(
+        "orchestrator orchestrator.testing orchestrator.testing.plugin"
+    )
     assert not {"django", "pydantic", "redis", "rq"} & set(loaded)
 
 
 def test_the_plugins_fixtures_bear_the_packages_name() -> None:
-    fixtures = [
-        name
-        for name, value in vars(plugin).items()
-        if isinstance(value, FixtureFunctionDefinition)
-    ]
+    kind = FixtureFunctionDefinition
+    fixtures = [name for name, one in vars(plugin).items() if isinstance(one, kind)]
 
     assert fixtures
     assert all(name.startswith("procession_") for name in fixtures)
@@ -222,15 +131,8 @@ for name in ("django", "rq", "django_rq", "redis", "channels", "graphviz", "pygr
     sys.modules[name] = None  # importing it now fails
 import orchestrator.definition
 """
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
-    assert run.stderr == ""
+    assert printed(program) == ""
 
 
 def test_examples_import_public_names_only() -> None:
@@ -253,21 +155,17 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_modules_are_named_after_what_they_are() -> None:
-    assert [
-        path for path in modules(*PACKAGES, "tests") if path.stem in NAMES_NOT_USED
-    ] == []
+    paths = modules(*PACKAGES, "tests")
+
+    assert [path for path in paths if path.stem in NAMES_NOT_USED] == []
 
 
 def test_no_folder_has_more_rooms_than_a_reader_can_survey() -> None:
     counted = dict(rooms_by_folder())
     most = {name: MOST_ROOMS[name.split("/")[0]] for name in counted}
 
-    crowded = {
-        name: number
-        for name, number in counted.items()
-        if number > MORE_ROOMS.get(name, most[name])
-    }
-    assert crowded == {}
+    allowed = most | MORE_ROOMS
+    assert {name: n for name, n in counted.items() if n > allowed[name]} == {}
     needless = [n for n in MORE_ROOMS if counted.get(n, 0) <= most.get(n, 0)]
     assert needless == [], "these need no exception any more"
 
@@ -288,9 +186,7 @@ def test_no_package_has_more_code_than_the_design_allows() -> None:
 
     bounds = bounds_of_code()
     assert counted.keys() == bounds.keys()
-    assert {
-        name: counted[name] for name in counted if counted[name] > bounds[name]
-    } == {}
+    assert {name: n for name, n in counted.items() if n > bounds[name]} == {}
 
 
 def package_of(path: Path) -> str:
@@ -316,11 +212,9 @@ def lines_of(node: ast.stmt) -> range:
 
 
 def bounds_of_code() -> dict[str, int]:
-    rows = re.findall(
-        r"^\| `((?:orchestrator|monitoring)[\w/]*)` \| ([\d,]+) \|$",
-        (ROOT / "docs" / "design.md").read_text(),
-        re.MULTILINE,
-    )
+    row = r"^\| `((?:orchestrator|monitoring)[\w/]*)` \| ([\d,]+) \|$"
+    text = (ROOT / "docs" / "design.md").read_text()
+    rows = re.findall(row, text, re.MULTILINE)
     return {name: int(most.replace(",", "")) for name, most in rows}
 
 
@@ -373,9 +267,7 @@ def test_the_bundled_project_is_locked_to_what_is_declared() -> None:
 def test_every_dependency_says_up_to_where_it_was_tried() -> None:
     groups = ("dependencies", "standalone", "media", "test", "lint", "peers")
 
-    endless = [r for r in declared(*groups) if "<" not in str(r.specifier)]
-
-    assert endless == []
+    assert [r for r in declared(*groups) if "<" not in str(r.specifier)] == []
 
 
 def declared(*groups: str) -> list[Requirement]:
@@ -387,23 +279,14 @@ def declared(*groups: str) -> list[Requirement]:
 
 
 def pins(lock: str) -> dict[str, str]:
-    return dict(
-        re.findall(
-            r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)",
-            (ROOT / lock).read_text(),
-            re.MULTILINE,
-        )
-    )
+    pin = r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)"
+    return dict(re.findall(pin, (ROOT / lock).read_text(), re.MULTILINE))
 
 
 def test_nothing_unpickles() -> None:
-    users = [
-        path
-        for path in modules(*PACKAGES)
-        if {"pickle", "marshal", "shelve"} & set(imported(path))
-    ]
+    picklers = {"pickle", "marshal", "shelve"}
 
-    assert users == []
+    assert [p for p in modules(*PACKAGES) if picklers & {*imported(p)}] == []
 
 
 def test_every_variable_is_documented() -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from monitoring.diagrams import Drawing
-from orchestrator import registry, start_process
+from orchestrator import registry
 from orchestrator.definition import Workflow
-from orchestrator.engine.drain import drain
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
+from orchestrator.testing import run, started
 from tests.test_docs import MANUAL, registered, run_blocks
 
 __all__ = ["registered"]  # a fixture
@@ -81,16 +81,9 @@ def test_the_pattern_runs(patterns: dict[str, type[Workflow]], name: str) -> Non
     for definition in patterns.values():
         registry.register(definition)
 
-    process = ended(patterns[name], patterns[name].Input())
+    found = patterns[name]
 
-    assert process.status == STANDS.get(name, "completed")
-
-
-def ended(definition: type[Workflow], given: Any) -> ProcessInstance:
-    """Start a process and do all there is to do."""
-    receipt = start_process(definition, given)
-    drain()
-    return ProcessInstance.objects.get(pk=receipt.process_id)
+    assert started(found, found.Input()).status == STANDS.get(name, "completed")
 
 
 # The tutorial
@@ -128,14 +121,10 @@ def test_the_picture_of_the_tutorial_shows_each_step(tutorial: dict[str, Any]) -
     ],
 )
 def test_the_inquiry_of_the_tutorial_goes_its_way(
-    tutorial: dict[str, Any],
-    text: str,
-    letter: str,
-    status: str,
-    step: tuple[str, str],
+    tutorial: dict[str, Any], text: str, letter: str, status: str, step: tuple[str, str]
 ) -> None:
     receipt = tutorial["take_in"]("T-1", "Mia", text, letter)
-    drain()
+    run()
 
     process = ProcessInstance.objects.get(pk=receipt.process_id)
     assert process.status == status

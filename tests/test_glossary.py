@@ -21,13 +21,13 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from tests.services.words import words as listed
 
 ROOT = Path(__file__).resolve().parent.parent
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 HEADS = re.findall(r"^\*\*(.+?)\*\*", GLOSSARY, re.MULTILINE)
 PLAIN = frozenset(
-    re.findall(
-        r"\w+",
+    listed(
         """
         a action after again and any as at attempts base be by can cancelled case committed completed corrupt corrupted
         count data decide died doing done during each end engine escalate failed file for given handle happened have if
@@ -36,7 +36,7 @@ PLAIN = frozenset(
         reject repeat requested rest result retried retrying run running send serve serving set skipped start status
         step steps still storage stored taken testing that the then timed times to type undoing until up use value
         waiting was what when where who with work written
-        """,
+        """
     )
 )
 """Words that mean here what they mean everywhere."""
@@ -44,11 +44,8 @@ PLAIN = frozenset(
 
 def words(name: str) -> set[str]:
     """The words of a name, in lower case and the singular."""
-    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
-    return {
-        part.lower().removesuffix("s") if len(part) > 3 else part.lower()
-        for part in parts
-    }
+    parts = map(str.lower, re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
+    return {part.removesuffix("s") if len(part) > 3 else part for part in parts}
 
 
 TERMS = words(" ".join([*HEADS, *re.findall(r"`([^`]+)`", GLOSSARY)]))
@@ -89,8 +86,7 @@ def test_every_word_is_plain_or_in_the_glossary(where: str) -> None:
 
 
 def test_every_term_has_one_entry() -> None:
-    counted = Counter(
-        term.strip().lower() for head in HEADS for term in head.split(",")
-    )
+    terms = [term.strip().lower() for head in HEADS for term in head.split(",")]
+    counted = Counter(terms)
 
     assert [term for term, number in counted.items() if number > 1] == []

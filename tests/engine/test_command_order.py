@@ -1,8 +1,6 @@
 """The commands of a row: carried out in the order written, each after the one before it has settled."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from uuid import uuid4
 
 import pytest
@@ -12,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from orchestrator import CommandContext, Permanent, send_event, start_process
-from orchestrator.definition import Command, Event, ProcessManager, during, when
+from orchestrator.definition import Command, ProcessManager, during, when
 from orchestrator.engine import operations
 from orchestrator.engine.claims import leases
 from orchestrator.engine.drain import drain
@@ -20,6 +18,15 @@ from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage.tables import commands
 from orchestrator.models import IssuedCommand, Lost, OperatorAction, ProcessInstance
 from orchestrator.testing import pass_time, registered, run
+from tests.apps.ordered_commands.processes import (
+    BookClosed,
+    BookReturned,
+    Edit,
+    Print,
+    Publishing,
+    Register,
+    Ship,
+)
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.services.client import Client
 from tests.services.doing import did, fresh, refused
@@ -27,41 +34,7 @@ from tests.services.doing import did, fresh, refused
 pytestmark = pytest.mark.django_db
 
 
-class BookClosed(Event):
-    title: str
-
-
-class BookReturned(Event):
-    pass
-
-
-class Register(Command):
-    title: str
-
-
-class Announce(Register):
-    pass
-
-
-class Print(Register):
-    pass
-
-
-class Ship(Register):
-    pass
-
-
-class Step(StrEnum):
-    WRITTEN = "Written"
-    OUT = "Out"
-    BACK = "Back"
-
-
-@dataclass(frozen=True)
-class Book:
-    title: str
-
-
+Step, Book = Publishing.Step, Publishing.Data
 HUNG_UP, NO = ConnectionError("no line"), Permanent("no paper")
 HELD = "outbox: command {} is held, but nothing holds it"
 EARLY = "outbox: command {} is done before the one that holds it has settled"
@@ -87,12 +60,12 @@ def publishing(row: object, name: str = "checked") -> type[ProcessManager]:
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
     """For a whole module: the invariants are asked for after each test, and must still know the definition."""
-    apart = CLOSED.issue(Announce, at_once=True).issue(Print).issue(Ship, at_once=True)
+    apart = CLOSED.issue(Edit, at_once=True).issue(Print).issue(Ship, at_once=True)
     with registered(
-        publishing(CLOSED.issue(Register, Announce, Print, Ship), "publishing"),
+        publishing(CLOSED.issue(Register, Edit, Print, Ship), "publishing"),
         publishing(apart, "apart"),
         publishing(CLOSED.issue(Register), "alone"),
-        publishing(CLOSED.issue(Register, Announce), "one-after"),
+        publishing(CLOSED.issue(Register, Edit), "one-after"),
     ):
         yield
 
@@ -116,12 +89,12 @@ def shop(handler: SetHandler) -> Press:
     """Return the handlers of the commands, all but the first after the commit."""
     found = Press()
     handler(Register, found.handle)
-    for command in (Announce, Print, Ship):
+    for command in (Edit, Print, Ship):
         handler(command, found.handle, after_commit=True, attempts=3, queue="press")
     return found
 
 
-ALL = ["Register", "Announce", "Print", "Ship"]
+ALL = ["Register", "Edit", "Print", "Ship"]
 
 
 def closed(name: str = "publishing") -> ProcessInstance:
@@ -151,20 +124,20 @@ def skipped(book: ProcessInstance, name: str) -> OperatorAction:
 
 
 def test_what_waits_for_another_attempt_holds_the_rest(shop: Press) -> None:
-    shop.errors["Announce"] = [HUNG_UP, HUNG_UP]
+    shop.errors["Edit"] = [HUNG_UP, HUNG_UP]
     publish()
 
     held = dict.fromkeys(("Print", "Ship"), "held")
-    assert standing() == {"Register": "done", "Announce": "retrying", **held}
+    assert standing() == {"Register": "done", "Edit": "retrying", **held}
     pass_time(minutes=10)
-    assert shop.called[1:] == ["Announce"] * 3 + ["Print", "Ship"]
+    assert shop.called[1:] == ["Edit"] * 3 + ["Print", "Ship"]
 
 
 def test_no_worker_claims_what_is_held(shop: Press) -> None:
     closed()
     [first] = commands.claim("press", "another", 8, 10)
 
-    assert first.work.type == "Announce"
+    assert first.work.type == "Edit"
     drain("press")
     assert shop.called == ["Register"]
     assert IssuedCommand.objects.filter(wake_at=None, status="held").count() == 2
@@ -178,14 +151,14 @@ def test_the_order_outlives_a_worker_that_dies(shop: Press) -> None:
     run()
 
     assert shop.called == ALL
-    assert IssuedCommand.objects.get(type="Announce").attempt == 2
+    assert IssuedCommand.objects.get(type="Edit").attempt == 2
 
 
 def test_what_failed_for_good_holds_the_rest_until_it_is_retried(shop: Press) -> None:
     shop.errors["Print"] = [NO]
     book = publish()
     pass_time(days=1)
-    assert shop.called == ["Register", "Announce", "Print"]
+    assert shop.called == ["Register", "Edit", "Print"]
 
     did(operations.retry, book)
     run()
@@ -207,7 +180,7 @@ def test_or_until_it_is_skipped(shop: Press) -> None:
 
 
 def test_only_what_has_failed_can_be_skipped(shop: Press) -> None:
-    shop.errors["Announce"] = [NO]
+    shop.errors["Edit"] = [NO]
     book = publish()
     held = IssuedCommand.objects.get(type="Print")
 
@@ -222,7 +195,7 @@ def test_only_what_has_failed_can_be_skipped(shop: Press) -> None:
 
 @pytest.mark.parametrize("then_fails", [False, True])
 def test_the_order_outlives_its_process(then_fails: bool, shop: Press) -> None:
-    shop.errors["Announce"] = [HUNG_UP, *[NO] * then_fails]
+    shop.errors["Edit"] = [HUNG_UP, *[NO] * then_fails]
     book = publish()
     send_event(BookReturned(), id="back", process_id=book.pk)
     run()
@@ -230,17 +203,17 @@ def test_the_order_outlives_its_process(then_fails: bool, shop: Press) -> None:
 
     pass_time(minutes=10)
     if then_fails:
-        skipped(book, "Announce")
-    assert shop.called == ["Register", "Announce", "Announce", "Print", "Ship"]
+        skipped(book, "Edit")
+    assert shop.called == ["Register", "Edit", "Edit", "Print", "Ship"]
 
 
 def test_the_order_outlives_a_pause(shop: Press) -> None:
-    shop.errors["Announce"] = [HUNG_UP]
+    shop.errors["Edit"] = [HUNG_UP]
     book = publish()
     did(operations.pause, book, False)  # as its form gives it
     pass_time(minutes=10)
 
-    assert shop.called == ["Register", "Announce", "Announce", "Print", "Ship"]
+    assert shop.called == ["Register", "Edit", "Edit", "Print", "Ship"]
     assert fresh(book).status == "paused"
 
 
@@ -248,7 +221,7 @@ def test_the_next_may_be_on_another_queue(handler: SetHandler, shop: Press) -> N
     handler(Print, shop.handle, after_commit=True)
     closed()
     run("press")
-    assert shop.called == ["Register", "Announce"]
+    assert shop.called == ["Register", "Edit"]
     run("default")
     run("press")
 
@@ -260,7 +233,7 @@ def test_a_row_with_one_of_them_sends_nothing_more(shop: Press) -> None:
     with CaptureQueriesContext(connection) as sent:
         run("press")
 
-    assert standing() == {"Register": "done", "Announce": "done"}
+    assert standing() == {"Register": "done", "Edit": "done"}
     text = "".join(query["sql"] or "" for query in sent.captured_queries)
     writes = text.count(f'UPDATE "{IssuedCommand._meta.db_table}"')
     assert writes == 2  # it is claimed and settled
@@ -270,11 +243,11 @@ def test_a_row_with_one_of_them_sends_nothing_more(shop: Press) -> None:
 
 
 def test_commands_issued_at_once_neither_wait_nor_hold(shop: Press) -> None:
-    shop.errors["Announce"] = [NO]
+    shop.errors["Edit"] = [NO]
     publish("apart")
 
-    assert sorted(shop.called) == ["Announce", "Print", "Ship"]
-    assert standing() == {"Announce": "failed", "Print": "done", "Ship": "done"}
+    assert sorted(shop.called) == ["Edit", "Print", "Ship"]
+    assert standing() == {"Edit": "failed", "Print": "done", "Ship": "done"}
 
 
 # The system check
@@ -287,11 +260,11 @@ def orders() -> list[str]:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (CLOSED.issue(Register, Announce, Print), ""),
-        (CLOSED.issue(Announce, at_once=True).issue(Register), ""),
-        (CLOSED.issue(Announce).issue(Register, at_once=True), ""),
-        (CLOSED.issue(Print, Announce, Register), "Register is carried out"),
-        (CLOSED.issue(Announce).issue(Register), "and Announce, which"),
+        (CLOSED.issue(Register, Edit, Print), ""),
+        (CLOSED.issue(Edit, at_once=True).issue(Register), ""),
+        (CLOSED.issue(Edit).issue(Register, at_once=True), ""),
+        (CLOSED.issue(Print, Edit, Register), "Register is carried out"),
+        (CLOSED.issue(Edit).issue(Register), "and Edit, which"),
     ],
     ids=["right", "freed", "free", "mixed", "issued apart"],
 )
@@ -309,7 +282,7 @@ def test_a_row_that_mixes_them_is_an_error(row: object, said: str, shop: Press) 
 def test_a_page_says_what_holds_a_command_and_skips_it(
     shop: Press, admin: Client
 ) -> None:
-    shop.errors["Announce"] = [NO]
+    shop.errors["Edit"] = [NO]
     book = publish()
 
     def ledger() -> str:
@@ -320,8 +293,8 @@ def test_a_page_says_what_holds_a_command_and_skips_it(
     row = page.partition('id="revision-1"')[2]
     places = [row.index(f"{name} <") for name in ALL]
     assert places == sorted(places)
-    assert page.count("held by Announce") == 2
-    failed = IssuedCommand.objects.get(type="Announce")
+    assert page.count("held by Edit") == 2
+    failed = IssuedCommand.objects.get(type="Edit")
     assert f'data-given="{failed.pk}"' in page
 
     form = {"key": uuid4(), "reason": "why not", "command": failed.pk}
@@ -343,7 +316,7 @@ def test_they_are_carried_out_in_the_order_written(shop: Press) -> None:
 
 
 def test_the_invariants_find_a_command_out_of_its_turn(shop: Press) -> None:
-    shop.errors["Announce"] = [NO]
+    shop.errors["Edit"] = [NO]
     publish()
     early = IssuedCommand.objects.filter(type="Print")
     early.update(status="done", attempt=1, finished_at=timezone.now())

@@ -187,7 +187,7 @@ def test_the_order_of_work_does_not_depend_on_how_fast_the_machine_is(
     """Workers hand on what they come to late; here is nobody else."""
     journeys = [approved(Request(name)) for name in ("Ada", "Bo")]
     monkeypatch.setattr(draining, "BEGIN_SECONDS", -1.0)
-    departing: list[int] = []
+    departing = list[int]()
 
     def counted(book: str, issued: TicketIssued) -> str:
         departing.append(StepRun.objects.filter(node="depart").count())

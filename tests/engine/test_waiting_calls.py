@@ -24,10 +24,6 @@ __all__ = ["forgotten", "waiting_calls"]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("waiting_calls")]
 
 
-def test_plain_steps_and_such_that_wait_are_run_to_the_end() -> None:
-    assert started(p.Mixed, p.Told("a")).result == "A!!"
-
-
 def test_what_a_call_saves_and_reports_is_stored() -> None:
     process = started(p.Reports, p.Told("a")).finish()
 
@@ -36,7 +32,8 @@ def test_what_a_call_saves_and_reports_is_stored() -> None:
     assert run.progress == {"done": 3, "total": 3, "message": "page 3"}
 
 
-def test_the_elements_of_a_map_and_its_join() -> None:
+def test_plain_steps_such_that_wait_and_the_elements_of_a_map_are_run() -> None:
+    assert started(p.Mixed, p.Told("a")).result == "A!!"
     assert started(p.ManyCalls, p.ManyCalls.Input(["a", "b"])).result == 2
 
 
@@ -53,9 +50,8 @@ def test_what_waits_outside_has_a_queue_of_its_own() -> None:
 
     runs = StepRun.objects.filter(instance=process.id).order_by("pk")
     here, calls = "default", calls_of("default")
-    assert list(runs.values_list("queue", flat=True)) == [here, calls, calls, here]
-    queues = IssuedCommand.objects.values_list("queue", flat=True)
-    assert set(queues) == {calls}
+    assert [run.queue for run in runs] == [here, calls, calls, here]
+    assert {command.queue for command in IssuedCommand.objects.all()} == {calls}
 
 
 def test_a_call_that_others_took_over_while_it_was_prepared_is_not_begun(
@@ -122,8 +118,8 @@ def test_the_context_is_that_of_the_function(function: object, reason: str) -> N
 
 
 def test_what_waits_outside_undoes_no_transactional_step() -> None:
-    rows = (step(p.prepare, transactional=True),)
-    given = {"Input": p.Told, "flow": (*rows, undo(rows[0], by=p.give_up))}
+    prepare = step(p.prepare, transactional=True)
+    given = {"Input": p.Told, "flow": (prepare, undo(prepare, by=p.give_up))}
     with pytest.raises(InvalidDefinition, match="inside the commit: write a plain"):
         type("Wrong", (Workflow,), given)
 

@@ -27,23 +27,16 @@ AWAITED: dict[str, dict[str, Any]] = {
 """The events that workflows wait for."""
 
 KEY = "the process's own key"
+OWN_ORDER = {"order_id": KEY}
+TOO_LATE = ("ExternalOrderRejected", {"reason": "too late"})
 
 EVENTS: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
     ("shipping", "Packing"): ("ParcelPacked", {"weight": 3}),
     ("shipping", "OnTheWay"): ("ParcelDelivered", {"parcel_id": KEY}),
     ("shipping", "Missing"): ("ParcelDelivered", {"parcel_id": KEY}),
-    ("order-listing", "AwaitingExternalCreation"): (
-        "ExternalOrderRejected",
-        {"reason": "too late"},
-    ),
-    ("order-listing", "AwaitingExternalListing"): (
-        "ListedOnExternal",
-        {"order_id": KEY},
-    ),
-    ("order-listing", "AwaitingInternalListing"): (
-        "ListedOnInternal",
-        {"order_id": KEY},
-    ),
+    ("order-listing", "AwaitingExternalCreation"): TOO_LATE,
+    ("order-listing", "AwaitingExternalListing"): ("ListedOnExternal", OWN_ORDER),
+    ("order-listing", "AwaitingInternalListing"): ("ListedOnInternal", OWN_ORDER),
 }
 """What moves a process manager on from each step."""
 

@@ -40,9 +40,7 @@ def migrated() -> dict[str, Any]:
     return {
         "columns": columns(),
         "definitions": Definition.objects.count(),
-        "changed": sorted({*changed_definitions(), *changed_processes()}),
-        "checks": [str(message) for message in run_checks(databases=["default"])],
-        "broken": violations(),
+        **standing(),
         "live": ProcessInstance.objects.live().count(),
         "stranded": stranded().count(),
         "parked again": InboxEvent.objects.filter(
@@ -53,6 +51,15 @@ def migrated() -> dict[str, Any]:
             row.cause for row in Checkpoint.objects.all() if row.said == "A change"
         ],
         "misread": [text for text in causes if str(Cause.parse(text)) != text],
+    }
+
+
+def standing() -> dict[str, Any]:
+    """Return what is wrong with the definitions, the settings and the rows."""
+    return {
+        "changed": sorted({*changed_definitions(), *changed_processes()}),
+        "checks": [str(message) for message in run_checks(databases=["default"])],
+        "broken": violations(),
     }
 
 
@@ -132,17 +139,14 @@ def later() -> None:
     statuses = ProcessInstance.objects.values_list("status", flat=True)
     known = set(Incident.objects.values_list("fingerprint", flat=True))
     seen = {
-        "changed": sorted({*changed_definitions(), *changed_processes()}),
-        "checks": [str(message) for message in run_checks(databases=["default"])],
-        "broken": violations(),
+        **standing(),
         "statuses": sorted(set(statuses)),
         "parked": InboxEvent.objects.parked().count(),
         "marks": FailureMark.objects.filter(fingerprint__in=known).count(),
     }
     newest = Incident.objects.latest("pk").pk
-    for process in ProcessInstance.objects.filter(
-        status=Status.FAILED, name="fail-fast"
-    ):
+    failed = ProcessInstance.objects.filter(status=Status.FAILED, name="fail-fast")
+    for process in failed:
         operations.retry(process.pk, request=asked())
     run()
     again = Incident.objects.filter(pk__gt=newest).values_list("fingerprint", flat=True)

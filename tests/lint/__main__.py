@@ -23,14 +23,13 @@ def mistakes(paths: Sequence[Path]) -> Iterator[tuple[Path, Mistake]]:
     for path in paths:
         text = path.read_text(encoding="utf-8")
         root = parsed(text, path.suffix)
+        found = [*syntax_mistakes(root), *layout_mistakes(text, path.suffix)]
         if path.suffix == ".css":
             sheets[path] = root
-            found = [*syntax_mistakes(root), *sheet_mistakes(root)]
+            found += sheet_mistakes(root)
         else:
-            found = [*syntax_mistakes(root), *script_mistakes(root, path)]
-        yield from (
-            (path, one) for one in [*found, *layout_mistakes(text, path.suffix)]
-        )
+            found += script_mistakes(root, path)
+        yield from ((path, one) for one in found)
     yield from token_mistakes(sheets)
 
 

@@ -20,19 +20,10 @@ sessionStorage setInterval setTimeout undefined window
 """The names of the browser that the console uses."""
 
 MARKUP = {"innerHTML", "outerHTML", "insertAdjacentHTML", "write"}
-PATTERNS = {
-    "array_pattern",
-    "assignment_pattern",
-    "object_assignment_pattern",
-    "object_pattern",
-    "pair_pattern",
-    "rest_pattern",
-}
-NAMES = {
-    "identifier",
-    "shorthand_property_identifier",
-    "shorthand_property_identifier_pattern",
-}
+DESTRUCTURED = ("array", "assignment", "object_assignment", "object", "pair", "rest")
+PATTERNS = {f"{kind}_pattern" for kind in DESTRUCTURED}
+PROPERTY = "shorthand_property_identifier"
+NAMES = {"identifier", PROPERTY, f"{PROPERTY}_pattern"}
 BINDS = {
     ("arrow_function", "parameter"),
     ("catch_clause", "parameter"),

@@ -28,13 +28,10 @@ def sheet_mistakes(root: Node) -> Iterator[Mistake]:
     for block in nodes(root):
         if block.type == "block":
             said = Counter(
-                name for node, name, _ in declarations(block) if node.parent == block
+                n for node, n, _ in declarations(block) if node.parent == block
             )
-            yield from (
-                mistake(block, f"{name} is said twice")
-                for name in said
-                if said[name] > 1
-            )
+            for name in (name for name in said if said[name] > 1):
+                yield mistake(block, f"{name} is said twice")
 
 
 def token_mistakes(roots: Mapping[Path, Node]) -> Iterator[tuple[Path, Mistake]]:

@@ -17,6 +17,9 @@ from pytest_django.fixtures import Settings
 from orchestrator.engine.storage import definitions
 from tests.conftest import Writes
 from tests.services.invariants import broken
+from tests.services.words import words
+
+__all__ = ["cases", "words"]
 
 Test = Callable[..., None]
 WRONG = (Exception, BaseExceptionGroup, pytest.fail.Exception)
@@ -104,8 +107,3 @@ def _own(value: Any, stack: ExitStack) -> Any:
     ):
         return copy.deepcopy(value)
     return value
-
-
-def words(text: str) -> list[str]:
-    """Return what spaces and ends of lines divide, as of a table that would have one word in each line."""
-    return text.split()

@@ -11,13 +11,7 @@ from pathlib import Path
 SHELL = "chromium-headless-shell"
 """Chromium without windows, which takes a fraction of the computing: it is preferred."""
 
-NAMES = (
-    SHELL,
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)
+NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--headless",
     "--no-sandbox",

@@ -1,7 +1,7 @@
 """Fixtures that a module of tests makes: what the running code knows, and workers who know it too."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,30 +11,19 @@ from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.registry import Declared
 from orchestrator.testing import registered
 from tests.apps.random_graphs import steps
-from tests.services.workers import Workers, said
+from tests.services.words import words
+from tests.services.workers import Workers, hired, said
 
-APPS = (
-    "broken_parts",
-    "calls_that_follow",
-    "interrupted_undo",
-    "long_work",
-    "many_together",
-    "ordered_commands",
-    "out_of_order",
-    "process_managers",
-    "random_graphs",
-    "slow_readers",
-    "subprocess_maps",
-    "waiting_calls",
-    "watched",
-    "wide_graphs",
-)
+APPS = words("""
+    broken_parts calls_that_follow interrupted_undo long_work many_together ordered_commands out_of_order
+    process_managers random_graphs slow_readers subprocess_maps waiting_calls watched wide_graphs
+""")
 """In tests/apps."""
 
 VISITS: Path = settings.DATA_DIR / "visits"
 """Where the steps of random graphs note their calls."""
 
-QUICK = {"BACKOFF_SECONDS": 0.1, "SWEEP_SECONDS": 0.2}
+QUICK: dict[str, object] = {"BACKOFF_SECONDS": 0.1, "SWEEP_SECONDS": 0.2}
 """Settings of workers for whom nobody wants to wait."""
 
 
@@ -77,6 +66,47 @@ def crew(**more: object) -> Callable[..., Iterator[Workers]]:
     return hands
 
 
+def beginning(
+    knows: str,
+    processes: int,
+    forget: Callable[[], object] = lambda: None,
+    **settings: object,
+) -> Callable[..., Iterator[Callable[..., Workers]]]:
+    """Return the fixture of a function that starts workers who know the apps.
+
+    Args:
+        knows: the fixture by which this process knows them too.
+        processes: how many start, where the function is not told.
+        forget: is called in the end.
+        settings: of the engine, beside the quick ones; more may be told the function.
+    """
+
+    @pytest.fixture
+    def begin(
+        request: pytest.FixtureRequest,
+        monkeypatch: pytest.MonkeyPatch,
+        transactional_db: None,
+    ) -> Iterator[Callable[..., Workers]]:
+        request.getfixturevalue(knows)
+        set_out(monkeypatch, **settings)
+
+        def start(processes: int = processes, **more: object) -> Workers:
+            told(monkeypatch, more)
+            return hire(processes)
+
+        with hired() as hire:
+            yield start
+        forget()
+
+    return begin
+
+
+def told(monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, object]) -> None:
+    """Let all that is started from now on have these settings of the engine."""
+    for name, value in settings.items():
+        monkeypatch.setenv(f"PROCESSION_{name}", str(value))
+
+
 def set_out(monkeypatch: pytest.MonkeyPatch, **more: object) -> None:
     """Have all that is started from now on know the apps, with quick settings of the engine and perhaps more.
 
@@ -86,8 +116,7 @@ def set_out(monkeypatch: pytest.MonkeyPatch, **more: object) -> None:
     monkeypatch.setenv("PROCESSION_APPS", ",".join(f"tests.apps.{a}" for a in APPS))
     monkeypatch.setenv(steps.LEDGER, str(VISITS))
     monkeypatch.setenv(steps.PAUSE, "0.01")
-    for name, value in (QUICK | more).items():
-        monkeypatch.setenv(f"PROCESSION_{name}", str(value))
+    told(monkeypatch, QUICK | more)
 
 
 def unfinished(workers: Workers) -> str:

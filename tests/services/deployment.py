@@ -61,13 +61,8 @@ def commands(path: Path) -> list[str]:
 
 def environment(path: Path) -> dict[str, str]:
     """Return the variables that a unit sets itself."""
-    words = [
-        word
-        for name, value in lines(path)
-        if name == "Environment"
-        for word in shlex.split(value)
-    ]
-    return dict(word.split("=", 1) for word in words)
+    told = " ".join(value for name, value in lines(path) if name == "Environment")
+    return dict(word.split("=", 1) for word in shlex.split(told))
 
 
 def started(name: str, instance: str = "") -> tuple[list[str], dict[str, str]]:

@@ -19,12 +19,7 @@ def fresh(row: Row) -> Row:
     return row
 
 
-def did(
-    operation: Operation,
-    target: Model,
-    *given: Any,
-    **request: Any,
-) -> Any:
+def did(operation: Operation, target: Model, *given: Any, **request: Any) -> Any:
     """Have the operator do something with a row, which is read anew afterwards; return the action."""
     action: Any = operation(target.pk, *given, request=asked(**request))
     target.refresh_from_db()

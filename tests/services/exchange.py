@@ -16,24 +16,18 @@ from standardwebhooks.webhooks import Webhook
 from tests.services.program import Program, management_command
 from tests.services.site import Site
 
+NO_TIME = timedelta(0)
+
 
 def headers(
-    body: bytes,
-    *,
-    id: str = "msg_1",
-    key: str | None = None,
-    age: timedelta = timedelta(0),
+    body: bytes, *, id: str = "msg_1", key: str | None = None, age: timedelta = NO_TIME
 ) -> dict[str, str]:
     """Return the headers with which the exchange would send `body`, signed `age` ago."""
     signed_at = datetime.now(UTC) - age
     secret = settings.WEBHOOK_SOURCES["exchange"][0] if key is None else key
-    return {
-        "webhook-id": id,
-        "webhook-timestamp": str(int(signed_at.timestamp())),
-        "webhook-signature": Webhook(secret).sign(
-            id, signed_at, body.decode(errors="replace")
-        ),
-    }
+    signature = Webhook(secret).sign(id, signed_at, body.decode(errors="replace"))
+    at = str(int(signed_at.timestamp()))
+    return {"webhook-id": id, "webhook-timestamp": at, "webhook-signature": signature}
 
 
 def post_json(url: str, body: object, **more: str) -> dict[str, Any]:
@@ -67,17 +61,12 @@ class ExchangeProcess:
         **behaviour: float,
     ) -> None:
         words = ["--port", str(port), "--seed", "7", "--webhook-url", webhook_url]
-        words += [
-            word
-            for name, value in behaviour.items()
-            for word in (f"--{name}", str(value))
-        ]
+        for name, value in behaviour.items():
+            words += [f"--{name}", str(value)]
+        command = [sys.executable, "-m", "examples.exchange", *words]
+        self.program = Program("exchange", command)
         if managed:
             self.program = management_command("exchange", "--calm", *words)
-        else:
-            self.program = Program(
-                "exchange", [sys.executable, "-m", "examples.exchange", *words]
-            )
         self.url = ""
 
     def start(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -33,6 +33,7 @@ from orchestrator.testing.clock import age
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.services.bulk import a_moment, begun, frozen, worked_on
+from tests.services.words import words
 
 __all__ = ["inquiry"]
 
@@ -89,23 +90,28 @@ def failed_order() -> ProcessInstance:
     return ProcessInstance.objects.get(pk=order.process_id)
 
 
-@of("retry", "escalate", "cancel", "pause", "assign", "extend", "skip_command")
-def on_order(operator: User) -> Place:
-    return Place(f"/processes/{failed_order().pk}/")
+Before = Callable[..., object]
 
 
-@of("acknowledge")
-def on_escalated(operator: User) -> Place:
-    order = failed_order()
-    engine.escalate(order.pk, request=asked(operator))
-    return Place(f"/processes/{order.pk}/")
+def on_order(*before: Before) -> Callable[[User], Place]:
+    """The page of an order that has failed, to which that is done before."""
+
+    def place(operator: User) -> Place:
+        order = failed_order()
+        for one in before:
+            one(order.pk, request=asked(operator))
+        return Place(f"/processes/{order.pk}/")
+
+    return place
 
 
-@of("unpause")
-def on_paused(operator: User) -> Place:
-    order = failed_order()
-    engine.pause(order.pk, True, request=asked(operator))
-    return Place(f"/processes/{order.pk}/")
+def paused(pk: UUID, request: ActionRequest) -> None:
+    engine.pause(pk, True, request=request)
+
+
+of(*words("retry escalate cancel pause assign extend skip_command"))(on_order())
+of("acknowledge")(on_order(engine.escalate))
+of("unpause")(on_order(paused))
 
 
 @of("restart")
@@ -116,9 +122,9 @@ def on_cancelled(operator: User) -> Place:
     return Place(f"/processes/{process.pk}/")
 
 
-@of("decide")
-def on_inquiry(operator: User) -> Place:
-    return Place(f"/processes/{inquiry().pk}/")
+def on_inquiry(query: str = "", **more: Any) -> Callable[[User], Place]:
+    """The page of an inquiry that waits for its verdict."""
+    return lambda operator: Place(f"/processes/{inquiry().pk}/{query}", **more)
 
 
 def behind_more(name: str) -> tuple[str, ...]:
@@ -126,21 +132,10 @@ def behind_more(name: str) -> tuple[str, ...]:
     return (f"details.others:has([data-opens={name}-dialog]) > summary",)
 
 
-@of("resume")
-def on_entry(operator: User) -> Place:
-    return Place(f"/processes/{inquiry().pk}/", opens=behind_more("resume"))
-
-
-@of("skip")
-def on_open_step(operator: User) -> Place:
-    filled = {"textarea.json": '"accept"'}
-    return Place(f"/processes/{inquiry().pk}/", filled=filled)
-
-
-@of("redo")
-def on_visit(operator: User) -> Place:
-    page = f"/processes/{inquiry().pk}/?step=classify"
-    return Place(page, opens=behind_more("redo"))
+of("decide")(on_inquiry())
+of("resume")(on_inquiry(opens=behind_more("resume")))
+of("skip")(on_inquiry(filled={"textarea.json": '"accept"'}))
+of("redo")(on_inquiry("?step=classify", opens=behind_more("redo")))
 
 
 @of("nudge")
@@ -148,8 +143,9 @@ def on_stalled(operator: User) -> Place:
     receipt = start_process(Inquiry, Inquiry.Input("T-1"))
     InboxEvent.objects.update(wake_at=None)
     StepRun.objects.filter(finished_at=None).update(wake_at=None)
-    still = {"status": "running", "changed_at": timezone.now() - timedelta(minutes=5)}
-    ProcessInstance.objects.filter(pk=receipt.process_id).update(**still)
+    ProcessInstance.objects.filter(pk=receipt.process_id).update(
+        status="running", changed_at=timezone.now() - timedelta(minutes=5)
+    )
     return Place("/stalled/")
 
 
@@ -167,40 +163,41 @@ def on_event(operator: User) -> Place:
 
 @of("send")
 def on_type(operator: User) -> Place:
-    filled = {
-        "[name=field-order_id]": "A-1'; echo",
-        "[name=event_id]": "test-1",
-        "[name=reason]": REASON,
-    }
-    return Place("/events/send/?type=ListedOnInternal", "#send", filled=filled)
+    filled = {"[name=field-order_id]": "A-1'; echo", "[name=event_id]": "test-1"}
+    return Place(
+        "/events/send/?type=ListedOnInternal", "#send", filled=filled | REASONED
+    )
+
+
+def on_failed(
+    action: str, filled: dict[str, str] | None = None, audit: str = ""
+) -> Place:
+    """The page that begins something with all that has failed."""
+    page = f"/operations/begin/?status=failed&action={action}"
+    return Place(page, "#begin", filled={**(filled or {}), **REASONED}, audit=audit)
 
 
 @of("start_bulk")
 def on_list(operator: User) -> Place:
     failed_order()
-    return Place(
-        "/operations/begin/?status=failed&action=retry", "#begin", filled=REASONED
-    )
+    return on_failed("retry")
 
 
 @of("migrate")
 def on_version(operator: User) -> Place:
     failed_order()
-    filled = {"[name=version]": "1", "[name=steps]": "{}", "[name=reason]": REASON}
-    page = "/operations/begin/?status=failed&action=migrate"
-    return Place(page, "#begin", filled=filled, audit="start_bulk")
+    filled = {"[name=version]": "1", "[name=steps]": "{}"}
+    return on_failed("migrate", filled, "start_bulk")
 
 
 @of("skip_failed")
-def on_failed(operator: User) -> Place:
+def on_step(operator: User) -> Place:
     process = inquiry(trouble="reply")
     question = process.step_runs.get(node="verdict")
     engine.decide(process.pk, question.pk, "accept", request=asked(operator))
     run()
     a_moment()
-    page = "/operations/begin/?status=failed&action=skip_failed"
-    filled = {"[name=json]": '"by hand"', "[name=reason]": REASON}
-    return Place(page, "#begin", filled=filled, audit="start_bulk")
+    return on_failed("skip_failed", {"[name=json]": '"by hand"'}, "start_bulk")
 
 
 def bulk(operator: User) -> BulkOperation:

@@ -74,12 +74,8 @@ def _with_something() -> set[Check]:
         f"SELECT {number} WHERE {' OR '.join(f'EXISTS ({sql})' for sql, _ in _on_nothing[check])}"
         for number, check in enumerate(checks)
     )
-    params = [
-        each
-        for check in checks
-        for _, given in _on_nothing[check]
-        for each in given or ()
-    ]
+    queries = [query for check in checks for query in _on_nothing[check]]
+    params = [each for _, given in queries for each in given or ()]
     with connection.cursor() as cursor:
         cursor.execute(asked, params)
         return {checks[number] for (number,) in cursor.fetchall()}

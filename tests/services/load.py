@@ -1,21 +1,8 @@
 """A machine that others keep busy: processes that only burn time."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
+from tests.services.burners import burners
 
-@contextmanager
-def busy(processes: int) -> Iterator[None]:
-    """Let so many processes burn time as long as the block runs."""
-    burning = [
-        subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
-        for _ in range(processes)
-    ]
-    try:
-        yield
-    finally:
-        for process in burning:
-            process.kill()
-            process.wait()
+busy = partial(burners, seconds=3_600)
+"""Lets so many processes burn time as long as the block runs."""

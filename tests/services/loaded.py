@@ -163,10 +163,8 @@ def become_child(parent: int, log: str) -> None:
     group.lead()
     if ask := end_with(parent):
         ask()
-    for path, flags, targets in (
-        (os.devnull, os.O_RDONLY, [0]),
-        (log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, [1, 2]),
-    ):
+    to_log = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for path, flags, targets in ((os.devnull, os.O_RDONLY, [0]), (log, to_log, [1, 2])):
         opened = os.open(path, flags, 0o666)
         for target in targets:
             os.dup2(opened, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -26,6 +27,9 @@ from orchestrator.models import (
 )
 
 AT_ONCE = 1_000
+TOLD: Any = {"source": "test", "type": "ExternalOrderCreated", "body": {}}
+DONE: Any = {"status": StepStatus.DONE}
+HANDLED: Any = {"delivery": Delivery.IN_TRANSACTION, "status": CommandStatus.DONE}
 IGNORED = 10
 """After so many transitions an event comes that moves nothing."""
 
@@ -51,7 +55,9 @@ def lengthen(process_id: UUID, number: int, end: datetime | None = None) -> None
     edges = [one for one in graph_of(process.definition).edges if one.kind == "event"]
     for first in range(process.revision + 1, number + 1, AT_ONCE):
         revisions = range(first, min(first + AT_ONCE, number + 1))
-        _write(process, revisions, number, begin, edges)
+        _write(process, revisions, begin, edges)
+    newest = StepRun.objects.filter(pk=process.step_runs.latest("pk").pk)
+    newest.update(status=StepStatus.WAITING, finished_at=None)
     last = edges[number % len(edges)]
     ProcessInstance.objects.filter(pk=process_id).update(
         revision=number,
@@ -67,85 +73,46 @@ def lengthen(process_id: UUID, number: int, end: datetime | None = None) -> None
 
 
 def _write(
-    process: ProcessInstance,
-    revisions: range,
-    last: int,
-    begin: datetime,
-    edges: list[Edge],
+    process: ProcessInstance, revisions: range, begin: datetime, edges: list[Edge]
 ) -> None:
-    def at(revision: int) -> datetime:
-        return begin + timedelta(seconds=revision)
-
     moving = InboxEvent.objects.bulk_create(_events(process, revisions, begin))
     keys = {row.revision: row.pk for row in moving}
-    data = {revision: {**process.data, "number": revision} for revision in revisions}
-    Checkpoint.objects.bulk_create(
-        Checkpoint(
-            instance=process,
-            revision=revision,
-            cause=f"event:{keys[revision]}",
-            edge=edges[revision % len(edges)].id,
-            steps={edges[revision % len(edges)].target: "waiting"},
-            status="waiting",
-            data=data[revision],
-            checksum=digest(data[revision]),
-            at=at(revision),
-        )
-        for revision in revisions
+    points, visits, commands = (
+        list[Checkpoint](),
+        list[StepRun](),
+        list[IssuedCommand](),
     )
-    StepRun.objects.bulk_create(
-        StepRun(
-            instance=process,
-            node=edges[revision % len(edges)].target,
-            status=StepStatus.WAITING if revision == last else StepStatus.DONE,
-            started_at=at(revision),
-            finished_at=None if revision == last else at(revision + 1),
+    for revision in revisions:
+        at, edge = begin + timedelta(seconds=revision), edges[revision % len(edges)]
+        of: Any = {"instance": process, "revision": revision}
+        moved: Any = {"cause": f"event:{keys[revision]}", "edge": edge.id, "at": at}
+        data = {**process.data, "number": revision}
+        stands: Any = {"steps": {edge.target: "waiting"}, "status": "waiting"}
+        points.append(
+            Checkpoint(**of, **moved, **stands, data=data, checksum=digest(data))
         )
-        for revision in revisions
-    )
-    IssuedCommand.objects.bulk_create(
-        IssuedCommand(
-            id=command_id(process.pk, revision, 0),
-            instance=process,
-            revision=revision,
-            type="Noted",
-            body={},
-            delivery=Delivery.IN_TRANSACTION,
-            status=CommandStatus.DONE,
-            issued_at=at(revision),
-            finished_at=at(revision),
-        )
-        for revision in revisions
-    )
+        until: Any = {"started_at": at, "finished_at": at + timedelta(seconds=1)}
+        visits.append(StepRun(instance=process, node=edge.target, **DONE, **until))
+        key = command_id(process.pk, revision, 0)
+        noted: Any = {"type": "Noted", "body": {}, "issued_at": at, "finished_at": at}
+        commands.append(IssuedCommand(id=key, **of, **HANDLED, **noted))
+    Checkpoint.objects.bulk_create(points)
+    StepRun.objects.bulk_create(visits)
+    IssuedCommand.objects.bulk_create(commands)
 
 
 def _events(
     process: ProcessInstance, revisions: range, begin: datetime
 ) -> Iterator[InboxEvent]:
+    to: Any = {"target": process.name, "process": process}
     for revision in revisions:
         at = begin + timedelta(seconds=revision)
-        yield _event(process, f"moved {revision}", at, Verdict.MOVED, revision)
+        told: list[Any] = [(f"moved {revision}", at, Verdict.MOVED, revision)]
         if revision % IGNORED == 0:
             later = at + timedelta(seconds=0.5)
-            yield _event(process, f"ignored {revision}", later, Verdict.IGNORED, None)
-
-
-def _event(
-    process: ProcessInstance,
-    event_id: str,
-    at: datetime,
-    verdict: Verdict,
-    revision: int | None,
-) -> InboxEvent:
-    return InboxEvent(
-        source="test",
-        event_id=f"{event_id} of {process.pk}",
-        target=process.name,
-        type="ExternalOrderCreated",
-        body={},
-        process=process,
-        verdict=verdict,
-        revision=revision,
-        received_at=at,
-        handled_at=at,
-    )
+            told.append((f"ignored {revision}", later, Verdict.IGNORED, None))
+        for name, when, verdict, moved in told:
+            row = InboxEvent(**to, **TOLD, event_id=f"{name} of {process.pk}")
+            row.verdict, row.revision = verdict, moved
+            row.received_at = row.handled_at = when
+            yield row

@@ -48,20 +48,14 @@ def _rows(action: Callable[[], object]) -> int:
 
     with connection.execute_wrapper(note):
         action()
-    return sum(_of_plan(_plan(sql, params)) for sql, params in asked)
+    return sum(map(_scanned, (n for one in asked for n in _nodes(_plan(*one)))))
 
 
 def _plan(sql: str, params: Any) -> dict[str, Any]:
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params)
         (found,) = cursor.fetchone()
-    plan: dict[str, Any] = (json.loads(found) if isinstance(found, str) else found)[0]
-    return plan["Plan"]  # type: ignore[no-any-return]
-
-
-def _of_plan(plan: dict[str, Any]) -> int:
-    """Count what each scan of a table or an index has found or passed over."""
-    return sum(_scanned(node) for node in _nodes(plan))
+    return dict((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -71,6 +65,7 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _scanned(node: dict[str, Any]) -> int:
+    """Count what a scan of a table or an index has found or passed over."""
     if not node["Node Type"].endswith("Scan") or node["Node Type"] == "CTE Scan":
         return 0
     removed = ("Rows Removed by Filter", "Rows Removed by Index Recheck")

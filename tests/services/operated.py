@@ -1,10 +1,9 @@
 """Operations of the operator on processes, run in the test's own process, and what becomes of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
 from django.db.models import Model
 
 from orchestrator import Permanent
@@ -13,30 +12,16 @@ from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import decide, plan_repair, retry, skip
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance
-from orchestrator.registry import Declared
-from orchestrator.testing import registered
 from tests.apps.compensation.journal import faults
 from tests.apps.compensation.processes import Trip
 from tests.apps.patterns.desk import finished, go_on, results, visits
 from tests.apps.process_managers.together import raised, together
+from tests.services import crews
 from tests.services.asking import asked
 
+knowing = crews.knowing
 BAD = Permanent("no line")
 """What a step says that will never work."""
-
-
-def knowing(*definitions: Declared) -> Any:
-    """Return a fixture that lets the running code have these definitions for a whole module.
-
-    The invariants are asked for after each test, and must still know them.
-    """
-
-    @pytest.fixture(scope="module", autouse=True)
-    def known() -> Iterator[None]:
-        with registered(*definitions):
-            yield
-
-    return known
 
 
 def operated(

@@ -17,7 +17,7 @@ from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 from orchestrator.serving import port
-from tests.services.database import led_over
+from tests.services.database import address_of_server, led_over
 from tests.services.postgres import UNPRIVILEGED
 from tests.services.program import Program
 
@@ -62,9 +62,8 @@ class PgBouncer:
     def __init__(self, program: str, folder: Path) -> None:
         self.port = port.free()
         own, knows = connection.get_connection_params(), version(program) >= PREPARES
-        server = make_conninfo(
-            host=own.get("host") or "127.0.0.1", port=own.get("port") or 5432
-        )
+        host, of_server = address_of_server()
+        server = make_conninfo(host=host, port=of_server)
         file = folder / "pgbouncer.ini"
         file.write_text(f"""
 [databases]
@@ -103,11 +102,9 @@ default_pool_size = {SESSIONS}
             for line in psutil.Process(self.program.pid).net_connections("tcp")
             if line.status == psutil.CONN_ESTABLISHED and line.laddr.port != self.port
         }
+        count = "SELECT COUNT(*) FROM pg_stat_activity WHERE client_port = ANY(%s)"
         with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT COUNT(*) FROM pg_stat_activity WHERE client_port = ANY(%s)",
-                [[*ports]],
-            )
+            cursor.execute(count, [[*ports]])
             return int(cursor.fetchone()[0])
 
     def connected(self) -> psycopg.Connection:

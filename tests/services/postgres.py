@@ -36,11 +36,8 @@ def address() -> Iterator[str]:
 
 def local() -> str:
     """Return the address of the local server, with a user who may make databases; "" without one."""
-    for user in dict.fromkeys(
-        [os.environ.get("PGUSER", ""), pwd.getpwuid(os.geteuid()).pw_name, "postgres"]
-    ):
-        if not user:
-            continue
+    own = pwd.getpwuid(os.geteuid()).pw_name
+    for user in filter(None, (os.environ.get("PGUSER"), own, "postgres")):
         url = f"postgresql://{quote(user)}@{LOCAL}/procession"
         if may_make_databases(url.replace("/procession", "/postgres")):
             return url
@@ -95,7 +92,7 @@ def own_server(folder: Path) -> Iterator[str]:
     finally:
         server.send_signal(
             signal.SIGINT
-        )  # its "fast" way to end: it does not wait for clients
+        )  # its "fast" way to end: no client is waited for
         server.wait(120)
 
 

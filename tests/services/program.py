@@ -14,6 +14,7 @@ from django.db import connection
 from orchestrator.serving.child_process import ChildProcess
 from tests.services.loaded import ForkedProcess
 from tests.services.patience import A_MINUTE, SHARED
+from tests.services.python import ran
 
 
 def environ() -> dict[str, str]:
@@ -94,16 +95,6 @@ def management_command(name: str, *words: str) -> Program:
     )
 
 
-def run_command(
-    name: str, *words: str, patience: float = 60
-) -> subprocess.CompletedProcess[str]:
+def run_command(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a management command to its end in a process of its own."""
-    return subprocess.run(
-        [sys.executable, str(settings.BASE_DIR / "manage.py"), name, *words],
-        cwd=settings.BASE_DIR,
-        env=environ(),
-        capture_output=True,
-        text=True,
-        timeout=patience * SHARED,
-        check=False,
-    )
+    return ran("manage.py", name, *words, environ=environ())

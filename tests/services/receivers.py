@@ -31,8 +31,7 @@ class HookReceiver:
         self.silent = threading.Event()
         """As long as it is set, nothing is answered."""
         self._over = threading.Event()
-        nowhere = ("127.0.0.1", 0)
-        self._server = ThreadingHTTPServer(nowhere, self._handler(), False)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler(), False)
         self._server.socket.close()
         self._server.socket = listener("hooks")
         self._server.daemon_threads = True
@@ -40,9 +39,8 @@ class HookReceiver:
 
     @property
     def url(self) -> str:
-        return (
-            f"http://127.0.0.1:{self._server.socket.getsockname()[1]}/hooks/ops?team=1"
-        )
+        port = self._server.socket.getsockname()[1]
+        return f"http://127.0.0.1:{port}/hooks/ops?team=1"
 
     def stop(self) -> None:
         self._over.set()
@@ -59,9 +57,8 @@ class HookReceiver:
                 receiver.posted.append(Posted(self.path, headers, body))
                 while receiver.silent.is_set() and not receiver._over.wait(0.02):
                     pass
-                status, more = (
-                    receiver.answers.pop(0) if receiver.answers else (204, {})
-                )
+                answers = receiver.answers or [(204, {})]
+                status, more = answers.pop(0)
                 self.send_response(status)
                 for name, value in more.items():
                     self.send_header(name, value)
@@ -87,8 +84,7 @@ class Answering:
     def __enter__(self) -> int:
         self._listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._serve, daemon=True).start()
-        port: int = self._listener.getsockname()[1]
-        return port
+        return int(self._listener.getsockname()[1])
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
@@ -160,5 +156,4 @@ class MailServer:
 def free_port() -> int:
     """Return a port at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
+        return int(found.getsockname()[1])

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from orchestrator.serving import port, web
 from orchestrator.sign_in import sign_in_path
 from tests.services.program import Program
+from tests.services.words import words
 
 
 class Site:
@@ -35,16 +36,8 @@ class Site:
         return self.url + sign_in_path(user)
 
 
-APPS = ",".join(
-    f"tests.apps.{name}"
-    for name in (
-        "every_construct",
-        "ladder",
-        "outside_ids",
-        "process_managers",
-        "searched",
-    )
-)
+SHOWN = words("every_construct ladder outside_ids process_managers searched")
+APPS = ",".join(f"tests.apps.{name}" for name in SHOWN)
 """The apps of the tests whose processes browsers are shown."""
 
 

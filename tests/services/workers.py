@@ -6,13 +6,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 from orchestrator.models import Worker
-from orchestrator.workers import (
-    caller,
-    database_process,
-    notifier,
-    pruner,
-    taking_over,
-)
+from orchestrator.workers import caller, database_process, notifier, pruner, taking_over
 from tests.services.patience import wait_for
 from tests.services.program import Program, management_command
 

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from orchestrator.definition import Failure
 
+SWITCH: Path = settings.DATA_DIR / "parts.mended"
 PAUSE = 0.03
 """Seconds that a step takes, so that kills meet one."""
 
@@ -38,7 +39,7 @@ def prepare(number: int) -> int:
 def finish(prepare: int) -> int:
     """Break, or return ten times the number."""
     time.sleep(PAUSE)
-    if is_bad(prepare) and not switch().exists():
+    if is_bad(prepare) and not SWITCH.exists():
         raise ConnectionError(f"part {prepare} is broken")
     return prepare * 10
 
@@ -54,13 +55,8 @@ def total(piece: list[int]) -> int:
 
 def mend() -> None:
     """Let nothing break any more."""
-    switch().touch()
+    SWITCH.touch()
 
 
 def unmend() -> None:
-    switch().unlink(missing_ok=True)
-
-
-def switch() -> Path:
-    path: Path = settings.DATA_DIR / "parts.mended"
-    return path
+    SWITCH.unlink(missing_ok=True)

@@ -4,13 +4,8 @@ from typing import Any
 
 from orchestrator import CorruptInput
 from orchestrator.definition import Workflow, fork, step, then
-from tests.apps.waiting_calls.processes import Told
-from tests.apps.waiting_calls.ways import (
-    gate,
-    is_open,
-    spend,
-    spend_thread,
-)
+from tests.apps.waiting_calls.processes import Told, call
+from tests.apps.waiting_calls.ways import gate, is_open, spend, spend_thread
 
 
 def opened(name: str) -> str:
@@ -43,19 +38,14 @@ class Spreading(Workflow):
     )
 
 
-async def neighbour(name: str, how: str) -> str:
-    return await spend(name, how)
-
-
 class Neighbour(Workflow):
     """A call that may not be made twice."""
 
     Input = Told
-    flow = (step(neighbour, retries=0, idempotent=False),)
+    flow = (step(call, "neighbour", retries=0, idempotent=False),)
 
 
-async def before(name: str, how: str) -> str:
-    return await spend(name, how)
+before = step(call, "before")
 
 
 def blocking(before: str) -> str:

@@ -7,18 +7,16 @@ faults: dict[str, Exception] = {}
 """What a step raises instead of doing its work."""
 
 
-def do(name: str, entry: str = "") -> None:
+def do(name: str, entry: str = "", where: list[str] = done) -> None:
     """Do a step's work, unless something is wrong with it."""
     if name in faults:
         raise faults[name]
-    done.append(entry or name)
+    where.append(entry or name)
 
 
 def undo(name: str, entry: str = "") -> None:
     """Undo a step's work, unless something is wrong with that."""
-    if name in faults:
-        raise faults[name]
-    undone.append(entry or name)
+    do(name, entry, undone)
 
 
 def forget() -> None:

@@ -150,10 +150,7 @@ class TwoVisas(Workflow):
     """Waits twice for the same event, at once."""
 
     Input = Traveller
-    flow = (
-        fork(s.apply, into=[first, second]),
-        join(first, second, into=s.show_both),
-    )
+    flow = (fork(s.apply, into=[first, second]), join(first, second, into=s.show_both))
 
 
 reminded = wait(
@@ -165,10 +162,7 @@ class Patient(Workflow):
     """Waits two days, then goes another way."""
 
     Input = Traveller
-    flow = (
-        then(s.apply, reminded, s.show),
-        join(s.show, s.remind, into=s.close),
-    )
+    flow = (then(s.apply, reminded, s.show), join(s.show, s.remind, into=s.close))
 
 
 class Pressed(Workflow):

@@ -6,9 +6,9 @@ import pytest
 
 from tests.apps.long_work import handlers
 from tests.apps.long_work.processes import Errands, LongLayer, LongMap, LongStep
-from tests.apps.long_work.ways import ACTIONS, journal
-from tests.services.crews import knowing, set_out
-from tests.services.workers import Workers, hired, said
+from tests.apps.long_work.ways import ACTIONS, JOURNAL
+from tests.services.crews import beginning, knowing
+from tests.services.workers import Workers, said
 
 __all__ = ["Begin", "begin", "long_work", "said", "written"]
 
@@ -23,17 +23,10 @@ long_work = knowing(LongStep, LongMap, LongLayer, Errands, autouse=False)
 @pytest.fixture(autouse=True)
 def written() -> Iterator[None]:
     """Let each test begin with an empty journal, and nothing told to the work."""
-    journal().unlink(missing_ok=True)
+    JOURNAL.forget()
     yield
     ACTIONS.clear()
-    journal().unlink(missing_ok=True)
+    JOURNAL.forget()
 
 
-@pytest.fixture
-def begin(
-    monkeypatch: pytest.MonkeyPatch, transactional_db: None, long_work: None
-) -> Iterator[Begin]:
-    """Return a function that starts workers who know the long work."""
-    set_out(monkeypatch, SWEEP_SECONDS=1)
-    with hired() as hire:
-        yield lambda processes=2: hire(processes)
+begin = beginning("long_work", 2, SWEEP_SECONDS=1)

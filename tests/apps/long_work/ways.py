@@ -5,10 +5,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
-from django.conf import settings
+from tests.services.journal import Journal
+
+JOURNAL = Journal("long_work.journal")
 
 ACTIONS: dict[str, Callable[[], object]] = {}
 """What a test has a piece of work do in its own process, by the name of the work."""
@@ -51,22 +52,13 @@ WAYS = {"sleep": time.sleep, "hold": hold}
 
 def note(what: str, name: str) -> None:
     """Write an entry, which nothing rolls back."""
-    with journal().open("a") as file:
-        file.write(f"{what} {name} {time.monotonic()} {os.getpid()}\n")
+    JOURNAL.note(what, name, time.monotonic(), os.getpid())
 
 
 def entries(what: str = "begin") -> list[Entry]:
     """Return what has begun, or ended, in order."""
-    lines = journal().read_text().splitlines() if journal().exists() else []
-    found = [line.split() for line in lines]
     return [
         Entry(kind, name, float(at), int(worker))
-        for kind, name, at, worker in found
+        for kind, name, at, worker in JOURNAL.lines()
         if kind == what
     ]
-
-
-def journal() -> Path:
-    """Return where the journal is."""
-    path: Path = settings.DATA_DIR / "long_work.journal"
-    return path

@@ -67,11 +67,7 @@ class Relabelling(Workflow):
         return [then(*(step(relabel, f"r{n}") for n in range(len(input.boxes))))]
 
 
-ACTIONS: dict[str, Callable[..., str]] = {
-    "copy": copy,
-    "delete": delete,
-    "fail": fail,
-}
+ACTIONS: dict[str, Callable[..., str]] = {"copy": copy, "delete": delete, "fail": fail}
 
 
 class Housekeeping(Workflow):

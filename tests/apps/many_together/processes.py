@@ -48,6 +48,9 @@ class TellTable(Command):
     table: str
 
 
+TWICE = (TellTable, TellTable)
+
+
 @dataclass(frozen=True)
 class CardTable:
     table: str
@@ -101,11 +104,7 @@ class Cards(ProcessManager):
             Step.UP,
             when(CardTurned).set(turns=one_more).go_to(Step.DOWN),
             when(PointMade).set(turns=one_more).issue(CountPoint).go_to(Step.DOWN),
-            when(RoundOver)
-            .set(turns=one_more)
-            .issue(TellTable)
-            .issue(TellTable)
-            .go_to(Step.DOWN),
+            when(RoundOver).set(turns=one_more).issue(*TWICE).go_to(Step.DOWN),
         ),
         during(
             Step.DOWN,

@@ -85,11 +85,5 @@ class Inventory(Workflow):
     name = "inventory"
     Input = Shop
     flow = (
-        each(
-            find_shelves,
-            over="",
-            do=run(Stocktaking),
-            into=report,
-            item="place",
-        ),
+        each(find_shelves, over="", do=run(Stocktaking), into=report, item="place"),
     )

@@ -1,6 +1,5 @@
 """Who carries the commands out. Each call leaves a line behind, which nothing rolls back."""
 
-import os
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,10 @@ from orchestrator import CommandContext, Permanent, handles
 from orchestrator.definition import Command
 from orchestrator.models import CommandStatus, IssuedCommand
 from tests.apps.ordered_commands.processes import Bind, Edit, Print, Register, Ship
+from tests.services.journal import Journal
 
+LEDGER = Journal("books.ledger")
+PAPER: Path = settings.DATA_DIR / "books.paper"
 PAUSE = 0.02  # seconds that each takes, so that kills meet one
 ATTEMPTS = 40
 
@@ -44,7 +46,7 @@ def print_it(command: Print, context: CommandContext) -> None:
     note(command.title, command, context)
     if command.trouble == "passing" and context.attempt < 3:
         raise ConnectionError("no paper yet")
-    if command.trouble == "lasting" and not paper().exists():
+    if command.trouble == "lasting" and not PAPER.exists():
         raise Permanent("no paper")
 
 
@@ -66,36 +68,22 @@ def note(title: str, command: Command, context: CommandContext) -> None:
         pk=context.command_id, status__in=ended, finished_at__lt=begun
     )
     call = (title, type(command).__name__, context.idempotency_key)
-    line = "\t".join([*call, str(int(stored.exists()))]) + "\n"
-    file = os.open(ledger(), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(file, line.encode())
-    os.close(file)
+    LEDGER.note(*call, int(stored.exists()))
     time.sleep(PAUSE)
 
 
 def calls() -> list[Call]:
     """Return all calls in their order."""
-    lines = ledger().read_text().splitlines() if ledger().exists() else []
     return [
         Call(title, command, key, late == "1")
-        for title, command, key, late in (line.split("\t") for line in lines)
+        for title, command, key, late in LEDGER.lines()
     ]
 
 
 def forget() -> None:
-    ledger().unlink(missing_ok=True)
-    paper().unlink(missing_ok=True)
+    LEDGER.forget()
+    PAPER.unlink(missing_ok=True)
 
 
 def bring_paper() -> None:
-    paper().touch()
-
-
-def ledger() -> Path:
-    path: Path = settings.DATA_DIR / "books.ledger"
-    return path
-
-
-def paper() -> Path:
-    path: Path = settings.DATA_DIR / "books.paper"
-    return path
+    PAPER.touch()

@@ -47,10 +47,7 @@ class Order:
 ROWS = (
     during(Step.NEW, when(Ordered).go_to(Step.UNDERWAY)),
     during(
-        Step.UNDERWAY,
-        when(Relabelled),
-        when(Noted),
-        when(Arrived).go_to(Step.THERE),
+        Step.UNDERWAY, when(Relabelled), when(Noted), when(Arrived).go_to(Step.THERE)
     ),
 )
 

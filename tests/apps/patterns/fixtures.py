@@ -6,20 +6,15 @@ import pytest
 from django.conf import settings
 
 from tests.apps.patterns.catalogue import WORKFLOWS
-from tests.services.crews import knowing
+from tests.services.crews import QUICK, knowing, told
 from tests.services.valkey import ValkeyServer
 from tests.services.workers import Workers, hired, said
 
 __all__ = ["Start", "flows", "press", "said", "start"]
 
 Start = Callable[..., Workers]
-QUICK = {
-    "PROCESSION_APPS": "tests.apps.patterns",
-    "PROCESSION_QUEUES": "press",
-    "PROCESSION_BACKOFF_SECONDS": "0.1",
-    "PROCESSION_SWEEP_SECONDS": "0.2",
-    "PROCESSION_HEARTBEAT_SECONDS": "0.5",
-}
+OWN = QUICK | {"APPS": "tests.apps.patterns", "QUEUES": "press"}
+OWN |= {"HEARTBEAT_SECONDS": 0.5}
 
 
 flows = knowing(*WORKFLOWS, autouse=False)
@@ -37,10 +32,7 @@ def start(valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sta
     """Return a function that starts workers who know the workflows, with further settings of the engine."""
 
     def run(processes: int = 2, **more: object) -> Workers:
-        for name, value in QUICK.items():
-            monkeypatch.setenv(name, value)
-        for name, setting in more.items():
-            monkeypatch.setenv(f"PROCESSION_{name}", str(setting))
+        told(monkeypatch, OWN | more)
         return hire(processes)
 
     with hired() as hire:

@@ -3,13 +3,7 @@
 import time
 
 from orchestrator import Permanent
-from orchestrator.definition import (
-    Workflow,
-    each,
-    start,
-    step,
-    then,
-)
+from orchestrator.definition import Workflow, each, start, step, then
 from tests.apps.patterns.ledger import begin, end, note
 from tests.apps.patterns.patterns import Number, Numbers
 

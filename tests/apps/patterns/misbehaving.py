@@ -11,15 +11,7 @@ from typing import Any, NoReturn
 
 from django.db import connection, transaction
 
-from orchestrator.definition import (
-    Workflow,
-    case,
-    each,
-    route,
-    start,
-    step,
-    then,
-)
+from orchestrator.definition import Workflow, case, each, route, start, step, then
 from tests.apps.patterns.ledger import note
 from tests.apps.patterns.limits import give
 from tests.apps.patterns.patterns import How, Numbers

@@ -380,10 +380,7 @@ class TwoOfThree(Workflow):
     """Two of three are enough, and the third may fail."""
 
     Input = Number
-    flow = (
-        start(quick, other, risky),
-        join(quick, other, risky, into=two, wait_for=2),
-    )
+    flow = (start(quick, other, risky), join(quick, other, risky, into=two, wait_for=2))
 
 
 class TwoThatFail(Workflow):

@@ -1,10 +1,6 @@
 """Steps that say something while they run."""
 
-from orchestrator.definition import (
-    StepContext,
-    Workflow,
-    step,
-)
+from orchestrator.definition import StepContext, Workflow, step
 from orchestrator.models import StepRun
 from tests.apps.patterns.failing import Transient
 from tests.apps.patterns.patterns import Number

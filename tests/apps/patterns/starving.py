@@ -153,10 +153,7 @@ class QuorumRepeated(Workflow):
     """The same before a loop, whose rounds have no branches."""
 
     Input = Number
-    flow = (
-        *_some(rounds, 2),
-        repeat(rounds, until=thrice, at_most=5, then=last_round),
-    )
+    flow = (*_some(rounds, 2), repeat(rounds, until=thrice, at_most=5, then=last_round))
 
 
 def sign(plain: str, big: str, even: str) -> str:

@@ -4,12 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.definition import (
-    Workflow,
-    step,
-    then,
-    wait,
-)
+from orchestrator.definition import Workflow, step, then, wait
 from tests.apps.patterns.ledger import note
 from tests.apps.patterns.patterns import Approved, How, Number
 

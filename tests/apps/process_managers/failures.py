@@ -11,18 +11,15 @@ from tests.apps.process_managers.desk import underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import BookCourier, Courier
 from tests.services.bulk import a_moment
+from tests.services.doing import raising, taking
 
 __all__ = ["Failures", "accept", "fail", "refuse"]
 
 Failures = Callable[[int], list[ProcessInstance]]
 
 
-def refuse(command: object) -> None:
-    raise Permanent("no line")
-
-
-def accept(command: object) -> None:
-    pass
+accept = taking
+refuse = raising(Permanent("no line"))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Makes the parcels known to the engine for a module of tests, and handlers replaceable for one test."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -14,19 +14,8 @@ from tests.services.crews import knowing
 __all__ = ["handler", "known", "parcels"]
 
 
-class SetHandler(Protocol):
-    """Gives a command another handler until the end of the test."""
-
-    def __call__(
-        self,
-        command: type[Command],
-        function: Callable[..., Any],
-        *,
-        after_commit: bool = False,
-        attempts: int = 4,
-        timeout: float = 300,
-        queue: str = "default",
-    ) -> None: ...
+SetHandler = Callable[..., None]
+"""Gives a command another handler until the end of the test."""
 
 
 def known(*definitions: registry.Declared) -> Iterator[None]:

@@ -4,14 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from orchestrator.definition import (
-    ProcessManager,
-    after,
-    during,
-    ignore,
-    reject,
-    when,
-)
+from orchestrator.definition import ProcessManager, after, during, ignore, reject, when
 from tests.apps.process_managers.messages import (
     BookCourier,
     CountScan,
@@ -57,10 +50,7 @@ class Shipping(ProcessManager):
         return f"Parcel {data.parcel_id}"
 
     transitions = (
-        during(
-            Step.ORDERED,
-            when(ParcelOrdered).issue(PackParcel).go_to(Step.PACKING),
-        ),
+        during(Step.ORDERED, when(ParcelOrdered).issue(PackParcel).go_to(Step.PACKING)),
         during(
             Step.PACKING,
             when(ParcelPacked, courier=Courier.OWN).go_to(Step.ON_THE_WAY),

@@ -3,14 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.definition import (
-    Event,
-    ProcessManager,
-    during,
-    ignore,
-    stored,
-    when,
-)
+from orchestrator.definition import Event, ProcessManager, during, ignore, stored, when
 
 
 class Asked(Event):

@@ -11,6 +11,7 @@ from uuid import UUID
 from orchestrator import Permanent
 from orchestrator.definition import StepContext
 from orchestrator.models import StepKind, StepRun, StepStatus
+from tests.services.journal import Journal
 
 LEDGER = "GRAPHS_LEDGER"
 """The environment variable that names the file in which every call is noted."""
@@ -122,10 +123,7 @@ def note(context: StepContext, item: int | None = None) -> None:
     """Write down that a step was called, in one write that a kill cannot part, and take a little time."""
     if path := os.environ.get(LEDGER):
         call = (context.process_id, context.step, context.visit, item)
-        line = " ".join(map(str, (*call, context.idempotency_key, int(is_done(*call)))))
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(descriptor, f"{line}\n".encode())
-        os.close(descriptor)
+        Journal(path).note(*call, context.idempotency_key, int(is_done(*call)))
     time.sleep(float(os.environ.get(PAUSE, "0")))
 
 
@@ -139,12 +137,9 @@ def is_done(process: UUID, step: str, visit: int, item: int | None) -> bool:
 
 def calls(path: Path) -> list[Call]:
     """Return what was noted."""
-    if not path.exists():
-        return []
-    found = [line.split(" ") for line in path.read_text().splitlines()]
     return [
         Call(process, step, int(visit), _number(item), key, late == "1")
-        for process, step, visit, item, key, late in found
+        for process, step, visit, item, key, late in Journal(path).lines()
     ]
 
 

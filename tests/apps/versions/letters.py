@@ -10,7 +10,6 @@ from orchestrator.definition import (
     ask,
     join,
     migrates_from,
-    start,
     step,
     then,
     wait,
@@ -78,11 +77,7 @@ class Letter(Workflow):
     Input = Order
     name = NAME
     correlation = "letter"
-    flow: ClassVar[tuple[FlowRow, ...]] = (
-        start(draft),
-        then(draft, approval),
-        then(approval, post),
-    )
+    flow: ClassVar[tuple[FlowRow, ...]] = (then(draft, approval, post),)
 
 
 class LetterTypeset(Workflow):
@@ -94,12 +89,7 @@ class LetterTypeset(Workflow):
     correlation = "letter"
     written = step(draft, "written", gives="draft")
     migrations = (migrates_from(1, steps={"draft": "written"}),)
-    flow = (
-        start(written),
-        then(written, approval),
-        then(approval, typeset),
-        then(typeset, post),
-    )
+    flow = (then(written, approval, typeset, post),)
 
 
 class LetterProofread(Letter):
@@ -107,12 +97,7 @@ class LetterProofread(Letter):
 
     name = NAME
     version = 3
-    flow = (
-        start(draft),
-        then(draft, proofread),
-        then(proofread, approval),
-        then(approval, post),
-    )
+    flow = (then(draft, proofread, approval, post),)
 
 
 class LetterInParallel(Letter):
@@ -120,11 +105,7 @@ class LetterInParallel(Letter):
 
     name = NAME
     version = 4
-    flow = (
-        start(draft, illustrate),
-        join(draft, illustrate, into=approval),
-        then(approval, post),
-    )
+    flow = (join(draft, illustrate, into=approval), then(approval, post))
 
 
 class LetterPostedAtOnce(Letter):
@@ -132,7 +113,7 @@ class LetterPostedAtOnce(Letter):
 
     name = NAME
     version = 5
-    flow = (start(draft), then(draft, post))
+    flow = (then(draft, post),)
 
 
 measure = step(measured, "draft")
@@ -143,7 +124,7 @@ class LetterMeasured(Letter):
 
     name = NAME
     version = 6
-    flow = (start(measure), then(measure, approval), then(approval, post))
+    flow = (then(measure, approval, post),)
 
 
 decision = ask("approval", Verdict)
@@ -154,7 +135,7 @@ class LetterDecided(Letter):
 
     name = NAME
     version = 7
-    flow = (start(draft), then(draft, decision), then(decision, post))
+    flow = (then(draft, decision, post),)
 
 
 class LetterWithoutDraft(Letter):
@@ -162,7 +143,7 @@ class LetterWithoutDraft(Letter):
 
     name = NAME
     version = 8
-    flow = (start(approval), then(approval, post))
+    flow = (then(approval, post),)
 
 
 ALL = declared(globals())

@@ -6,9 +6,9 @@ import pytest
 
 from tests.apps.waiting_calls import handlers, processes
 from tests.apps.waiting_calls.ways import forget
-from tests.services.crews import knowing, set_out
+from tests.services.crews import beginning, knowing
 from tests.services.declared import declared
-from tests.services.workers import Workers, hired, said
+from tests.services.workers import Workers, said
 
 __all__ = ["Begin", "begin", "forgotten", "said", "waiting_calls"]
 
@@ -28,11 +28,4 @@ def forgotten() -> Iterator[None]:
     forget()
 
 
-@pytest.fixture
-def begin(
-    monkeypatch: pytest.MonkeyPatch, transactional_db: None, waiting_calls: None
-) -> Iterator[Begin]:
-    """Return a function that starts workers who know what waits outside."""
-    set_out(monkeypatch, SWEEP_SECONDS=1, BLOCKED_SECONDS=1)
-    with hired() as hire:
-        yield lambda processes=1: hire(processes)
+begin = beginning("waiting_calls", 1, SWEEP_SECONDS=1, BLOCKED_SECONDS=1)

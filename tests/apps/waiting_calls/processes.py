@@ -176,17 +176,14 @@ def thread_element(item: str, how: str) -> str:
     return spend_thread(item, how)
 
 
-def count_elements(thread_element: list[str]) -> int:
-    """The join."""
-    return len(thread_element)
-
-
 class FewThreads(Workflow):
     """A map whose elements block two threads."""
 
     Input = Elements
     flow = (
-        each(names, over="", do=step(thread_element, threads=2), into=count_elements),
+        each(
+            names, over="", do=step(thread_element, "element", threads=2), into=together
+        ),
     )
 
 
@@ -280,8 +277,7 @@ class Calling(ProcessManager):
 
     transitions = (
         during(
-            Step.NEW,
-            when(Wanted).issue(CallInThread, CallOutside).go_to(Step.WANTED),
+            Step.NEW, when(Wanted).issue(CallInThread, CallOutside).go_to(Step.WANTED)
         ),
         during(Step.WANTED, when(Called).go_to(Step.CALLED)),
     )

@@ -13,6 +13,10 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from tests.services.journal import Journal
+
+JOURNAL = Journal("waiting_calls.journal")
+
 
 class Entry(NamedTuple):
     """Something that happened to a call, in a process."""
@@ -145,28 +149,23 @@ def open_gate(name: str) -> None:
 
 
 def gate_file(name: str) -> Path:
-    path: Path = settings.DATA_DIR / f"waiting_calls.{name}.gate"
-    return path
+    return Path(settings.DATA_DIR / f"waiting_calls.{name}.gate")
 
 
 def note(what: str, name: str) -> None:
     """Write an entry, which nothing rolls back."""
-    with journal().open("a") as file:
-        file.write(f"{what}\t{name}\t{os.getpid()}\n")
+    JOURNAL.note(what, name, os.getpid())
 
 
 def entries(what: str = "begin", name: str = "") -> list[Entry]:
     """Return what has begun, or ended, in order."""
-    lines = journal().read_text().splitlines() if journal().exists() else []
-    found = [line.split("\t") for line in lines]
-    rows = [Entry(kind, its, int(worker)) for kind, its, worker in found]
+    rows = [Entry(kind, its, int(worker)) for kind, its, worker in JOURNAL.lines()]
     return [row for row in rows if row.what == what and name in ("", row.name)]
 
 
 def journal() -> Path:
     """Return where the journal is."""
-    path: Path = settings.DATA_DIR / "waiting_calls.journal"
-    return path
+    return JOURNAL.path
 
 
 def forget() -> None:

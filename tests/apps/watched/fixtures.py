@@ -1,15 +1,13 @@
 """Makes the workflows known to the engine for a module of tests, and starts workers who know them too."""
 
 import shutil
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 from orchestrator.models import ProcessInstance, Status
 from tests.apps.watched.processes import Watched, WatchedInside
 from tests.apps.watched.steps import begun, folder
-from tests.services.crews import knowing, set_out
-from tests.services.workers import Workers, hired
+from tests.services.crews import beginning, knowing
+from tests.services.workers import Workers
 from tests.services.workers import said as logged
 
 __all__ = ["all_done", "begin", "has_begun", "watched"]
@@ -21,21 +19,7 @@ Begin = Callable[..., Workers]
 watched = knowing(Watched, WatchedInside, autouse=False)
 
 
-@pytest.fixture
-def begin(
-    monkeypatch: pytest.MonkeyPatch, transactional_db: None, watched: None
-) -> Iterator[Begin]:
-    """Return a function that starts workers who know the workflows, with further settings of the engine."""
-    set_out(monkeypatch, SWEEP_SECONDS=1)
-
-    def run(processes: int = 1, **more: object) -> Workers:
-        for name, value in more.items():
-            monkeypatch.setenv(f"PROCESSION_{name}", str(value))
-        return hire(processes)
-
-    with hired() as hire:
-        yield run
-    shutil.rmtree(folder())
+begin = beginning("watched", 1, lambda: shutil.rmtree(folder()), SWEEP_SECONDS=1)
 
 
 def said(workers: Workers) -> str:
