@@ -4,17 +4,15 @@ How it was filled is told in tests/first_version/README.md.
 """
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from django.conf import settings
 
 from orchestrator.models import CauseKind
 from tests.services.cases import cases
 from tests.services.database import another_database
 from tests.services.program import environ
+from tests.services.python import ran
 from tests.services.valkey import ValkeyServer
 
 APPS = ("tests.apps.patterns", "tests.apps.process_managers", "tests.apps.compensation")
@@ -38,28 +36,26 @@ SAID = [
 """What the old texts say: process, step, why it is blocked and on what, how its worker was lost, times given back."""
 
 
-@pytest.fixture(scope="module")
-def seen(valkey: ValkeyServer) -> Any:
-    """Have all of it loaded, migrated and ended in a database of its own; return what was seen there."""
-    see = "from tests.first_version.seeing import main; main()"
-    with another_database("main") as url:
-        found = subprocess.run(
-            [sys.executable, "manage.py", "shell", "--verbosity", "0", "-c", see],
-            cwd=settings.BASE_DIR,
-            env={
-                **environ(),
-                "DATABASE_URL": url,
-                "PROCESSION_APPS": ",".join(APPS),
-                "PROCESSION_QUEUES": "default,press",
-                "PROCESSION_LOG_LEVEL": "CRITICAL",  # much goes wrong, as it should
-            },
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+def run_to_the_end(function: str) -> Any:
+    """Have a function of `tests.first_version.seeing` load, migrate and end it all in a database of its own."""
+    see = f"from tests.first_version.seeing import {function}; {function}()"
+    with another_database(function) as url:
+        variables = {
+            **environ(),
+            "DATABASE_URL": url,
+            "PROCESSION_APPS": ",".join(APPS),
+            "PROCESSION_QUEUES": "default,press",
+            "PROCESSION_LOG_LEVEL": "CRITICAL",  # much goes wrong, as it should
+        }
+        command = ["manage.py", "shell", "--verbosity", "0", "-c", see]
+        found = ran(*command, environ=variables)
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
+
+
+@pytest.fixture(scope="module")
+def seen(valkey: ValkeyServer) -> Any:
+    return run_to_the_end("main")
 
 
 SEEN = {

@@ -12,7 +12,7 @@ from tests.services.valkey import ValkeyServer
 
 
 @pytest.fixture(scope="module")
-def seen(valkey: ValkeyServer) -> dict[str, Any]:
+def seen(valkey: ValkeyServer) -> Any:
     return run_to_the_end("later")
 
 
