@@ -20,13 +20,7 @@ from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.operations import cancel, discard, redeliver
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import events
-from orchestrator.models import (
-    InboxEvent,
-    Incident,
-    ProcessInstance,
-    Status,
-    Verdict,
-)
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time, run, started
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler

@@ -34,11 +34,7 @@ from orchestrator.testing import registered, run, started
 from orchestrator.testing.clock import PROCESS_OF, age
 from orchestrator.testing.process import Anybody
 from tests.apps.process_managers.desk import place, tell, underway
-from tests.apps.process_managers.messages import (
-    Courier,
-    ParcelDelivered,
-    ParcelScanned,
-)
+from tests.apps.process_managers.messages import Courier, ParcelDelivered, ParcelScanned
 from tests.apps.process_managers.processes import Shipping
 from tests.apps.process_managers.together import together
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage

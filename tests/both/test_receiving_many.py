@@ -296,9 +296,7 @@ def send_in_a_transaction(envelopes: list[Envelope]) -> list[Receipt]:
 @pytest.mark.parametrize("senders", [2, 4])
 @pytest.mark.parametrize("send", [send_events, send_in_a_transaction, send_all_events])
 def test_the_same_many_at_the_same_moment_are_received_once(
-    senders: int,
-    send: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    senders: int, send: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each in an order of its own: whoever gives way waits for the others without holding what they want.
 

@@ -11,10 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from orchestrator.models import (
-    InboxEvent,
-    OperatorAction,
-)
+from orchestrator.models import InboxEvent, OperatorAction
 from orchestrator.testing import run
 from tests.browser.conftest import opened_by
 from tests.browser.orders import failed

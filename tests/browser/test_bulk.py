@@ -15,14 +15,7 @@ from orchestrator.testing import run
 from tests.browser.conftest import live
 from tests.browser.orders import failed
 from tests.browser.pressing import opened, press, stayed
-from tests.services.bulk import (
-    begun,
-    frozen,
-    settled,
-    slice_of,
-    verdicts,
-    worked_on,
-)
+from tests.services.bulk import begun, frozen, settled, slice_of, verdicts, worked_on
 from tests.services.hired import hire_for_long
 from tests.services.patience import wait_for
 from tests.services.workers import Workers

@@ -17,9 +17,7 @@ from orchestrator.testing import failing, run
 from tests.apps.process_managers.desk import underway
 from tests.apps.process_managers.fixtures import parcels
 from tests.apps.process_managers.handlers import count_scan
-from tests.apps.process_managers.messages import (
-    ParcelScanned,
-)
+from tests.apps.process_managers.messages import ParcelScanned
 from tests.browser.conftest import live
 from tests.services.bulk import a_moment, worked_on
 from tests.services.site import live_site

@@ -10,11 +10,7 @@ from orchestrator import start_process
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import age
-from tests.apps.ladder.processes import (
-    Complaint,
-    Question,
-    QuestionAsked,
-)
+from tests.apps.ladder.processes import Complaint, Question, QuestionAsked
 from tests.browser.pressing import current, opened, stayed
 from tests.services.crews import knowing
 from tests.services.site import live_site

@@ -11,13 +11,7 @@ from playwright.sync_api import Page, expect
 from examples.order_listing.messages import Destination
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
-from tests.browser.orders import (
-    WHAT,
-    created_outside,
-    started,
-    waiting_order,
-    went_on,
-)
+from tests.browser.orders import WHAT, created_outside, started, waiting_order, went_on
 from tests.browser.pressing import current, opened, stayed
 from tests.services.exchange import ExchangeProcess
 from tests.services.patience import bar, crowding

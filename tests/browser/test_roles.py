@@ -9,10 +9,7 @@ from django.contrib.auth.models import Group, Permission, User
 from playwright.sync_api import Locator, Page, expect
 
 from orchestrator.engine.operations import OPERATIONS
-from orchestrator.models import (
-    DefinitionGrant,
-    OperatorAction,
-)
+from orchestrator.models import DefinitionGrant, OperatorAction
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.process_managers.desk import place as parcel_placed
 from tests.apps.process_managers.fixtures import parcels

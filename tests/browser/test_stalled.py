@@ -7,12 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from orchestrator import start_process
-from orchestrator.models import (
-    InboxEvent,
-    OperatorAction,
-    ProcessInstance,
-    StepRun,
-)
+from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance, StepRun
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.browser.conftest import live

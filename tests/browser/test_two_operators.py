@@ -14,11 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from examples.order_listing.messages import RequestExternalCreation
 from examples.order_listing.models import Order
 from orchestrator import Answer, CommandContext
-from orchestrator.models import (
-    BulkOperation,
-    Incident,
-    OperatorAction,
-)
+from orchestrator.models import BulkOperation, Incident, OperatorAction
 from orchestrator.testing import replaced, run
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.fixtures import helpdesk

@@ -56,9 +56,7 @@ def test_s11_1_versions_are_reached_from_the_map_and_say_what_runs_on_them(
     )
 
 
-def test_s11_3_a_preview_leads_to_an_operation_on_just_those(
-    signed_in: Page,
-) -> None:
+def test_s11_3_a_preview_leads_to_an_operation_on_just_those(signed_in: Page) -> None:
     some = old_orders(3)
     signed_in.goto(f"{COMPARE}&q={some[1].correlation_key}")
 

@@ -23,11 +23,7 @@ from orchestrator.engine.operations import (
 )
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import bulk_operations
-from orchestrator.exceptions import (
-    OperationRefused,
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
@@ -43,14 +39,7 @@ from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import BookCourier
 from tests.conftest import OPERATOR_MAY, person
 from tests.services.asking import asked
-from tests.services.bulk import (
-    a_moment,
-    begun,
-    frozen,
-    slice_of,
-    verdicts,
-    worked_on,
-)
+from tests.services.bulk import a_moment, begun, frozen, slice_of, verdicts, worked_on
 from tests.services.doing import did, fresh, raising, refused
 
 __all__ = ["fail"]

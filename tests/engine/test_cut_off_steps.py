@@ -15,12 +15,7 @@ from orchestrator.engine.claims.leases import name_of
 from orchestrator.engine.drain import drain
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage.tables import step_runs
-from orchestrator.models import (
-    Incident,
-    Lost,
-    ProcessInstance,
-    StepRun,
-)
+from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
 from orchestrator.workers.current import Current
 from orchestrator.workers.report import WorkerReport
@@ -34,10 +29,7 @@ from tests.services.patience import wait_for
 
 __all__ = ["flows", "start"]
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("known"),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("known")]
 
 CUT_OFF = (
     "Interrupted: attempt 1 was cut off before its outcome was stored: whether pay had its effect is not known. "

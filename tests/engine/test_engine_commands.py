@@ -13,10 +13,7 @@ from monitoring.queries.health import health
 from orchestrator.engine.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance, Worker
 from tests.apps.process_managers.desk import accept, place, tell, underway
-from tests.apps.process_managers.messages import (
-    ParcelDelivered,
-    ParcelScanned,
-)
+from tests.apps.process_managers.messages import ParcelDelivered, ParcelScanned
 from tests.services.cases import cases
 from tests.services.doing import fresh
 from tests.services.valkey import ValkeyServer

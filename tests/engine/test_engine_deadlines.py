@@ -22,12 +22,7 @@ from orchestrator.models import (
 )
 from orchestrator.testing import Process, pass_time, started
 from orchestrator.testing.clock import age
-from tests.apps.process_managers.desk import (
-    accept,
-    place,
-    tell,
-    underway,
-)
+from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler, known
 from tests.apps.process_managers.messages import (
     Courier,

@@ -25,10 +25,7 @@ from orchestrator.models import (
     StepRun,
 )
 from tests.apps.process_managers.desk import place, tell, underway
-from tests.apps.process_managers.messages import (
-    Courier,
-    ParcelScanned,
-)
+from tests.apps.process_managers.messages import Courier, ParcelScanned
 from tests.services.invariants import broken, undone
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]

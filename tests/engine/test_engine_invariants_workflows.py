@@ -12,13 +12,7 @@ from uuid6 import uuid7
 from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.engine.invariants import CHECKS, violations
-from orchestrator.models import (
-    Checkpoint,
-    Incident,
-    ProcessInstance,
-    StepKind,
-    StepRun,
-)
+from orchestrator.models import Checkpoint, Incident, ProcessInstance, StepKind, StepRun
 from orchestrator.testing import registered
 from orchestrator.testing import run as run_due
 from tests.apps.random_graphs import journeys

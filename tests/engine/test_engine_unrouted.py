@@ -23,13 +23,7 @@ from orchestrator.testing.clock import age
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.processes import Visa
 from tests.apps.compensation.steps import Traveller, VisaGranted
-from tests.apps.process_managers.desk import (
-    early,
-    place,
-    tell,
-    underway,
-    unknown,
-)
+from tests.apps.process_managers.desk import early, place, tell, underway, unknown
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     PackParcel,

@@ -27,10 +27,7 @@ from orchestrator.engine.operations import (
     unmark_handled,
 )
 from orchestrator.engine.operations import failures as engine
-from orchestrator.exceptions import (
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import PermissionMissing, StaleRevision
 from orchestrator.models import (
     FailureMark,
     Incident,

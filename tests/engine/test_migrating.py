@@ -20,11 +20,7 @@ from orchestrator.engine.operations import (
     switches_of,
     unpause,
 )
-from orchestrator.exceptions import (
-    NotCarried,
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import NotCarried, PermissionMissing, StaleRevision
 from orchestrator.models import (
     Checkpoint,
     Definition,
@@ -36,11 +32,7 @@ from orchestrator.models import (
 )
 from orchestrator.testing import pass_time
 from tests.apps.versions import claims
-from tests.apps.versions.claims import (
-    ClaimAssessed,
-    ClaimPaid,
-    SecondOpinionGiven,
-)
+from tests.apps.versions.claims import ClaimAssessed, ClaimPaid, SecondOpinionGiven
 from tests.apps.versions.desk import filed, now, only, tell, written
 from tests.apps.versions.fixtures import versions
 from tests.apps.versions.letters import Approved

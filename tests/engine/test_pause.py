@@ -36,12 +36,7 @@ from orchestrator.models import (
 )
 from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import age
-from tests.apps.process_managers.desk import (
-    accept,
-    place,
-    tell,
-    underway,
-)
+from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
     BookCourier,

@@ -47,14 +47,7 @@ from tests.apps.compensation import processes, steps
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import done, faults, undone
 from tests.apps.compensation.steps import VisaGranted
-from tests.apps.patterns.desk import (
-    finished,
-    go_on,
-    launch,
-    results,
-    statuses,
-    visit,
-)
+from tests.apps.patterns.desk import finished, go_on, launch, results, statuses, visit
 from tests.apps.patterns.fixtures import Start, start
 from tests.apps.pausing import processes as apps
 from tests.apps.process_managers.fixtures import known as known_too

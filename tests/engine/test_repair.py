@@ -8,11 +8,7 @@ from django.contrib.auth.models import Group, User
 
 from orchestrator.engine.operations import cancel, pause, plan_repair, repair, unpause
 from orchestrator.engine.operations.repairing.edits import MOST, EditKind
-from orchestrator.exceptions import (
-    PermissionMissing,
-    StaleRevision,
-    UnknownDefinition,
-)
+from orchestrator.exceptions import PermissionMissing, StaleRevision, UnknownDefinition
 from orchestrator.models import (
     Checkpoint,
     Definition,

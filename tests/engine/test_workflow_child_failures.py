@@ -214,11 +214,7 @@ def test_what_the_child_did_is_undone_when_a_rule_takes_it(undoing_fails: bool) 
     assert undone == ["back from Nara"]
 
 
-@cases(
-    "error, way",
-    (NO, "explain"),
-    (BROKEN, "other"),
-)
+@cases("error, way", (NO, "explain"), (BROKEN, "other"))
 def test_a_catch_may_take_only_what_was_declined(error: Exception, way: str) -> None:
     journal.forget()
     process = troubled(p.OnlyDeclined, buy=error)

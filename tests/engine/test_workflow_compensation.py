@@ -294,11 +294,7 @@ def test_many_workers_undo_each_step_once() -> None:
     (processes.Undoable, "flight", True, ["plan"], []),
 )
 def test_a_step_that_runs_when_its_process_is_cancelled_comes_to_its_end_and_is_undone(
-    definition: type[Workflow],
-    step: str,
-    fails: bool,
-    ran: list[str],
-    back: list[str],
+    definition: type[Workflow], step: str, fails: bool, ran: list[str], back: list[str]
 ) -> None:
     """One that cannot be undone is not listened to, and one that fails is not tried again."""
     forget()

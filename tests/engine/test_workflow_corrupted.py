@@ -80,12 +80,7 @@ def test_what_an_event_gave_is_taken_from_the_event_again(bad: dict[str, Any]) -
     assert not Incident.objects.exists()
 
 
-@cases(
-    "body",
-    {"by": "Mallory"},
-    {"by": 5},
-    None,
-)
+@cases("body", {"by": "Mallory"}, {"by": 5}, None)
 def test_an_event_that_is_bad_too_is_not_taken_and_people_are_told(body: Any) -> None:
     process = told()
     spoil(process, WAIT)

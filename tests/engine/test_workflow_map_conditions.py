@@ -94,11 +94,7 @@ def test_a_fork_takes_branches_by_results(numbers: list[int], taken: set[str]) -
     assert ways(finished(Forked, numbers)) == taken
 
 
-@cases(
-    "numbers, given, resumed",
-    ([1, 14], 40, False),
-    ([9, 1, 14], 1, True),
-)
+@cases("numbers, given, resumed", ([1, 14], 40, False), ([9, 1, 14], 1, True))
 def test_the_way_is_the_same_when_a_person_gave_a_result_and_the_history_is_told_again(
     numbers: list[int], given: int, resumed: bool
 ) -> None:

@@ -10,11 +10,7 @@ from django.contrib.auth.models import User
 from orchestrator.engine import operations
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import decide, redo, refusals, resume, retry, skip
-from orchestrator.exceptions import (
-    OperationRefused,
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import (
     Checkpoint,
     Incident,

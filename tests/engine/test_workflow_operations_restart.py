@@ -17,14 +17,7 @@ from orchestrator.models import (
 from tests.apps.compensation import journal, processes
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.journal import done, faults, undone
-from tests.apps.patterns.desk import (
-    finished,
-    go_on,
-    insist,
-    results,
-    statuses,
-    visit,
-)
+from tests.apps.patterns.desk import finished, go_on, insist, results, statuses, visit
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (

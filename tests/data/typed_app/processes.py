@@ -42,10 +42,7 @@ class Order(ProcessManager):
 
     correlation = "order_id"
     transitions = (
-        during(
-            Step.NEW,
-            when(OrderPlaced).issue(RequestPayment).go_to(Step.UNPAID),
-        ),
+        during(Step.NEW, when(OrderPlaced).issue(RequestPayment).go_to(Step.UNPAID)),
         during(
             Step.UNPAID,
             when(OrderPaid, order_id=stored("order_id"))
