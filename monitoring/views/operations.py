@@ -143,13 +143,13 @@ def answer_of(
     then: Callable[[Any], dict[str, Any]] = lambda done: {},
     told: Callable[[str], str] = translated,
 ) -> ActionAnswer:
-    """What becomes of a form.
+    """Carries out what a form asks for, and returns the answer to it, also when it is refused.
 
     Args:
         form: as it was sent.
-        carry_out: does what a valid one says; the same press again is answered with the audit row of the first.
-        then: what the answer says of what was done, beside that it was.
-        told: a refusal in the words of whoever pressed.
+        carry_out: runs the operation when the form is valid. A repeated press returns the audit row of the first.
+        then: further fields of the answer, made from what `carry_out` returned.
+        told: translates a refusal for the reader.
     """
     if not form.is_valid():
         return ActionAnswer.invalid(form)

@@ -282,7 +282,7 @@ def test_results_of_quick_elements_share_a_commit(worker: Supervised) -> None:
 def test_results_that_are_held_while_another_element_runs_are_stored_by_others(
     goes_on: str, worker: Supervised, unhurried: None
 ) -> None:
-    """And gone on with by whoever comes next."""
+    """The next worker goes on with it."""
     process = launch(LongMap, dict.fromkeys(NAMES, AT_ONCE))
     seen: list[list[tuple[str, str, Any]]] = []
 
