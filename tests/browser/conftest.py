@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
 from tests.conftest import OPERATOR_MAY, person
 from tests.services.site import APPS, Site
@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 
 # A busy machine alone fails no test; what must be quick is measured where it is said so.
 expect.set_options(timeout=120_000)
+
+NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
+WITHOUT_SCRIPTS: set[Page] = set()
+"""Pages whose scripts the browser gave up, because another test made or removed a network interface meanwhile."""
 
 WIDTHS = (1440, 1024, 390)
 ACROSS = "document.documentElement.scrollWidth"
@@ -50,10 +54,13 @@ def profile(browser: Browser, live_site: Site) -> Iterator[BrowserContext]:
 def tell_errors(context: BrowserContext) -> None:
     """Log what goes wrong in a browser's pages, which the report of a failed test then shows."""
     context.on("weberror", lambda failed: logger.warning("%s", failed.error))
-    context.on(
-        "requestfailed",
-        lambda asked: logger.warning("%s: %s", asked.url, asked.failure),
-    )
+
+    def no_answer(asked: Request) -> None:
+        logger.warning("%s: %s", asked.url, asked.failure)
+        if asked.resource_type == "script" and asked.failure == NETWORK_CHANGED:
+            WITHOUT_SCRIPTS.add(asked.frame.page)
+
+    context.on("requestfailed", no_answer)
 
 
 @pytest.fixture
@@ -140,6 +147,9 @@ def other(signed_in: Page, browser: Browser, live_site: Site) -> Iterator[Page]:
 
 def live(page: Page) -> None:
     """Waits until the page's socket is open."""
+    if page in WITHOUT_SCRIPTS:
+        WITHOUT_SCRIPTS.discard(page)
+        page.reload()
     page.wait_for_selector("#live[data-state=live]")
 
 
