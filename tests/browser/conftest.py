@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +22,28 @@ logger = logging.getLogger(__name__)
 expect.set_options(timeout=120_000)
 
 NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
-WITHOUT_SCRIPTS: set[Page] = set()
-"""Pages whose scripts the browser gave up, because another test made or removed a network interface meanwhile."""
+given_up: list[str] = []
+"""Requests of this test that the browser gave up because a network interface of the machine came or went."""
 
 WIDTHS = (1440, 1024, 390)
 ACROSS = "document.documentElement.scrollWidth"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run a test of this folder once more where the browser gave up its requests: other tests make interfaces."""
+    folder = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(folder):
+            item.add_marker(pytest.mark.flaky(reruns=1, condition=network_changed))
+
+
+def network_changed() -> bool:
+    return bool(given_up)
+
+
+@pytest.fixture(autouse=True)
+def nothing_given_up() -> None:
+    given_up.clear()
 
 
 @pytest.fixture(scope="session")
@@ -57,8 +75,8 @@ def tell_errors(context: BrowserContext) -> None:
 
     def no_answer(asked: Request) -> None:
         logger.warning("%s: %s", asked.url, asked.failure)
-        if asked.resource_type == "script" and asked.failure == NETWORK_CHANGED:
-            WITHOUT_SCRIPTS.add(asked.frame.page)
+        if asked.failure == NETWORK_CHANGED:
+            given_up.append(asked.url)
 
     context.on("requestfailed", no_answer)
 
@@ -147,9 +165,6 @@ def other(signed_in: Page, browser: Browser, live_site: Site) -> Iterator[Page]:
 
 def live(page: Page) -> None:
     """Waits until the page's socket is open."""
-    if page in WITHOUT_SCRIPTS:
-        WITHOUT_SCRIPTS.discard(page)
-        page.reload()
     page.wait_for_selector("#live[data-state=live]")
 
 
