@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from examples.order_listing.messages import Destination
-from examples.order_listing.orders import place_order
-from examples.order_listing.processes import OrderListing
+from examples.order_listing.messages import (
+    Destination,
+    ExternalOrderRejected,
+    OrderCreated,
+)
 from monitoring.queries.instance.page import instance_page
 from monitoring.queries.versions import listing
 from monitoring.queries.versions.listing import versions_page
@@ -21,7 +23,6 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
-from orchestrator.testing import run
 from tests.apps.versions import claims
 from tests.apps.versions.claims import Claim, ClaimAssessed, ClaimWithoutAssessor
 from tests.apps.versions.desk import filed, now, only, tell, written
@@ -189,8 +190,8 @@ def test_s11_2_a_version_beside_itself_differs_in_nothing(operating: Client) -> 
 # S11.3
 
 
-def preview(query: str = "") -> str:
-    return f"{COMPARE}?from=1&to=2&preview=1{query}"
+def preview(query: str = "", name: str = "claim") -> str:
+    return f"/definitions/{name}/versions/compare/?from=1&to=2&preview=1{query}"
 
 
 def test_s11_3_a_preview_says_how_many_go_where_or_not(operating: Client) -> None:
@@ -275,13 +276,19 @@ def test_s11_3_nothing_begins_without_a_reason(operating: Client) -> None:
     assert not BulkOperation.objects.exists()
 
 
-def test_s11_3_processes_of_real_orders_go_over(operating: Client) -> None:
+def test_s11_3_an_order_goes_over_and_takes_its_next_event(operating: Client) -> None:
     with only("order-listing", 1):
-        order = place_order(Destination.INTERNAL, "50 MWh")
-    process = ProcessInstance.objects.filter(pk=order.process_id).first()
-    assert process is None or process.definition.version in (1, OrderListing.version)
-    run()
-    assert "1 graph" not in text(operating, "/definitions/order-listing/versions/")
+        tell(OrderCreated("O-1", Destination.EXTERNAL, "50 MWh"))
+    order = ProcessInstance.objects.select_related("definition").get()
+    assert order.definition.version == 1
+
+    pressed(operating, preview(name="order-listing"))
+    operation = worked_on(BulkOperation.objects.get())
+    tell(ExternalOrderRejected("no such market"), order.pk)
+
+    assert verdicts(operation) == {"done": 1}
+    after = now(order)
+    assert (after.definition.version, after.step) == (2, "Completed")
 
 
 # S11.4

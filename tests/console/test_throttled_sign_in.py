@@ -149,7 +149,9 @@ def test_every_way_in_is_in_the_books(owner: User) -> None:
         assert (row.username, row.ip_address) == ("administrator", "192.0.2.1")
 
 
-def test_no_password_is_kept(owner: User, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_table_and_no_log_has_a_password(
+    owner: User, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG):
         tried("administrator", "a secret that was misspelt")
         tried("administrator", PASSWORD)
