@@ -1,9 +1,6 @@
 """S12.1, permissions by definition: what a group may do with the processes of one definition, and with no others."""
 
-import os
 import re
-import subprocess
-import sys
 from io import StringIO
 from typing import Any
 from uuid import uuid4
@@ -374,45 +371,6 @@ def test_s12_1_who_is_closed_out_or_in_no_group_of_djangos_has_none(ann: User) -
     for nobody in (ann, Outsider(), AnonymousUser()):
         assert grants_of(nobody) == {}
         assert escalate.forbidden(nobody, ORDERS)
-
-
-OTHER_PEOPLE = """
-import django
-django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
-from django.contrib.auth.models import Group, Permission
-from orchestrator.engine.operations import escalate
-from orchestrator.models import DefinitionGrant
-from tests.apps.elsewhere.models import Member
-member = Member.objects.create(email="a@example.org")
-group = Group.objects.create(name="orders")
-right = Permission.objects.get(codename="escalate_processinstance")
-DefinitionGrant.objects.create(group=group, definition="order-listing", permission=right)
-member.groups.add(group)
-print([escalate.forbidden(member, name) for name in ("order-listing", "shipping")])
-"""
-
-
-@pytest.mark.once
-def test_s12_1_people_may_be_of_the_projects_own_kind(tmp_path: Any) -> None:
-    environ = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "tests.apps.elsewhere.settings",
-        "DATABASE_URL": "",
-        "PROCESSION_DATA_DIR": str(tmp_path),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER_PEOPLE],
-        cwd=settings.BASE_DIR,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == f"['', '{NOT_PARCELS}']"
 
 
 # What it costs
