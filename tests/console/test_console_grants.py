@@ -6,7 +6,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.core.management import call_command
