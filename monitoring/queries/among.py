@@ -1,6 +1,6 @@
-"""Rows that have one of many values: PostgreSQL is given these as one array.
+"""A condition that a column has one of many values, sent to PostgreSQL as one array.
 
-As a list of parameters a thousand values cost three milliseconds more, for each is put into the statement by itself.
+A list of a thousand parameters costs three milliseconds more, since Django puts each into the statement by itself.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Among(In):
 
 
 def among(column: str, values: Iterable[Any]) -> Among:
-    """The condition that a column has one of many values, as they are in Python: whole numbers or UUIDs.
+    """Return the condition that a column has one of many values.
 
     Args:
-        column: its name; of a foreign key with `_id`.
-        values: may be none, and then no row has them.
+        column: its name; the name of a foreign key ends in `_id`.
+        values: whole numbers or UUIDs; without any value no row matches.
     """
     return Among(F(column), list(values))

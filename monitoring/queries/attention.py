@@ -1,9 +1,8 @@
-"""What needs a person, by its kind: each number is that of the list to which it leads, with the age of the oldest."""
+"""What needs a person, by kind: each number is that of the list it opens, with the time of the oldest."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,10 +18,11 @@ from monitoring.queries.counts import (
     Capped,
     ForEach,
     Part,
+    counted,
     grouped,
     once,
 )
-from monitoring.queries.decisions import asked
+from monitoring.queries.decisions import open_questions
 from monitoring.queries.doing import overdue_visits
 from monitoring.queries.events import overdue_events, with_verdict
 from monitoring.queries.failures import names_of, open_of
@@ -36,46 +36,36 @@ from orchestrator.models import InboxEvent, ProcessInstance, Status, StepRun
 from orchestrator.models.inbox_event import PROBLEMS
 
 OfKind = dict[str, Problem]
-"""By the name of the kind."""
+"""Problems by kind, including kinds with a count of zero."""
+
+Needs = dict[str, OfKind]
+"""Problems by definition name; "" has the totals."""
 
 
-@dataclass(frozen=True)
-class AttentionCounts:
-    """What needs a person in all, and of each definition; every kind is in both, also that of which there is none.
+def needs(health: Health, names: Collection[str]) -> Needs:
+    """Return what needs a person, from bounded queries for each kind.
 
-    Args:
-        in_all: by the name of the kind.
-        by_definition: the same by the definition's name.
-    """
-
-    in_all: OfKind
-    by_definition: dict[str, OfKind] = field(default_factory=dict)
-
-
-def needs(health: Health, names: Collection[str]) -> AttentionCounts:
-    """What needs a person: no more than so many of each kind are looked at.
-
-    Of a definition's events it is those that a process has been found for.
+    A definition's events are those with a process.
 
     Args:
-        health: what has been counted for the menu.
+        health: the counts of the menu.
         names: of the definitions.
     """
     counts = dict(_counted(health, names))
-    in_all = {}
+    in_all: OfKind = {}
     for kind in LISTED:
         every = sum(number.number for _, number, _ in counts[kind])
         first = min((at for _, _, at in counts[kind] if at), default=None)
         # Those of the menu are those of its lists.
         number = getattr(health, kind, Capped(min(every, FEW), FEW))
         in_all[kind] = Problem(kind, number, first)
-    return AttentionCounts(in_all, _by_definition(counts, LISTED, names))
+    return {"": in_all, **_by_definition(counts, LISTED, names)}
 
 
-def needs_of(names: Collection[str]) -> AttentionCounts:
-    """The same for who sees these definitions alone: each number is that of the list of one, and none is of events.
+def needs_of(names: Collection[str]) -> Needs:
+    """Return the same for a reader who sees only these definitions, without events.
 
-    What is of one definition is looked for among the first of all, as in its list.
+    Each number is that of a definition's list, which looks at the first rows of all.
     """
     kinds = [kind for kind in LISTED if kind != "events"]
     by_definition = _by_definition(dict(_counted_of(names)), kinds, names)
@@ -83,21 +73,21 @@ def needs_of(names: Collection[str]) -> AttentionCounts:
         kind: _summed(kind, [needs[kind] for needs in by_definition.values()])
         for kind in kinds
     }
-    return AttentionCounts(in_all, by_definition)
+    return {"": in_all, **by_definition}
 
 
 def _summed(kind: str, needs: list[Problem]) -> Problem:
-    """Several of one kind as one, which has a list if they are of one definition."""
+    """Sum problems of one kind; the sum of a single definition has a list."""
     number = sum(need.number.number for need in needs)
     more = any(need.number.at_least for need in needs)
     since = min((need.since for need in needs if need.since), default=None)
     one = needs[0].definition if len(needs) == 1 else ""
-    counted = Capped(number, number if more else number + 1)
-    return Problem(kind, counted, since, one, listed=len(needs) == 1)
+    every = counted(number, more=more)
+    return Problem(kind, every, since, one, listed=len(needs) == 1)
 
 
 Counted = list[tuple[str | None, Capped, datetime | None]]
-"""Names of definitions, each with how many and the oldest; None for what belongs to none."""
+"""Definition names with counts and oldest times; None for rows without a definition."""
 
 Rows = list[tuple[Any, ...]]
 """The same with plain numbers."""
@@ -105,22 +95,22 @@ Rows = list[tuple[Any, ...]]
 
 def _by_definition(
     counts: Mapping[str, Counted], kinds: Iterable[str], names: Iterable[str]
-) -> dict[str, OfKind]:
-    """What was counted by kind, of each definition; also the kinds of which it has none."""
-    found: dict[str, OfKind] = {
+) -> Needs:
+    """Arrange counts by definition and kind."""
+    found: Needs = {
         name: {kind: Problem(kind, Capped(0, CAP), None, name) for kind in kinds}
         for name in names
     }
-    for kind, counted in counts.items():
-        for name, number, oldest in counted:
+    for kind, rows in counts.items():
+        for name, number, oldest in rows:
             if name in found:
                 found[name][kind] = Problem(kind, number, oldest, name)
     return found
 
 
 def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Counted]]:
-    """Each kind by definition."""
-    # Many failures of one definition must not hide the few of another, which nothing else tells of.
+    """Yield the counts by definition for each kind."""
+    # Many failures of one definition must not hide the few of another, which appear nowhere else.
     yield "failures", _among(_failures() if health.failures else [], CAP)
     verdicts: list[Part] = [ForEach(_of_verdict, PROBLEMS), once(_overdue_events)]
     for kind, number, rows, at in (
@@ -133,24 +123,24 @@ def _counted(health: Health, names: Collection[str]) -> Iterator[tuple[str, Coun
 
 
 def _counted_of(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
-    """Each kind but events, of some definitions alone."""
+    """Yield the counts by definition for each kind except events, of some definitions."""
     for kind, rows_of, at in (
         ("failures", open_of, "opened_at"),
-        ("decisions", asked, "started_at"),
+        ("decisions", open_questions, "started_at"),
     ):
-        counted = Counted()
+        every = Counted()
         for name in names:
             found = grouped(rows_of(name), "kind", oldest=at, cap=CAP)
             together = _together((name, number, since) for _, number, since in found)
-            counted += _among(together, CAP)
-        yield kind, counted
+            every += _among(together, CAP)
+        yield kind, every
     yield from _of_processes(names, _escalated().filter(name__in=names))
 
 
 def _of_processes(
     names: Collection[str], escalated: Part
 ) -> Iterator[tuple[str, Counted]]:
-    """What stands still, is late or escalated, tried again or paused."""
+    """Yield the counts of stalled, overdue, escalated, retrying and paused processes."""
     yield "stalled", _among(stalled_by_definition(), CAP)
     yield "overdue", _among(_overdue(), CAP)
     found = grouped(escalated, "of", oldest="escalated_at", cap=EACH_FOUND)
@@ -162,7 +152,7 @@ def _of_processes(
 
 
 def _live_and(status: Status) -> QuerySet[ProcessInstance]:
-    """Those of a definition that go on and have that status, with since when."""
+    """Return the live processes of a definition with a status, and the time of its beginning."""
     rows = ProcessInstance.objects.live().filter(name=MARK, status=status)
     found: QuerySet[ProcessInstance] = rows.annotate(
         since=Coalesce("paused_at", "changed_at")
@@ -174,16 +164,13 @@ HELD_UP = {one: partial(_live_and, one) for one in (Status.RETRYING, Status.PAUS
 
 
 def _among(rows: Rows, most: int) -> Counted:
-    """Counts among so many that were looked at: where there are more, each definition may have more."""
+    """Mark counts that reached the limit: each definition may then have more."""
     full = sum(number for _, number, _ in rows) >= most
-    return [
-        (name, Capped(number, number if full else most), oldest)
-        for name, number, oldest in rows
-    ]
+    return [(name, counted(number, more=full), oldest) for name, number, oldest in rows]
 
 
 def _questions() -> QuerySet[StepRun]:
-    return asked().order_by("pk").annotate(of=definition_name())
+    return open_questions().order_by("pk").annotate(of=definition_name())
 
 
 def _of_verdict() -> QuerySet[InboxEvent]:
@@ -201,7 +188,7 @@ def _escalated() -> QuerySet[ProcessInstance]:
 
 
 def _failures() -> Rows:
-    """The newest open failures, those of one cause together."""
+    """Count the newest open failures by definition."""
     parts = [part.order_by("-pk") for part in inbox(handled_causes())]
     found = grouped(parts, "fingerprint", oldest="opened_at", newest="id", cap=CAP)
     names = names_of(key for *_, key in found)
@@ -216,13 +203,13 @@ def _overdue() -> Rows:
 
 
 def _late_since() -> Subquery:
-    """Since when the first deadline of a process is over."""
+    """Return a subquery for a process's earliest overdue deadline."""
     visits = overdue_visits().filter(instance=OuterRef("pk")).order_by("wake_at")
     return Subquery(visits.values("wake_at")[:1])
 
 
 def _together(rows: Iterable[tuple[str | None, int, datetime | None]]) -> Rows:
-    """Rows of one definition as one, with the oldest of them."""
+    """Add up the rows of each definition, with the oldest time."""
     found: dict[str | None, tuple[int, datetime | None]] = {}
     for name, number, at in rows:
         before, oldest = found.get(name, (0, at))

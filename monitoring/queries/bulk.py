@@ -1,4 +1,4 @@
-"""The pages of bulk operations: what one would be done to, how far it is, and which there have been."""
+"""The pages of bulk operations: the preview of a new one, the progress of one, and the list of all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import vertex_of
-from monitoring.queries.kept_events import LOOKED_AT, KeptEvent, look
+from monitoring.queries.kept_events import LOOKED_AT, next_events
 from monitoring.queries.lists import KeyedPage, page_by_key, page_of, uuid_in
 from monitoring.queries.processes import in_order, processes
 from monitoring.queries.selections import failures_of, unchanged
@@ -41,30 +40,30 @@ from orchestrator.models import (
 )
 
 SHOWN = 20
-"""Rows that are shown before an operation is begun."""
+"""Rows of a preview."""
 
 PAGE = 50
 
 LATELY = 200
-"""Operations among which those on one group of failures are looked for."""
+"""The newest operations among which one on the same selection is looked for."""
 
 GROUPS = 50
-"""Kinds of rows, by step and status, that are told apart."""
+"""Groups by step and status that a preview shows."""
 
 NAMES = 5
-"""Definitions that are named of which something is left out."""
+"""Definitions with excluded rows that a preview names."""
 
 LIMITED = 10
-"""So many times as many rows are looked at for the first ones, where those of some definitions are left out."""
+"""The factor for the number of rows to look at when some definitions are excluded."""
 
 
 STANDING = ("name", "status", "step")
-"""The columns that say where a process stands."""
+"""The columns by which processes are grouped."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where some of what matches stands: of which definition or type, at which step, how, and how many."""
+    """A group of matching rows: definition or type, status or verdict, step, and number."""
 
     name: str
     status: str
@@ -74,16 +73,16 @@ class Standing:
 
 @dataclass(frozen=True)
 class BulkPreview:
-    """What an operation would be done to.
+    """The preview of an operation: the rows that it would be done to.
 
     Args:
-        rows: the first of it.
-        standing: where all of it stands, as far as it was counted.
-        number: how many were counted.
-        exact: whether these are all.
-        at: as of when.
-        refusals: why it cannot be done now to those of the first that it cannot, by key.
-        doubtful: steps of the first that may have had their effect, and may not be repeated without thought.
+        rows: the first rows.
+        standing: groups of the counted rows.
+        number: the number of counted rows.
+        exact: whether all rows were counted.
+        at: the moment of the preview.
+        refusals: why the operation is impossible now for some of the first rows, by key.
+        doubtful: steps of the first rows that are not idempotent and may have had their effect.
     """
 
     rows: Sequence[Any]
@@ -94,11 +93,11 @@ class BulkPreview:
     refusals: Mapping[Any, str] = field(default_factory=dict)
     doubtful: Sequence[str] = ()
     limits: str = "*"
-    """The definitions that it would be limited to, as `operations.limits` says them."""
+    """The definitions that it would be limited to, as `operations.limits` writes them."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many match of each definition for which the person may not do it, as far as they were counted."""
+    """The number of counted rows of each definition for which the person lacks the permission."""
     forbidden: str = ""
-    """Why the person may do it to nothing of what matches, all of which is shown then; "" where they may to some."""
+    """Why the person may do it to no matching row, all of which are then shown; "" if they may to some."""
 
     @property
     def others(self) -> int:
@@ -106,12 +105,12 @@ class BulkPreview:
 
     @property
     def left(self) -> int:
-        """How many of those that match are left out."""
+        """The number of excluded rows."""
         return sum(self.left_out.values())
 
     @property
     def left_names(self) -> str:
-        """Of which definitions those are."""
+        """The names of the definitions with excluded rows."""
         names = sorted(filter(None, self.left_out))
         others = ["…"] if len(names) > NAMES else []
         return ", ".join([*names[:NAMES], *others])
@@ -124,18 +123,18 @@ def preview(
     at: datetime,
     user: Any,
 ) -> BulkPreview:
-    """What the operation would be done to if it were begun now.
+    """Return the preview of an operation that begins now.
 
     Args:
         operation: the action.
-        selection: the name of the kind of selection.
-        about: what is selected.
+        selection: the kind of selection.
+        about: the filters of the selection.
         at: the moment of the page.
-        user: who would do it.
+        user: the person.
     """
     definitions = definitions_in_bulk(operation, user)
     whole = Selected(operation, selection, about, at, user)
-    if not definitions:  # who may do it nowhere sees what it would be on
+    if not definitions:  # without any permission the person still sees all matches
         return whole.preview()
     found = replace(whole, definitions=definitions).preview()
     said, left = limits(definitions), found.left_out
@@ -147,10 +146,10 @@ def preview(
 
 @dataclass(frozen=True)
 class Selected:
-    """What is selected for an operation.
+    """The selection of an operation.
 
     Args:
-        definitions: the names of those that it is limited to; None for no limit.
+        definitions: the names that it is limited to; None for no limit.
     """
 
     operation: Operation
@@ -166,13 +165,13 @@ class Selected:
         return self._of_failures() if self.selection == "failures" else self._of_list()
 
     def _is_in(self, name: str | None) -> bool:
-        """Whether what is of this definition is part of it."""
+        """Whether the limit includes a definition."""
         return self.definitions is None or name in self.definitions
 
     def _parted(
         self, counted: Iterable[tuple[Any, ...]]
     ) -> tuple[list[Standing], dict[str, int]]:
-        """What is of the definitions that it is limited to, and how many are left out of each other one."""
+        """Split groups into those within the limit, and the numbers excluded of each other definition."""
         kept, left = list[Standing](), Counter[str]()
         for one in (Standing(*row) for row in counted):
             if self._is_in(one.name):
@@ -193,7 +192,7 @@ class Selected:
         first = [uuid_of(stored) for stored, name, _ in named if self._is_in(name)]
         kept, left = self._parted(grouped(parts, *STANDING, cap=CAP))
         number = sum(one.number for one in kept)
-        # Each part was counted to that bound.
+        # Each part was counted up to CAP.
         exact = exact and number + sum(left.values()) < CAP
         shown = sorted(set(first), reverse=True)
         return self._of_processes(shown, kept, number, exact, left)
@@ -232,14 +231,14 @@ class Selected:
         )
 
     def _of_events(self) -> BulkPreview:
-        filters, after = EventFilters.from_query(self.about), 0
-        found = list[KeptEvent]()
+        filters, after = EventFilters.from_query(self.about), ""
+        found = list[Any]()
         for _ in range(max(1, CAP // LOOKED_AT)):
-            seen = look(filters, self.at, after)
-            found += seen.found
-            if seen.after is None:
+            seen = next_events(filters, self.at, after)
+            found += seen.rows
+            after = seen.older
+            if not after:
                 break
-            after = seen.after
         left = Counter[str]()
         if self.definitions is not None:
             names = definitions_of_each(InboxEvent, [one.pk for one in found])
@@ -255,7 +254,7 @@ class Selected:
             list(shown),
             _sorted(standing),
             len(found),
-            seen.after is None,
+            not after,
             self.at,
             left_out=left,
         )
@@ -266,7 +265,7 @@ def _sorted(standing: Iterable[Standing]) -> list[Standing]:
 
 
 def _doubtful(some: Iterable[ProcessInstance]) -> list[str]:
-    """The failed steps of processes that are declared as not to be repeated without a person."""
+    """Return the failed steps of processes that are declared as not idempotent."""
     by_key = {one.pk: one for one in some}
     failed = StepRun.objects.filter(
         instance__in=list(by_key), finished_at=None, status=StepStatus.FAILED
@@ -284,11 +283,11 @@ def _doubtful(some: Iterable[ProcessInstance]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
-    """Items of an operation, each with its process or event, if that is still there.
+    """Items of an operation, each with its process or event, if that still exists.
 
     Args:
-        operation: itself.
-        verdict: the verdict that they have; "" for any.
+        operation: the operation.
+        verdict: the verdict of all items; "" for any.
     """
 
     operation: BulkOperation
@@ -296,7 +295,7 @@ class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
 
     @property
     def numbers(self) -> list[tuple[str, int]]:
-        """The number of items of each verdict, and of all under ""."""
+        """The number of items by verdict; "" for all."""
         one = self.operation
         return [
             ("", one.total),
@@ -310,29 +309,19 @@ class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
 
     @property
     def fewer(self) -> int:
-        """How many of those that were shown are not frozen: they had changed, or were failures of one process."""
+        """The number of shown rows that were not frozen: they had changed, or were failures of one process."""
         one = self.operation
         frozen = one.frozen_at is not None and one.exact
         return max(0, one.shown - one.total) if frozen else 0
-
-    @property
-    def limited_to(self) -> str:
-        """The definitions that it is limited to, named; "" for no limit."""
-        return ", ".join(self.operation.definitions or ())
-
-    @cached_property
-    def newcomers(self) -> Capped | None:
-        """Failures of the same cause in processes that are no part of it, since it was frozen."""
-        return newcomers(self.operation)
 
 
 def operation_page(
     operation: BulkOperation, verdict: str = "", after: str = "", size: int = 0
 ) -> OperationPage:
-    """A page of an operation's items, in the order in which they were frozen."""
+    """Return a page of an operation's items, in the order of freezing."""
     rows = operation.items.order_by("pk")
-    known = verdict in BulkVerdict.values
-    if known:
+    verdict = verdict if verdict in BulkVerdict.values else ""
+    if verdict:
         rows = rows.filter(verdict=verdict)
     page = page_by_key(rows, size or PAGE, after, ascending=True)
     known_processes = processes(data=False).in_bulk(
@@ -350,55 +339,45 @@ def operation_page(
         )
         for item in page.rows
     ]
-    verdict = verdict if known else ""
     return OperationPage(items, page.older, operation=operation, verdict=verdict)
 
 
 def newcomers(operation: BulkOperation) -> Capped | None:
-    """How many failures of the group that an operation was begun on have come since, of processes not in it."""
+    """Count the later failures of an operation's cause in processes outside it."""
     if operation.selection != "failures" or operation.items_removed_at is not None:
         return None
     own = BulkItem.objects.filter(
         operation=operation, process_id=OuterRef("instance_id")
     )
-    rows = failures_since(operation.about["cause"], operation.shown_at)
+    newest = open_of_cause(operation.about["cause"]).values("pk")[:CAP]
+    rows = Incident.objects.filter(pk__in=newest, opened_at__gt=operation.shown_at)
     found = capped(rows.filter(~Exists(own)))
     return found or None
-
-
-def failures_since(cause: str, since: datetime) -> QuerySet[Incident]:
-    """The open failures of a cause that came after a moment, among the newest."""
-    newest = open_of_cause(cause).values("pk")[:CAP]
-    return Incident.objects.filter(pk__in=newest, opened_at__gt=since)
-
-
-def on_cause(cause: str) -> BulkOperation | None:
-    """The newest operation on the failures of a cause, if one was begun lately."""
-    lately = BulkOperation.objects.order_by("-pk")[:LATELY]
-    of_cause = (
-        one
-        for one in lately
-        if one.selection == "failures" and one.about.get("cause") == cause
-    )
-    return next(of_cause, None)
-
-
-def going_on_for(selection: str, about: Mapping[str, Any]) -> BulkOperation | None:
-    """The newest operation on the same that has not ended."""
-    lately = BulkOperation.objects.open().order_by("-pk")[:LATELY]
-    same = (one for one in lately if (one.selection, one.about) == (selection, about))
-    return next(same, None)
 
 
 # All operations
 
 
+def newest_on(
+    selection: str, about: Mapping[str, Any], *, going_on: bool = False
+) -> BulkOperation | None:
+    """Return the newest recent operation on the same selection; with `going_on` only one that has not ended."""
+    lately = _operations(going_on=going_on)[:LATELY]
+    same = (one for one in lately if (one.selection, one.about) == (selection, about))
+    return next(same, None)
+
+
+def _operations(*, going_on: bool) -> QuerySet[BulkOperation]:
+    """Return all operations or those that have not ended, newest first."""
+    rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
+    return rows.order_by("-pk")
+
+
 def operations_page(
     before: str = "", *, going_on: bool = False, size: int = 0
 ) -> KeyedPage[BulkOperation]:
-    """A page of the operations that there have been, newest first, or of those that go on or are halted."""
-    rows = BulkOperation.objects.open() if going_on else BulkOperation.objects.all()
-    rows = rows.order_by("-pk")
+    """Return a page of all operations or of those that have not ended, newest first."""
+    rows = _operations(going_on=going_on)
     if key := uuid_in(before):
         rows = rows.filter(pk__lt=key)
     size = size or PAGE

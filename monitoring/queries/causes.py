@@ -1,4 +1,4 @@
-"""The open failures of one cause, as an index has them."""
+"""The open failures of one cause, in the order of their index."""
 
 from django.db.models import QuerySet
 
@@ -6,7 +6,7 @@ from orchestrator.models import Incident
 
 
 def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
-    """The open incidents of one cause, along the index that has them, newest first."""
-    # A range of one, or PostgreSQL might look for them among all the open ones, newest first.
+    """Return the open incidents of one cause, newest first, in the order of their index."""
+    # A range of one value: PostgreSQL might otherwise scan all open incidents, newest first.
     rows = Incident.objects.open().filter(fingerprint__range=(fingerprint, fingerprint))
     return rows.order_by("fingerprint", "-pk")

@@ -1,4 +1,4 @@
-"""The columns of a list of processes: which there are, and which an address chooses."""
+"""The columns of the list of processes, and those that an address chooses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ COLUMNS: dict[str, Promise] = {
     "changed": _("Last change"),
     "owner": _("Owner"),
 }
-"""What a row can say beside its status and its process, in this order."""
+"""The columns beside status and process, in the order of the table."""
 
 USUAL = ("summary", "step", "since", "changed", "owner")
-"""The columns where none are chosen."""
+"""The columns of an address that chooses none."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,23 @@ class Column:
 
 
 def chosen(text: str) -> list[Column]:
-    """All columns, and which of them an address chooses; what is none is passed over.
+    """Return all columns, and whether an address chooses each; unknown names are ignored.
 
     Args:
-        text: their names with commas between them; "" for the usual ones, "-" for none.
+        text: comma-separated names; "" for the usual columns, "-" for none.
     """
     names = USUAL if not text else text.split(",")
     return [Column(name, label, name in names) for name, label in COLUMNS.items()]
 
 
 def written(names: Iterable[str]) -> str:
-    """Some columns as an address names them."""
+    """Return the text that chooses some columns in an address."""
     known = [name for name in COLUMNS if name in set(names)]
     return "" if tuple(known) == USUAL else ",".join(known) or "-"
 
 
 def with_times(rows: ProcessInstanceQuerySet) -> Any:
-    """The rows with the moment since which each is in its step, where it is in one."""
+    """Annotate each process with the start of its visit to the current step, if any."""
     visits = open_visits().filter(node=OuterRef("step"), instance=OuterRef("pk"))
     since = Subquery(visits.values("started_at")[:1], output_field=DateTimeField())
     return rows.annotate(in_step_since=since)

@@ -1,4 +1,4 @@
-"""Counting that stays quick whatever the size of the tables."""
+"""Counts that stay quick whatever the size of the tables."""
 
 import re
 from collections import defaultdict
@@ -20,13 +20,13 @@ CAP = 5_000
 """Rows looked at for one set of counts."""
 
 EACH_FOUND = 1_000
-"""Rows looked at for one set of counts for which the process of each is read too."""
+"""Rows looked at for one set of counts that also reads the process of each row."""
 
 MANY = 10_000
-"""Rows looked at for a count that needs an index alone."""
+"""Rows looked at for a count that reads only an index."""
 
 MARK = "\0"
-"""Where a value belongs in a query that is asked for each of several: no text in the tables can contain it."""
+"""The placeholder in a query that runs for each of several values: no text in the tables can contain it."""
 
 FEW = 1_000
 """Rows looked at for a count that stands beside a link."""
@@ -44,10 +44,10 @@ Statement = tuple[str, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Capped:
-    """A count that stopped at its cap: then it says "at least"."""
+    """A count that stops at its cap, and then means "at least"."""
 
-    number: int
-    cap: int
+    number: int = 0
+    cap: int = FEW
 
     @property
     def at_least(self) -> bool:
@@ -60,24 +60,24 @@ class Capped:
         return self.number > 0
 
 
-def none() -> Capped:
-    """A count of nothing."""
-    return Capped(0, FEW)
+def counted(number: int, *, more: bool) -> Capped:
+    """Return a count with the knowledge whether there may be more."""
+    return Capped(number, number if more else number + 1)
 
 
 def capped(rows: QuerySet[Any], cap: int = FEW) -> Capped:
-    """How many rows there are, looking at no more than `cap` of them."""
+    """Count rows, looking at `cap` of them at most."""
     return Capped(rows[:cap].count(), cap)
 
 
 @dataclass(frozen=True)
 class ForEach:
-    """A query for each of some values. It is composed once for good: that takes longer than asking it.
+    """A query that runs for each of some values. Django compiles it once, since that takes longer than running it.
 
     Args:
-        rows: gives the query, with `MARK` where a value belongs; always the same function, and always the same query.
-        values: what stands there instead.
-        alike: whether PostgreSQL may plan it but once, whatever the values: not where an index has rows of some alone.
+        rows: returns the query, with `MARK` in the place of the value; always the same function and the same query.
+        values: replace `MARK`.
+        alike: whether PostgreSQL may plan it once for all values; False where a partial index covers only some values.
     """
 
     rows: Callable[[], QuerySet[Any]]
@@ -86,29 +86,29 @@ class ForEach:
 
 
 Part = QuerySet[Any] | ForEach
-"""Rows of which each query looks at so many."""
+"""Rows of which each query looks at a limited number."""
 
 
 def once(rows: Callable[[], QuerySet[Any]]) -> ForEach:
-    """A query that is always the same, and composed once for good."""
+    """Return a query that never changes, and is compiled once."""
     return ForEach(rows, [MARK])
 
 
 def each_capped(
     parts: Mapping[str, Part], caps: Mapping[str, int] | None = None
 ) -> dict[str, Capped]:
-    """Several such counts in one statement, by their names.
+    """Return several capped counts by name, read in one statement.
 
     Args:
-        parts: one query each.
-        caps: of those that do not look at `FEW` rows.
+        parts: a query for each name.
+        caps: the caps that are not `FEW`.
     """
     found = {name: Capped(0, (caps or {}).get(name, FEW)) for name in parts}
     read = {
         name: _statements_of(part, ("pk",), found[name].cap)
         for name, part in parts.items()
     }
-    # Those that nothing can match have none.
+    # A query that cannot match any row has no statement.
     statements = {name: one for name, (_, its) in read.items() for one in its}
     if not statements:
         return found
@@ -134,12 +134,12 @@ def grouped(
     oldest: str = "",
     newest: str = "",
 ) -> list[tuple[Any, ...]]:
-    """Counts by the values of fields: tuples of values, the count, and the ends that are asked for.
+    """Return counts by the values of fields: tuples of the values, the count, and the requested extremes.
 
     Args:
-        rows: or several parts; at most `cap` rows of each are looked at, in its order.
-        oldest: a field with a time, the first of which follows the count.
-        newest: a field with a key, the last of which follows after that.
+        rows: one query or several; each looks at `cap` rows at most, in its order.
+        oldest: a field with a time; its minimum follows the count.
+        newest: a field with a key; its maximum follows after that.
     """
     wanted = [name for name in (*fields, oldest, newest) if name]
     parts = [rows] if isinstance(rows, QuerySet | ForEach) else list(rows)
@@ -159,7 +159,7 @@ def grouped(
     found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
     for at in range(0, len(statements), TOGETHER):
         some = statements[at : at + TOGETHER]
-        for row in _asked(of.db, some, names, figures):
+        for row in _grouped_rows(of.db, some, names, figures):
             found[row[: len(names)]].append(row[len(names) :])
     return [
         (*values, *map(call, figures.values(), zip(*its, strict=True)))
@@ -170,17 +170,17 @@ def grouped(
 def _statements_of(
     part: Part, wanted: tuple[str, ...], cap: int
 ) -> tuple[QuerySet[Any], list[Statement]]:
-    """A part's rows, and the statements that read those of them that are looked at."""
+    """Return the query of a part, and the statements that read its first rows."""
     if isinstance(part, QuerySet):
-        return part, _composed(part, wanted, cap)
-    rows, composed = _composed_once(part.rows, wanted, cap)
+        return part, _compiled(part, wanted, cap)
+    rows, composed = _compiled_once(part.rows, wanted, cap)
     can_be_one = part.alike and connections[rows.db].vendor == "postgresql"
     read = _for_all if can_be_one else _for_each
     return rows, [one for statement in composed for one in read(statement, part.values)]
 
 
 def _for_each(statement: Statement, values: Sequence[str]) -> list[Statement]:
-    """The statement for each value."""
+    """Return the statement once for each value."""
     sql, given = statement
     return [
         (sql, tuple(value if one == MARK else one for one in given)) for value in values
@@ -188,14 +188,14 @@ def _for_each(statement: Statement, values: Sequence[str]) -> list[Statement]:
 
 
 def _for_all(statement: Statement, values: Sequence[str]) -> list[Statement]:
-    """The statement once, which is run for each value: it is planned but once, however many there are."""
+    """Return one statement that runs for each value, and that PostgreSQL plans once."""
     sql, given = statement
     if MARK not in given:
         return _for_each(statement, values)
     left = list(given)
     marked = PLACE.sub(lambda found: _in_place(found[0], left), sql)
     rest = tuple(one for one in given if one != MARK)
-    # What is written into it comes from the query compiler.
+    # The inner statement comes from the query compiler.
     return [
         (
             f"SELECT part.* FROM unnest(%s::text[]) AS given (value) CROSS JOIN LATERAL ({marked}) AS part",  # noqa: S608
@@ -205,33 +205,33 @@ def _for_all(statement: Statement, values: Sequence[str]) -> list[Statement]:
 
 
 def _in_place(place: str, left: list[Any]) -> str:
-    """What stands in a place of a statement: a parameter stays one, where it is no `MARK`."""
+    """Return the replacement for a placeholder: the value for a `MARK`, else the placeholder itself."""
     return "given.value" if place == "%s" and left.pop(0) == MARK else place
 
 
 @cache
-def _composed_once(
+def _compiled_once(
     rows: Callable[[], QuerySet[Any]], wanted: tuple[str, ...], cap: int
 ) -> tuple[QuerySet[Any], list[Statement]]:
-    return (found := rows()), _composed(found, wanted, cap)
+    return (found := rows()), _compiled(found, wanted, cap)
 
 
-def _composed(
+def _compiled(
     rows: QuerySet[Any], wanted: tuple[str, ...], cap: int
 ) -> list[Statement]:
-    """The statement that reads so many rows; none if nothing can match."""
+    """Return the statement that reads the first rows; none if no row can match."""
     with suppress(EmptyResultSet):
         return [rows.values(*wanted)[:cap].query.sql_with_params()]
     return []
 
 
-def _asked(
+def _grouped_rows(
     database: str,
     some: Sequence[Statement],
     names: Iterable[str],
     figures: Iterable[str],
 ) -> list[tuple[Any, ...]]:
-    """The figures of what some statements read, by the values of its columns."""
+    """Return the figures of the rows that some statements read, grouped by columns."""
     # Names come from the model and the inner statements from the query compiler, their values as parameters.
     inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in some)  # noqa: S608
     by = ", ".join(names)
@@ -244,12 +244,12 @@ def _asked(
 
 
 def _first(stored: Iterable[Any]) -> datetime | None:
-    """The first of some times, if there is any."""
+    """Return the earliest of some times, if any."""
     return min(filter(None, map(moment, stored)), default=None)
 
 
 def as_text(column: str) -> Cast:
-    """A value as the database writes it, which costs a tenth of what it takes to make an object of it.
+    """Return a column as the database's text, which costs a tenth of the time that an object takes.
 
     Args:
         column: its name.
@@ -258,13 +258,13 @@ def as_text(column: str) -> Cast:
 
 
 def time_of(text: str) -> datetime:
-    """A time that was read so: SQLite writes it without a zone, in UTC."""
+    """Parse a time that was read by `as_text`: SQLite writes it without a zone, in UTC."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def moment(stored: Any) -> datetime | None:
-    """A time from a statement of our own: SQLite gives it without a zone, or as text, in UTC."""
+    """Return a time from raw SQL: SQLite gives it in UTC, as text or without a zone."""
     found = time_of(stored) if isinstance(stored, str) else stored
     if isinstance(found, datetime) and found.tzinfo is None:
         return found.replace(tzinfo=UTC)
@@ -272,12 +272,12 @@ def moment(stored: Any) -> datetime | None:
 
 
 def uuid_of(stored: Any) -> UUID:
-    """A process id from a statement of our own: SQLite gives it as text."""
+    """Return a process id from raw SQL: SQLite gives it as text."""
     return stored if isinstance(stored, UUID) else UUID(stored)
 
 
 def short(number: int) -> str:
-    """A number in at most four characters: 999, 12k, 3M."""
+    """Write a number in at most four characters: 999, 12k, 3M."""
     for size, unit in ((1_000_000, "M"), (10_000, "k")):
         if number >= size:
             return f"{number // (1000 if unit == 'k' else size)}{unit}"
@@ -285,7 +285,7 @@ def short(number: int) -> str:
 
 
 def _column(rows: QuerySet[Any], field: str) -> str:
-    """The name of a value in the inner statement: an annotation's own, else its column."""
+    """Return the column of a value in the inner statement: an annotation has its own name."""
     if field in rows.query.annotations:
         return field
     return str(rows.model._meta.get_field(field).column)

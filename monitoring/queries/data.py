@@ -1,7 +1,7 @@
-"""What the data of processes says at some paths: handed out by the database as JSON, and alike on each.
+"""Values at paths in the data of processes, the same on each database.
 
-Only the values asked for leave the database, since the data may be large. A place in a list is looked up here: whether
-a part of a path that is written in digits is one, or the name of a field, only the value says.
+The database returns only these values, since the data may be large. List indexes are looked up here: only the value
+shows whether digits in a path are an index or the name of a field.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from orchestrator.models import Definition
 VALUES = json.JSONDecoder(parse_float=Decimal)
 
 LONGEST = 9
-"""Digits of a place in a list, at most."""
+"""The maximum number of digits of a list index."""
 
 
 class AtPaths(Func):
-    """The values at some paths of a JSON column, as the text of a JSON list; null where there is none."""
+    """The values at some paths of a JSON column, as the text of a JSON list; null for a missing value."""
 
     def __init__(self, column: str, paths: Sequence[Path]) -> None:
         super().__init__(F(column), output_field=TextField())
@@ -42,7 +42,7 @@ class AtPaths(Func):
         arg_joiner: Any = None,
         **context: Any,
     ) -> Any:
-        """In SQLite's words; of a single path it would give the value without its type."""
+        """Compile for SQLite; for a single path it would return the value without its type."""
         [column] = self.source_expressions
         sql, params = compiler.compile(column)
         places = [_place(path) for path in (*self.paths, ("",))]
@@ -62,13 +62,13 @@ def _place(path: Path) -> str:
 
 
 def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
-    """The keys of those rows of processes whose data meets the conditions.
+    """Return the keys of the processes whose data meets the conditions.
 
-    What is secret in a process has no value, whoever asks: what is counted would tell of it.
+    Secret fields have no value for any reader, since counts would reveal them.
     """
     paths = list(dict.fromkeys(where.paths()))
-    asked = list(dict.fromkeys(map(_asked, paths)))
-    # Without the order that the rows may have: they are looked at one by one.
+    asked = list(dict.fromkeys(map(_plain_part, paths)))
+    # Without an order: each row is checked by itself.
     columns = ("pk", "name", "definition_id", AtPaths("data", asked))
     looked_at = list(rows.order_by().values_list(*columns))
     hidden = _hidden({(name, definition) for _, name, definition, _ in looked_at})
@@ -78,7 +78,7 @@ def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
         names = hidden[name, definition]
         values = dict(zip(asked, VALUES.decode(text), strict=False))
         stored = {
-            path: masked(_inside(values[way], path[len(way) :]), names)
+            path: masked(_value_at(values[way], path[len(way) :]), names)
             if way is not None
             else None
             for path, way in ways[names].items()
@@ -89,7 +89,7 @@ def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
 
 
 def _hidden(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[str]]:
-    """The secret names in the processes of some definitions, by the name and the key of each."""
+    """Return the secret names of definitions, by their name and key."""
     rows = Definition.objects.filter(pk__in={definition for _, definition in of})
     stored = dict(rows.values_list("pk", "secrets"))
     in_code = {name: secret_names.of_name(name).names for name, _ in of}
@@ -101,12 +101,14 @@ def _hidden(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[
 
 
 def _ways(paths: Iterable[Path], hidden: frozenset[str]) -> dict[Path, Path | None]:
-    """For each path as much of it as the database was asked for; None where it leads to something secret."""
-    return {path: None if is_hidden(path, hidden) else _asked(path) for path in paths}
+    """Return for each path the part that the database reads; None for a secret path."""
+    return {
+        path: None if is_hidden(path, hidden) else _plain_part(path) for path in paths
+    }
 
 
 def is_hidden(path: Path, hidden: frozenset[str]) -> bool:
-    """Whether a path leads to something secret, or through it; a database may read a name with escapes in it."""
+    """Whether a path contains a secret name, also with escapes, which a database may decode."""
     return not hidden.isdisjoint({*path, *map(_unescaped, path)})
 
 
@@ -119,17 +121,17 @@ def _unescaped(part: str) -> str:
         return part
 
 
-def _asked(path: Path) -> Path:
-    """As much of a path as every database understands alike."""
+def _plain_part(path: Path) -> Path:
+    """Return the beginning of a path that every database reads alike."""
     return tuple(takewhile(_is_plain, path))
 
 
 def _is_plain(part: str) -> bool:
-    """Whether it names a field for every database: SQLite compares with letters as they are stored, in escapes."""
+    """Whether every database reads it as the name of a field: SQLite compares with stored escapes."""
     return part.isascii() and not (part.isdigit() or '"' in part)
 
 
-def _inside(value: Any, rest: Path) -> Any:
+def _value_at(value: Any, rest: Path) -> Any:
     for part in rest:
         if isinstance(value, dict):
             value = value.get(part)

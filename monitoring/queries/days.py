@@ -1,4 +1,4 @@
-"""Days as an address names them, in the zone of the pages, and moments as a page has written them, with their zone."""
+"""Days of an address, in the zone of the pages, and moments of a page, with their zone."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -9,11 +9,11 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 YEARS = range(1970, 9999)
-"""In which days are looked for."""
+"""The years in which a day is valid."""
 
 
 def day_of(text: str) -> date | None:
-    """The day that a text names; None where it names none, or one of another age."""
+    """Parse a day; None for anything else, or a year out of range."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -22,12 +22,12 @@ def day_of(text: str) -> date | None:
 
 
 def midnight(day: date, later: int = 0) -> datetime:
-    """The beginning of a day in the zone of the pages."""
+    """Return the beginning of a day in the zone of the pages, or of the day some days later."""
     return timezone.make_aware(datetime.combine(day + timedelta(days=later), time.min))
 
 
 def moment_of(text: str) -> datetime | None:
-    """The moment that a text names with its zone; None where it names none, or one that the calendar ends before."""
+    """Parse a moment with its zone; None for anything else, or a moment out of range."""
     try:
         found = parse_datetime(text)
         return found.astimezone(UTC) if found and found.tzinfo else None
@@ -36,7 +36,7 @@ def moment_of(text: str) -> datetime | None:
 
 
 def wrong_days(since: str, until: str) -> Iterator[str]:
-    """What is wrong with the first and the last day that an address names."""
+    """Say what is wrong with the first and the last day of an address."""
     for text in filter(None, (since, until)):
         if day_of(text) is None:
             yield _("%(text)s is no day: write it as in 2026-11-23.") % {"text": text}
@@ -46,7 +46,7 @@ def wrong_days(since: str, until: str) -> Iterator[str]:
 
 
 def between_days(field: str, since: str, until: str) -> Q:
-    """That a time lies between the first and the last day that an address names, if it names any."""
+    """Return the condition that a time lies between the first and the last day of an address."""
     found = Q()
     if day := day_of(since):
         found &= Q(**{f"{field}__gte": midnight(day)})

@@ -1,35 +1,41 @@
-"""The fields that definitions declare for the data of their processes: to choose from, and to compare rightly."""
+"""The declared fields of processes' data, to choose from and to check conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from monitoring.conditions import (
     ConditionGroup,
     ConditionMistake,
     Conditions,
-    DataCondition,
 )
 from monitoring.conditions.tree import written
-from monitoring.conditions.values import Value
 from monitoring.queries.data import is_hidden
 from orchestrator import registry, secret_names
 from orchestrator.definition import Workflow
 from orchestrator.definition.secrets import names_of
 from orchestrator.definition.typing import alternatives, hints
 
+MEANINGS = {
+    "number": ("number", _("%(field)s is a number: write one, as in 12.5")),
+    "truth": ("truth", _("%(field)s is true or false: write one of these")),
+    "moment": ("span", _("%(field)s is a day or time: write it as in 2026-11-23")),
+}
+"""By kind of field: the attribute of a value to compare, and the refusal of a value without it."""
+
 MOST = 200
-"""Fields that are offered."""
+"""The maximum number of offered fields."""
 
 
 def field_names(definition: str) -> list[str]:
-    """The fields of one definition's data, or of all; those of dataclasses within with a dot before."""
+    """Return the fields of one definition's data, or of all; fields of nested dataclasses follow a dot."""
     found: dict[str, None] = {}
     for form in _forms(definition):
         hidden = names_of(form)
@@ -42,10 +48,10 @@ def field_names(definition: str) -> list[str]:
 
 
 def check(where: Conditions, definition: str) -> None:
-    """Refuses what a definition's data can never meet: a comparison with a value of another kind.
+    """Refuse conditions that a definition's data can never meet: comparisons with another kind of value.
 
     Raises:
-        ConditionMistake: it says which.
+        ConditionMistake: a condition is impossible, or is on a secret field.
     """
     if not definition:
         return
@@ -54,31 +60,18 @@ def check(where: Conditions, definition: str) -> None:
             check(part, definition)
         return
     if is_hidden(where.path, secret_names.of_name(definition).names):
-        said_so = _("%(field)s is secret: nothing is looked for in it")
+        said_so = gettext("%(field)s is secret: nothing is looked for in it")
         raise ConditionMistake(said_so % {"field": written(where.path)})
     kinds = {_kind(_hint(form, where.path)) for form in _forms(definition)}
     kind = kinds.pop() if len(kinds) == 1 else ""
-    if where.operator != "contains" and not _fits(where, kind):
-        said = {
-            "number": _("%(field)s is a number: write one, as in 12.5"),
-            "truth": _("%(field)s is true or false: write one of these"),
-            "moment": _("%(field)s is a day or time: write it as in 2026-11-23"),
-        }
-        raise ConditionMistake(said[kind] % {"field": written(where.path)})
-
-
-def _fits(where: DataCondition, kind: str) -> bool:
-    meanings: Mapping[str, Callable[[Value], object]] = {
-        "number": lambda one: one.number,
-        "truth": lambda one: one.truth,
-        "moment": lambda one: one.span,
-    }
-    meaning = meanings.get(kind)
-    return meaning is None or all(meaning(one) is not None for one in where.values)
+    if kind and where.operator != "contains":
+        meaning, said = MEANINGS[kind]
+        if any(getattr(value, meaning) is None for value in where.values):
+            raise ConditionMistake(said % {"field": written(where.path)})
 
 
 def _forms(definition: str) -> Iterator[type[Any]]:
-    """What the running code declares for the data, of all versions."""
+    """Yield the classes that the running code declares for the data, of all versions."""
     for (name, _version), declared in registry.definitions.items():
         if definition in ("", name):
             yield declared.Input if issubclass(declared, Workflow) else declared.Data
@@ -93,7 +86,7 @@ def _names(form: type[Any]) -> Iterator[str]:
 
 
 def _hint(form: Any, path: tuple[str, ...]) -> Any:
-    """The annotation of what is at a path; None where nothing is declared."""
+    """Return the annotation at a path; None without a declaration."""
     for part in path:
         found = [one for one in alternatives(form) if is_dataclass(one)]
         if len(found) != 1:
@@ -110,7 +103,7 @@ def _hints(form: Any) -> dict[str, Any]:
 
 
 def _kind(hint: Any) -> str:
-    """What a field's values are compared as: "number", "truth" or "moment"; "" for anything else."""
+    """Return the kind of a field: "number", "truth" or "moment"; "" for any other."""
     if hint is None:
         return ""
     kinds = {_kind_of(one) for one in alternatives(hint) if one is not type(None)}

@@ -1,71 +1,64 @@
-"""Definitions with what their instances are doing now."""
+"""The counts of a definition's processes."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.db.models import F
 
-from monitoring.queries.counts import CAP, Capped, each_capped, grouped, none
+from monitoring.queries.counts import CAP, Capped, counted, each_capped, grouped
 from orchestrator.models import ProcessInstance, Status
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
-SHOWN = (Status.RUNNING, Status.WAITING, Status.RETRYING, Status.FAILED)
+SHOWN = (
+    Status.RUNNING,
+    Status.WAITING,
+    Status.RETRYING,
+    Status.FAILED,
+    Status.PAUSED,
+)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counts:
-    """How many live instances of one definition have which status; completed ones up to a cap."""
+    """The numbers of processes of one definition.
 
-    statuses: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    completed: Capped = field(default_factory=none)
-    escalated: Capped = field(default_factory=none)
-    unsure: set[str] = field(default_factory=set)
-    """Of which statuses there may be more than was counted."""
+    Args:
+        statuses: by status, in the order of the page; without a zero of paused ones.
+        escalated: the number of escalated ones.
+    """
 
-    @property
-    def live(self) -> int:
-        return sum(self.statuses.values())
-
-    def by_status(self) -> list[tuple[str, int | Capped]]:
-        """Pairs of status and number, in the order they are shown."""
-        pairs: list[tuple[str, int | Capped]] = [
-            (name, self._number(name)) for name in SHOWN
-        ]
-        if self.statuses.get(Status.PAUSED):
-            pairs.append((Status.PAUSED, self._number(Status.PAUSED)))
-        return [*pairs, (Status.COMPLETED, self.completed)]
-
-    def _number(self, status: str) -> int | Capped:
-        number = self.statuses.get(status, 0)
-        return Capped(number, number) if status in self.unsure else number
+    statuses: dict[str, Capped]
+    escalated: Capped
 
 
 EACH = 10
-"""Stored rows of a definition that are counted each for itself; others are looked for among all of its processes."""
+"""The maximum number of stored rows that are counted one by one; more are counted among all processes."""
 
 
 def counts_of(name: str, of: Collection[int] | None = None) -> Counts:
-    """Counts of one definition; or of some of its stored rows, given by their keys."""
-    rows, counts = ProcessInstance.objects.filter(name=name), Counts()
-    counts.statuses, counts.unsure = _by_status(rows, of)
+    """Return the counts of one definition, or of some of its stored rows, by key."""
+    rows = ProcessInstance.objects.filter(name=name)
+    live = _by_status(rows, of)
     every, escalated = _completed(name), rows.escalated()
     parts = {"completed": every, "escalated": escalated}
     if of is not None:
         mine = escalated.filter(definition__in=of)
         parts = {"completed": _of(every, of), "escalated": mine, "every": every}
     found = each_capped(parts, {"completed": CAP, "every": CAP})
-    number = found["completed"].number
-    more = of is not None and found["every"].at_least
-    counts.completed = Capped(number, number if more else CAP)
-    counts.escalated = found["escalated"]
-    return counts
+    shown = {one: live[one] for one in SHOWN if one != Status.PAUSED or live[one]}
+    completed = found["completed"]
+    more = completed.at_least or (of is not None and found["every"].at_least)
+    shown[Status.COMPLETED] = counted(completed.number, more=more)
+    return Counts(
+        {str(one): number for one, number in shown.items()}, found["escalated"]
+    )
 
 
 def _by_status(
     rows: ProcessInstanceQuerySet, of: Collection[int] | None
-) -> tuple[dict[str, int], set[str]]:
-    """How many go on in each status, none hidden by the many of another; and where there may be more."""
+) -> dict[Status, Capped]:
+    """Count live processes by status; a large status does not hide a small one."""
     live = rows.live().order_by("name", "status", "-pk")
     named = {status: live.filter(status=status) for status in LIVE}
     unsure: Mapping[str, Capped] = {}
@@ -87,21 +80,18 @@ def _by_status(
         numbers[status] += number
         if number >= CAP:
             full.add(status)
-    return numbers, full | {name for name, one in unsure.items() if one.at_least}
+    full |= {name for name, one in unsure.items() if one.at_least}
+    return {one: counted(numbers[one], more=one in full) for one in LIVE}
 
 
 def _completed(name: str) -> ProcessInstanceQuerySet:
-    """Newest first along the index on name and id, so a cap is reached after as many rows."""
-    # A range of one, or PostgreSQL would look for them among all processes.
+    """Return completed processes, newest first along the index on name and id, which stops at a cap."""
+    # A range of one value: PostgreSQL would otherwise scan all processes.
     rows = ProcessInstance.objects.filter(name__range=(name, name))
     return rows.filter(status=Status.COMPLETED).order_by("name", "-pk")
 
 
-def _of(
-    rows: ProcessInstanceQuerySet, of: Collection[int] | None
-) -> ProcessInstanceQuerySet:
-    """All of them, or those of some stored definitions among the first that are looked at."""
-    if of is None:
-        return rows
+def _of(rows: ProcessInstanceQuerySet, of: Collection[int]) -> ProcessInstanceQuerySet:
+    """Limit the first rows to some stored definitions."""
     first = ProcessInstance.objects.filter(pk__in=rows.values("pk")[:CAP])
     return first.filter(definition__in=of)

@@ -1,4 +1,4 @@
-"""The different values of a column, however many rows have them: an index is asked for the next one each time."""
+"""The distinct values of a column, however many rows have each: an index gives the next value each time."""
 
 from typing import Any
 
@@ -6,21 +6,21 @@ from django.db import connections
 from django.db.models import Model
 
 
-def different(
+def distinct_values(
     model: type[Model], field: str, most: int, among: str = "TRUE"
 ) -> list[Any]:
-    """The first values of a column in their order.
+    """Return the first distinct values of a column in their order.
 
     Args:
-        model: whose.
+        model: the table.
         field: the column; an index must begin with it.
-        most: so many values at most.
-        among: the condition of that index, in SQL; only rows of which it is true are looked at.
+        most: the maximum number of values.
+        among: the condition of a partial index, in SQL; rows outside it are ignored.
     """
     connection = connections["default"]
     quote = connection.ops.quote_name
     table, column = quote(model._meta.db_table), quote(_column(model, field))
-    # The names are those of a model.
+    # All names come from a model.
     statement = f"""
         SELECT value FROM (
             WITH RECURSIVE found(value, place) AS (

@@ -1,4 +1,4 @@
-"""What processes do in a step, or did lately: the conditions of the map's numbers and of the lists that they open."""
+"""Conditions on what processes do in a step, or finished lately: the map's numbers and their lists share them."""
 
 from datetime import timedelta
 
@@ -16,19 +16,19 @@ WINDOWS = {
 }
 
 LATE = timedelta(minutes=1)
-"""A deadline that is carried out later than this needs a person, who sees why."""
+"""A deadline that is overdue by more than this needs a person."""
 
 NOW = ("active", "waiting", "failed")
-"""What a process can do in the step in which it is."""
+"""What a process can do in its current step."""
 
 HERE = "here"
-"""Any of these."""
+"""The name for any of `NOW`."""
 
 LEFT = "left-"
-"""Before the name of a window: what has finished the step in it."""
+"""The prefix of a window's name: processes that finished the step in that window."""
 
 FINISHED = (StepStatus.DONE, StepStatus.SKIPPED, StepStatus.FAILED)
-"""How a visit ends that something follows from; others were given up, or never taken."""
+"""The statuses of finished visits; other visits were given up or never taken."""
 
 # A visit of a process manager has no status of its own while its process is in the step.
 IS_FAILED = Q(status=StepStatus.FAILED) | Q(kind="", instance__status=Status.FAILED)
@@ -38,13 +38,13 @@ IS_WAITING = Q(~Q(kind__in=["", StepKind.MAP]), status=StepStatus.WAITING) | Q(
 
 
 def open_visits() -> QuerySet[StepRun]:
-    """The visits that processes are at; a join that waits for branches, or one element of a map, is none."""
+    """Return the current visits of processes, without waiting joins and without elements of maps."""
     runs = StepRun.objects.filter(finished_at=None, item=None)
     return runs.exclude(kind=StepKind.JOIN)
 
 
 def doing_now() -> Case:
-    """What is done in an open visit: one of `NOW`."""
+    """Return the expression for what is done in an open visit: one of `NOW`."""
     return Case(
         When(IS_FAILED, then=Value("failed")),
         When(IS_WAITING, then=Value("waiting")),
@@ -54,33 +54,33 @@ def doing_now() -> Case:
 
 
 def visits_that_do(runs: QuerySet[StepRun], doing: str) -> QuerySet[StepRun]:
-    """Those of some open visits in which just this is done."""
+    """Return those of some open visits in which a process does this."""
     if doing == HERE:
         return runs
     return runs.alias(doing=doing_now()).filter(doing=doing)
 
 
 def came_to_its_end(window: timedelta) -> Q:
-    """Of a visit: that it ended since then, whenever it began."""
+    """Return the condition that a visit ended in a window, whenever it began."""
     since = timezone.now() - window
     ended = Q(finished_at__gte=since, status__in=FINISHED, item=None, redo=False)
     return ended & ~Q(kind__in=[StepKind.JOIN, StepKind.UNDO])
 
 
 def window_of(doing: str) -> timedelta | None:
-    """The window that "left-hour" and the like name; None for anything else."""
+    """Parse the window of "left-hour" and the like; None for anything else."""
     name = doing.removeprefix(LEFT)
     return WINDOWS.get(name) if name != doing else None
 
 
 def window_word(name: str) -> str:
-    """A window as people read it."""
+    """Return the label of a window."""
     words = {"hour": _("last hour"), "day": _("last day"), "week": _("last week")}
     return words[name]
 
 
 def doing_word(doing: str) -> str:
-    """What is done as people read it; as it is where nothing is called so."""
+    """Return the label of what is done; an unknown name as it is."""
     words = {
         HERE: _("in it now"),
         "active": _("at work"),
@@ -94,8 +94,8 @@ def doing_word(doing: str) -> str:
 
 
 def overdue_visits() -> QuerySet[StepRun]:
-    """The visits of live processes whose deadline was over a while ago, and is not carried out yet."""
+    """Return the visits of live processes whose deadline passed a while ago and was not carried out."""
     waits = ["", StepKind.WAIT, StepKind.ASK]
-    # By the clock of the database, which has said when: that of a web host may be another.
+    # By the clock of the database, which set the deadline: the clock of a web host may differ.
     rows = StepRun.objects.filter(wake_at__lte=Now() - LATE, kind__in=waits)
     return rows.filter(status=StepStatus.WAITING, finished_at=None)

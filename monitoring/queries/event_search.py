@@ -1,4 +1,4 @@
-"""Looking for events by id, type, key, verdict and time: newest first, each with what became of it in words."""
+"""The search for events by id, type, key, verdict and time: newest first, each with its outcome in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.queries.among import among
 from monitoring.queries.days import between_days, day_of, midnight, wrong_days
-from monitoring.queries.events import received_as, shown
+from monitoring.queries.events import listed_events, received_as
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.keys_by_time import first_since
 from monitoring.queries.lists import KeyedPage, Search, number_in, page_of, uuid_in
@@ -26,29 +26,29 @@ from orchestrator.models.inbox_event import PROBLEMS
 
 PAGE = 30
 LOOKED_AT = 1_000
-"""Events that one page looks at for what no index finds; the page after it goes on from there."""
+"""Events that one page checks for conditions without an index; the next page continues after them."""
 
 PROCESSES = 50
-"""Processes of one key whose events are looked for."""
+"""Processes of one key whose events a search finds."""
 
 EACH = 500
-"""Events that a key or an id leads to."""
+"""Events that a search by key or id finds."""
 
 KEPT = (*PROBLEMS, str(Verdict.PARKED))
-"""The verdicts by which an index finds events."""
+"""The verdicts with an index."""
 
 
 @dataclass(frozen=True)
 class EventFilters(Search):
-    """What is looked for among the events.
+    """The filters of the search for events.
 
     Args:
-        q: the id that its sender gave it.
+        q: the id that the sender gave.
         type: its type.
         key: its business key, or that of its process, or a process id.
-        verdict: what became of it.
-        since: the first day on which it was received, as in 2026-11-23; the parameter is called from.
-        until: the last; the parameter is called to.
+        verdict: a value of `Verdict`.
+        since: the first day of receipt, as in 2026-11-23; the parameter is called from.
+        until: the last day of receipt; the parameter is called to.
     """
 
     q: str = ""
@@ -76,7 +76,7 @@ class EventFilters(Search):
         yield from wrong_days(self.since, self.until)
 
     def found(self) -> QuerySet[InboxEvent]:
-        """What an index finds."""
+        """Return the rows that an index finds."""
         rows: QuerySet[InboxEvent] = InboxEvent.objects.all()
         if self.mistake:
             return rows.none()
@@ -88,7 +88,7 @@ class EventFilters(Search):
         return rows.filter(verdict=self.verdict) if self.verdict in KEPT else rows
 
     def looked_for(self) -> Q:
-        """What else must be so of them."""
+        """Return the conditions that no index finds."""
         found = Q()
         if self.type:
             found &= Q(type=self.type)
@@ -100,7 +100,7 @@ class EventFilters(Search):
         return found
 
     def _in_time(self, rows: QuerySet[InboxEvent]) -> QuerySet[InboxEvent]:
-        """Between the keys that the first and the last day have."""
+        """Limit rows to the keys of the first and the last day."""
         if day := day_of(self.since):
             rows = rows.filter(
                 pk__gte=first_since(InboxEvent, "received_at", midnight(day))
@@ -115,36 +115,31 @@ class EventFilters(Search):
 def search(
     filters: EventFilters, before: str = "", size: int = 0
 ) -> KeyedPage[InboxEvent]:
-    """A page of the events that match, newest first; fewer than there are where they lie far apart."""
+    """Return a page of the events that match, newest first; matches that lie far apart leave it partly filled."""
     keys = filters.found().order_by("-pk").values_list("pk", flat=True)
     if (place := number_in(before)) is not None:
         keys = keys.filter(pk__lt=place)
     size = size or PAGE
-    looked_for, wanted = filters.looked_for(), size + 1
+    looked_for = filters.looked_for()
 
     def keys_behind(edge: int | None, many: int) -> list[int]:
-        # As values: of a statement within it a plan may look for the type first, among all there are.
+        # As values: with a subquery PostgreSQL may scan all events by type first.
         return list((keys if edge is None else keys.filter(pk__lt=edge))[:many])
 
     def matching(some: list[int], number: int) -> list[int]:
-        return _matching(some, looked_for, number)
+        rows = InboxEvent.objects.filter(looked_for, among("pk", some))
+        return list(rows.order_by("-pk").values_list("pk", flat=True)[:number])
 
-    most = LOOKED_AT if looked_for else wanted
-    found, edge = first_matching(wanted, most, keys_behind, matching)
+    if looked_for:
+        found, edge = first_matching(size + 1, LOOKED_AT, keys_behind, matching)
+    else:
+        found, edge = keys_behind(None, size + 1), None
     page = page_of(found, size, int, edge=str(edge or ""))
-    return page.of(shown(page.rows))
-
-
-def _matching(keys: list[int], looked_for: Q, number: int) -> list[int]:
-    """The newest of some events of which all is true."""
-    if not looked_for:
-        return keys
-    rows = InboxEvent.objects.filter(looked_for, among("pk", keys)).order_by("-pk")
-    return list(rows.values_list("pk", flat=True)[:number])
+    return page.of(listed_events(page.rows))
 
 
 def outcomes(events: Iterable[InboxEvent]) -> dict[int, str]:
-    """What became of each event, in words."""
+    """Return the outcome of each event in words."""
     events = list(events)
     steps = _steps([event for event in events if event.revision])
     return {event.pk: _outcome(event, steps) for event in events}
@@ -167,7 +162,7 @@ def _outcome(event: InboxEvent, steps: dict[tuple[UUID, int], str]) -> str:
 def _moved(
     event: InboxEvent, process: ProcessInstance, steps: dict[tuple[UUID, int], str]
 ) -> str:
-    """From where to where; the steps are not told of a workflow, which stands in several."""
+    """Say from which step to which an event moved a process; a workflow may be in several, and names none."""
     labels, revision = labels_of(process.definition), event.revision or 0
     was, now = (steps.get((process.pk, one), "") for one in (revision - 1, revision))
     of = {
@@ -183,8 +178,8 @@ def _moved(
 
 
 def _steps(events: list[InboxEvent]) -> dict[tuple[UUID, int], str]:
-    """The step of a process after each of the revisions that events led to, and before."""
-    # One condition for all that stand at the same revision: one for each event takes longer to compose than to ask.
+    """Return the step of a process before and after each revision that an event led to."""
+    # One condition for all processes at the same revision: compiling one for each event takes longer than running it.
     standing: dict[int, set[UUID]] = defaultdict(set)
     for event in events:
         if event.process_id and event.revision:
@@ -201,13 +196,13 @@ def _steps(events: list[InboxEvent]) -> dict[tuple[UUID, int], str]:
 
 
 def _one(steps: Any) -> str:
-    """The step in which a process stands that stands in one."""
+    """Return the name of the only step; "" for several steps."""
     names = list(steps)
     return str(names[0]) if len(names) == 1 else ""
 
 
 def _of_key(text: str) -> list[int]:
-    """The newest events of a process id or business key, by the indexes that there are."""
+    """Return the keys of the newest events of a process id or business key, by indexes."""
     unrouted = InboxEvent.objects.filter(verdict=Verdict.UNROUTED)
     if key := uuid_in(text):
         processes, own = [key], unrouted.none()

@@ -1,23 +1,21 @@
-"""How many events of each type were received lately, what became of them, and how long they are kept.
+"""The number of recent events by type, their outcomes, and how long they are kept.
 
-Three looks along keys, for the last hour, day and week: each event while there are few, one in so many of more.
+Three samples along keys, for the last hour, day and week; every event is counted while there are few.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import TextField
-from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from monitoring.queries.counts import Capped, capped, moment, short
+from monitoring.queries.counts import Capped, as_text, capped, short, time_of
 from monitoring.queries.doing import WINDOWS, window_word
-from monitoring.queries.lately import events_since
+from monitoring.queries.lately import part_at, rows_since
 from orchestrator import registry
 from orchestrator.collecting import gathered
 from orchestrator.models import InboxEvent
@@ -25,33 +23,30 @@ from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.retention import ALL_OTHERS, retention
 
 LOOKED_AT = 1_000
-"""Events that are looked at for each window."""
+"""The size of the sample for each window."""
 
 TYPES = 100
-"""Types that are told of."""
+"""Types that the page shows."""
 
 NAMES = 3
-"""Definitions that are named where many keep a type for as long."""
+"""Definitions that one retention text names."""
 
 PARTS = {"hour": 30, "day": 24, "week": 28}
-"""Into how many parts the line over a window is cut."""
-
-Seen = list[tuple[str, str, str]]
-"""Type, verdict, and when it was received, as the database writes it."""
+"""The number of points of a window's line."""
 
 
 @dataclass(frozen=True)
 class TypeVolume:
-    """One type of events; numbers are texts, with ≈ where those looked at stand for others.
+    """One type of events; numbers are texts, with ≈ for an estimate from a sample.
 
     Args:
         type: its name.
-        known: whether anything in the running code knows it.
-        received: how many were received in each window, by its name.
-        verdicts: what became of those of the chosen window, the most frequent first.
-        each: how many there were in each part of it, the oldest first.
-        problems: how many of these nothing took.
-        kept: for how long, in words.
+        known: whether the running code knows it.
+        received: the number of received events by window.
+        verdicts: the verdicts in the chosen window with their numbers, the most frequent first.
+        each: the number of events at each point of the line, the oldest first.
+        problems: the number of these that no process took.
+        kept: the retention in words.
     """
 
     type: str
@@ -65,15 +60,15 @@ class TypeVolume:
 
 @dataclass(frozen=True)
 class EventVolume:
-    """All types, those with the most events first.
+    """All types, the most frequent first.
 
     Args:
-        window: the chosen one.
+        window: the chosen window.
         until: when the windows end.
-        types: one row each.
-        more: how many further types there are.
-        every: for how many each event stands that was looked at, by window.
-        homeless: how many belong to no process, and so are never removed.
+        types: the rows of the table.
+        more: the number of further types.
+        every: the number of events that each event of the sample stands for, by window.
+        homeless: the number of events without a process, which are never removed.
     """
 
     window: str
@@ -84,27 +79,29 @@ class EventVolume:
     homeless: Capped
 
     def windows(self) -> list[tuple[str, str]]:
-        """Each window with its word."""
+        """Return each window with its label."""
         return [(name, window_word(name)) for name in WINDOWS]
 
 
 def event_volume(window: str = "") -> EventVolume:
-    """The types of events that were received in the last week, and those that the running code knows.
+    """Return the types of events of the last week, and the types that the running code knows.
 
     Args:
-        window: hour, day or week: of which the verdicts and the line are; day if it is none of these.
+        window: hour, day or week, for the verdicts and the line; anything else means day.
     """
     window, now = window if window in WINDOWS else "day", timezone.now()
-    seen: Seen = []
+    seen: dict[str, list[tuple[str, str]]] = {}
     every: dict[str, int] = {}
     numbers: dict[str, Counter[str]] = {}
     for name, length in WINDOWS.items():
-        rows, every[name] = events_since(now - length, LOOKED_AT)
+        rows, every[name] = rows_since(
+            InboxEvent, "received_at", now - length, LOOKED_AT
+        )
         if name == window:
-            # As text, which is read in a tenth of the time.
-            columns = "type", "verdict", Cast("received_at", TextField())
-            seen = list(rows.values_list(*columns)[:LOOKED_AT])
-            numbers[name] = Counter(one for one, _v, _a in seen)
+            columns = "type", "verdict", as_text("received_at")
+            found = rows.values_list(*columns)[:LOOKED_AT]
+            seen = gathered((type_, (verdict, at)) for type_, verdict, at in found)
+            numbers[name] = Counter({type_: len(its) for type_, its in seen.items()})
         else:
             numbers[name] = Counter(rows.values_list("type", flat=True)[:LOOKED_AT])
     known = set(registry.event_types())
@@ -114,26 +111,22 @@ def event_volume(window: str = "") -> EventVolume:
         in_week = numbers["week"][name] * every["week"]
         return -numbers[window][name] * every[window], -in_week, name
 
-    ordered, kept = sorted(names, key=most), Keeping()
-    shown = set(ordered[:TYPES])
-    parts = _in_parts(seen, shown, window, now)
-    types = []
-    for one in ordered[:TYPES]:
-        verdicts, each, problems = parts[one]
-        types.append(
-            TypeVolume(
-                one,
-                one in known,
-                {name: _said(numbers[name][one], every[name]) for name in WINDOWS},
-                [
-                    (verdict, _said(number, every[window]))
-                    for verdict, number in verdicts.most_common()
-                ],
-                each,
-                problems,
-                list(kept.of(one)),
-            )
+    ordered, times = sorted(names, key=most), retention()
+    types = [
+        TypeVolume(
+            one,
+            one in known,
+            {name: _said(numbers[name][one], every[name]) for name in WINDOWS},
+            [
+                (verdict, _said(number, every[window]))
+                for verdict, number in Counter(v for v, _at in seen[one]).most_common()
+            ],
+            _each_part(window, now, [at for _v, at in seen[one]]),
+            _each_part(window, now, [at for v, at in seen[one] if v in PROBLEMS]),
+            list(_kept(one, times)),
         )
+        for one in ordered[:TYPES]
+    ]
     homeless = capped(InboxEvent.objects.filter(process=None).order_by())
     return EventVolume(window, now, types, len(names) - len(types), every, homeless)
 
@@ -142,63 +135,38 @@ def _said(number: int, every: int) -> str:
     return f"{'≈' if every > 1 else ''}{short(number * every)}"
 
 
-Parts = tuple[Counter[str], list[int], list[int]]
-
-
-def _in_parts(
-    seen: Seen,
-    types: set[str],
-    window: str,
-    until: datetime,
-) -> dict[str, Parts]:
-    """By type: verdicts, and how many there were in each part of the window, in all and of those nothing took."""
-    parts, length = PARTS[window], WINDOWS[window]
-    found: dict[str, Parts] = defaultdict(lambda: (Counter(), [0] * parts, [0] * parts))
-    for type_, verdict, at in seen:
-        if type_ in types:
-            verdicts, each, problems = found[type_]
-            verdicts[verdict] += 1
-            received_at = moment(at) or until
-            ago = int((until - received_at) / length * parts)
-            place = parts - 1 - min(max(ago, 0), parts - 1)
-            each[place] += 1
-            problems[place] += verdict in PROBLEMS
+def _each_part(window: str, until: datetime, times: list[str]) -> list[int]:
+    """Return the number of events in each part of a window, the oldest first."""
+    found = [0] * PARTS[window]
+    for at in times:
+        found[part_at(time_of(at), until, WINDOWS[window], len(found))] += 1
     return found
 
 
-class Keeping:
-    """How long events are kept: those of a process go with it, and others never."""
+def _kept(type_: str, times: Mapping[str, timedelta | None]) -> Iterator[str]:
+    """Say how long events of a type are kept: a process's events are removed with it, others never."""
+    interested = [one.name for one in registry.interested(type_)]
+    handled = bool(registry.reactions.get(type_))
+    usual = times.get(ALL_OTHERS)
+    if not interested and not handled:
+        yield _kept_for([], usual)
+    by_time = gathered((times.get(one, usual), one) for one in interested)
+    for time, names in by_time.items():
+        yield _kept_for(names, time)
+    if handled:
+        yield _("for ever where an event handler took it")
 
-    def __init__(self) -> None:
-        self._times = retention()
 
-    def of(self, type_: str) -> Iterator[str]:
-        """What is so of the events of a type, in words."""
-        interested = [one.name for one in registry.interested(type_)]
-        handled = bool(registry.reactions.get(type_))
-        if not interested and not handled:
-            yield self._of_processes(self._times.get(ALL_OTHERS))
-        usual = self._times.get(ALL_OTHERS)
-        by_time = gathered((self._times.get(one, usual), one) for one in interested)
-        for time, names in by_time.items():
-            yield self._of_definitions(names, time)
-        if handled:
-            yield _("for ever where an event handler took it")
-
-    def _of_definitions(self, names: list[str], time: timedelta | None) -> str:
-        said = {"definitions": ", ".join(names[:NAMES])}
-        if len(names) > NAMES:
-            said["definitions"] += " …"
-        if time is None:
-            return _("for ever with %(definitions)s") % said
-        return _("%(days)s days after the end of %(definitions)s") % {
-            **said,
-            "days": f"{time.days:,}",
-        }
-
-    def _of_processes(self, time: timedelta | None) -> str:
-        if time is None:
-            return _("for ever")
-        return _("%(days)s days after the end of its process") % {
-            "days": f"{time.days:,}"
-        }
+def _kept_for(names: list[str], time: timedelta | None) -> str:
+    """Say how long the events of some definitions are kept; without names, of all processes."""
+    if time is None:
+        text = _("for ever with %(definitions)s") if names else _("for ever")
+    elif names:
+        text = _("%(days)s days after the end of %(definitions)s")
+    else:
+        text = _("%(days)s days after the end of its process")
+    more = " …" if len(names) > NAMES else ""
+    return text % {
+        "definitions": ", ".join(names[:NAMES]) + more,
+        "days": f"{time.days:,}" if time else "",
+    }

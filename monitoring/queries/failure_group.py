@@ -1,4 +1,4 @@
-"""The page of a group of failures: what its members have in common, what differs, and which they are."""
+"""The page of a group of failures: the failures, what they have in common, and what differs."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import Incident, ProcessInstance
 
 LARGE = 10_000
-"""Characters of a process's data above which it is not compared."""
+"""The maximum length of a process's data to compare, in characters."""
 
 FIELDS = 20
-"""Fields of the data that are compared."""
+"""The maximum number of compared fields."""
 
 VALUES = 3
-"""Values of one field that are named; the others are counted."""
+"""Values of one field that the page names; the others are counted."""
 
 LONGEST = 80
-"""Characters of a value that are shown."""
+"""The maximum length of a shown value."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One thing that the members of a group have.
+    """The values of one property in a group.
 
     Args:
-        name: of the field, or a word of ours.
-        values: the most frequent ones, each with how many have it.
-        others: how many have another one.
-        all: how many were compared.
-        ours: whether the name is a word of ours, and not the application's.
+        name: of the field, or a label of ours.
+        values: the most frequent values with their numbers.
+        others: the number of members with another value.
+        all: the number of compared members.
+        ours: whether the name is a label of ours, not a field of the application.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Compared:
 
     @property
     def all_differ(self) -> bool:
-        """Whether no two have the same: an id, which tells nothing of the cause."""
+        """Whether all values differ, as ids do, which say nothing about the cause."""
         return self.all > 1 and self.values[0][1] == 1
 
 
@@ -68,8 +68,8 @@ class MembersPage(KeyedPage[Incident]):
     """The failures of a group, newest first.
 
     Args:
-        group: what they are; None when none is open any more.
-        compared: what is the same in those of this page, and what differs.
+        group: the group; None without open failures.
+        compared: the compared properties of this page's failures.
     """
 
     group: AlikeFailures | None
@@ -77,12 +77,12 @@ class MembersPage(KeyedPage[Incident]):
 
     @property
     def has_processes(self) -> bool:
-        """Whether there is anything to try again: an event that no process took is redelivered."""
+        """Whether a retry is possible: an event that no process took is redelivered instead."""
         return any(row.instance_id for row in self.rows)
 
 
 def members_page(fingerprint: str, before: str = "") -> MembersPage:
-    """The open failures of one cause."""
+    """Return a page of the open failures of one cause."""
     rows = open_of_cause(fingerprint)
     newest = with_processes(rows).first()
     oldest = rows.order_by("-fingerprint", "pk").first()
@@ -95,7 +95,7 @@ def members_page(fingerprint: str, before: str = "") -> MembersPage:
 
 
 def alike(messages: Iterable[str]) -> str:
-    """What messages of one cause have in common: a word that is not the same in all is left out."""
+    """Return the common words of messages of one cause, with "…" for the words that differ."""
     several = [message.split() for message in dict.fromkeys(messages)]
     if len({len(words) for words in several}) != 1:
         return " ".join(several[0]) if several else ""
@@ -105,7 +105,7 @@ def alike(messages: Iterable[str]) -> str:
 
 
 def _compared(incidents: list[Incident]) -> Iterator[Compared]:
-    """What is the same in all of them, and then what differs."""
+    """Yield the compared properties, equal ones first."""
     processes = {row.instance.pk: row.instance for row in incidents if row.instance}
     found = [_counted(_("Message"), [row.said for row in incidents], ours=True)]
     if processes:
@@ -127,7 +127,7 @@ def _of_data(keys: list[Any]) -> Iterator[Compared]:
     hidden = frozenset[str]().union(*(names_of(one.definition) for one in small))
     data = [one.data for one in small if isinstance(one.data, dict)]
     every = dict.fromkeys(name for one in data for name in one)
-    # What is the same in a secret field, and what differs, would tell of it.
+    # Comparing a secret field would reveal it.
     names = [name for name in every if name not in hidden][:FIELDS]
     for name in names:
         given = [one[name] for one in data if name in one]

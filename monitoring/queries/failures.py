@@ -1,4 +1,4 @@
-"""The failures page: what has failed, and stands until its cause is gone, in groups of one cause."""
+"""The failures page: open failures in groups of one cause."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from monitoring.queries.counts import (
     capped,
     grouped,
 )
-from monitoring.queries.distinct import different
+from monitoring.queries.distinct import distinct_values
 from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
 from monitoring.queries.lists import KeyedPage, number_in, page_of
 from monitoring.queries.processes import definition_name
@@ -34,10 +34,10 @@ from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident
 
 PAGE = 50
-"""Groups, or failures of one group, on a page."""
+"""The size of a page of groups, or of one group's failures."""
 
 CAUSES = 200
-"""Groups that are looked for behind a flood of one cause."""
+"""Causes that are found by index when one cause fills the newest failures."""
 
 ORDERS = ("newest", "largest")
 
@@ -47,11 +47,11 @@ class AlikeFailures:
     """Open failures of one cause.
 
     Args:
-        newest: the last of them.
-        oldest: the first that is still open.
-        number: how many.
-        trend: how many there were when, and in which versions.
-        handling: what people have said of them.
+        newest: the newest failure.
+        oldest: the oldest open failure.
+        number: the number of open failures.
+        trend: their number over time, and their versions.
+        handling: the mark of the cause, if any.
     """
 
     newest: Incident
@@ -66,31 +66,33 @@ class AlikeFailures:
 
     @property
     def definition(self) -> Definition | None:
-        """Whose they are; an event that no process took has none."""
+        """The definition of the processes; None for events that no process took."""
         return self.newest.instance.definition if self.newest.instance else None
 
 
 @dataclass(frozen=True)
 class GroupPage(KeyedPage[AlikeFailures]):
-    """Groups in an order, and whether there are others besides, which only the newest first lead to."""
+    """Groups in an order, and whether there are more; only the order "newest" has further pages."""
 
     order: str = "newest"
     more: bool = False
 
 
 def open_of(definition: str) -> QuerySet[Incident]:
-    """The open incidents of one definition that are not handled, looked for among the newest of all."""
+    """Return the open unhandled incidents of one definition, from the newest of all."""
     rows = Incident.objects.open()
     causes = handled_causes()
     newest = rows.order_by("-pk").values("pk")[:CAP]
     some = rows.filter(pk__in=newest).exclude(fingerprint__in=causes)
-    return _of_some(some, [definition])
+    return _of_definitions(some, [definition])
 
 
-def _of_some(rows: QuerySet[Incident], names: Collection[str]) -> QuerySet[Incident]:
-    """Those of processes of some definitions.
+def _of_definitions(
+    rows: QuerySet[Incident], names: Collection[str]
+) -> QuerySet[Incident]:
+    """Limit incidents to processes of some definitions.
 
-    It is asked of each row: a join may be planned as a look at every process of a definition.
+    A subquery reads the name for each row: PostgreSQL may run a join as a scan of all processes of a definition.
     """
     found: QuerySet[Incident] = rows.alias(named=definition_name()).filter(
         named__in=names
@@ -99,16 +101,16 @@ def _of_some(rows: QuerySet[Incident], names: Collection[str]) -> QuerySet[Incid
 
 
 def names_of(keys: Iterable[int]) -> dict[int, str | None]:
-    """The definitions' names of some failures by their keys; None where it is no process's.
+    """Return the names of the definitions of some failures by key; None for a failure without a process.
 
-    All of one cause are of one definition: whoever asks for many asks for one of each cause.
+    All failures of one cause have one definition: callers pass one key of each cause.
     """
     rows = Incident.objects.filter(pk__in=list(keys)).annotate(of=definition_name())
     return dict(rows.values_list("pk", "of"))
 
 
 def number_open(definition: str = "") -> Capped:
-    """How many there are that are not handled, of all definitions or of one."""
+    """Return the number of open unhandled failures, of all definitions or of one."""
     if definition:
         return capped(open_of(definition), CAP)
     parts = inbox(handled_causes())
@@ -119,7 +121,7 @@ def number_open(definition: str = "") -> Capped:
 
 
 def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:
-    """Incidents with what pages say of their processes."""
+    """Select incidents with the related rows that pages show, without large columns."""
     return rows.select_related(
         "instance__parent",
         "instance__definition",
@@ -140,13 +142,13 @@ def with_processes(rows: QuerySet[Incident]) -> QuerySet[Incident]:
 def failure_groups(
     order: str = "newest", before: str = "", definition: str = "", size: int = 0
 ) -> GroupPage:
-    """What has failed, in groups.
+    """Return a page of groups of open failures.
 
     Args:
         order: "newest" or "largest" first.
-        before: the key of the newest failure of the last group shown, where the newest come first.
-        definition: "" for all.
-        size: groups of the page; the usual number without it.
+        before: the key of the last group's newest failure on the page before, for the order "newest".
+        definition: a name, or "" for all.
+        size: the number of groups; 0 for the default.
     """
     size = size or PAGE
     order = order if order in ORDERS else "newest"
@@ -166,18 +168,20 @@ def failure_groups(
 
 
 def handled_groups(definition: str = "") -> list[AlikeFailures]:
-    """The groups that people have marked as handled, of all or one definition, those of the newest failure first."""
+    """Return the groups that people have marked as handled, by their newest failure, newest first."""
     causes = handled_causes()
     newest = _newest_of(causes)
     if definition:
-        known = _of_some(Incident.objects.filter(pk__in=newest.values()), [definition])
+        known = _of_definitions(
+            Incident.objects.filter(pk__in=newest.values()), [definition]
+        )
         newest = dict(known.values_list("fingerprint", "pk"))
     keys = sorted(newest.values(), reverse=True)[:PAGE]
     return with_trends(_groups(keys, _numbers(newest, keys)))
 
 
 def with_trends(groups: Sequence[AlikeFailures]) -> list[AlikeFailures]:
-    """Groups with how they grow, and with what people have said of them."""
+    """Add to groups their trends and marks."""
     causes = [group.newest.fingerprint for group in groups]
     trend, said = trends(causes), handling_of(causes)
     return [
@@ -189,10 +193,10 @@ def with_trends(groups: Sequence[AlikeFailures]) -> list[AlikeFailures]:
 def largest_group(
     definitions: Collection[str] | None = None,
 ) -> AlikeFailures | None:
-    """The group with the most open failures; of equals that with the newest. None if nothing has failed.
+    """Return the group with the most open failures, of equal groups the newest; None without failures.
 
     Args:
-        definitions: those whose processes' failures are looked at; None for all failures.
+        definitions: the names to look at; None for all failures.
     """
     newest: dict[str, int] = {}
     for name in [""] if definitions is None else definitions:
@@ -205,12 +209,12 @@ def largest_group(
 def groups_about(
     text: str, most: int, definitions: Collection[str] | None = None
 ) -> list[AlikeFailures]:
-    """The groups in whose messages or classes of errors these words stand, the newest first.
+    """Return the groups whose messages or error classes contain a text, newest first.
 
     Args:
-        text: looked for among the newest failures, in large letters or small.
-        most: so many groups are given at most.
-        definitions: those whose processes' failures are looked at; None for all failures.
+        text: compared without case, among the newest failures.
+        most: the maximum number of groups.
+        definitions: the names to look at; None for all failures.
     """
     if definitions is not None and not definitions:
         return []
@@ -218,7 +222,7 @@ def groups_about(
     rows = Incident.objects.open().order_by("-pk")
     if definitions is not None:
         rows, says = rows.annotate(of=definition_name()), says & Q(of__in=definitions)
-    # Told of each that is looked at: as a condition it may be planned as a look at all of these for each that says so.
+    # An annotation of each row: with a condition PostgreSQL may scan all rows for each that matches.
     told = rows.annotate(says=ExpressionWrapper(says, BooleanField()))
     looked_at = told.values_list("fingerprint", "pk", "says")[:CAP]
     found = {cause: pk for cause, pk, does in reversed(list(looked_at)) if does}
@@ -227,7 +231,7 @@ def groups_about(
 
 
 def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
-    """The fingerprints of groups with the key of the newest failure of each: those of what failed last, and others."""
+    """Return the newest failure's key by fingerprint: of the groups that failed last, then of others."""
     left_out = [] if definition else handled_causes()
     parts = [open_of(definition)] if definition else inbox(left_out)
     most = max(MANY // len(parts), 1)
@@ -238,24 +242,24 @@ def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
     if not definition and sum(number for _, number, _ in looked_at) >= most:
         behind = {f: key for f, key in _causes().items() if f not in left_out}
         found |= {f: key for f, key in behind.items() if before is None or key < before}
-    return _unseen(found, before) if before is not None else found
+    return _without_shown(found, before) if before is not None else found
 
 
-def _unseen(found: dict[str, int], before: int) -> dict[str, int]:
-    """Those of which nothing newer was shown on a page before."""
+def _without_shown(found: dict[str, int], before: int) -> dict[str, int]:
+    """Leave out the groups that a page before has shown."""
     newer = open_of_cause(OuterRef("fingerprint")).filter(pk__gte=before)
     rows = Incident.objects.filter(~Exists(newer), pk__in=found.values())
     return dict(rows.values_list("fingerprint", "pk"))
 
 
 def _causes() -> dict[str, int]:
-    """The first groups in the order of their fingerprints: from one to the next by the index, however large each is."""
-    found = different(Incident, "fingerprint", CAUSES, "resolved_at IS NULL")
+    """Return the first groups by fingerprint; an index leads from each to the next, however large it is."""
+    found = distinct_values(Incident, "fingerprint", CAUSES, "resolved_at IS NULL")
     return _newest_of(found) if found else {}
 
 
 def _newest_of(causes: Sequence[str]) -> dict[str, int]:
-    """The key of the newest open failure of each cause that has any."""
+    """Return the key of the newest open failure of each cause with open failures."""
     each = grouped(ForEach(_of_cause, causes, alike=True), "fingerprint", "id", cap=1)
     return {fingerprint: key for fingerprint, key, _ in each}
 
@@ -265,14 +269,14 @@ def _of_cause() -> QuerySet[Incident]:
 
 
 def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
-    """How many are in each of the groups whose newest failures are wanted."""
+    """Return the number of open failures of the groups whose newest failures are wanted."""
     keys = set(wanted)
     causes = [fingerprint for fingerprint, key in newest.items() if key in keys]
     return dict(grouped(ForEach(_of_cause, causes, alike=True), "fingerprint", cap=CAP))
 
 
 def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:
-    """The groups with these newest failures, in their order."""
+    """Return the groups of these newest failures, in this order."""
     first = open_of_cause(OuterRef("fingerprint")).order_by("-fingerprint", "pk")
     rows = with_processes(Incident.objects.open()).defer("detail")
     newest = rows.annotate(first=Subquery(first.values("pk")[:1])).in_bulk(keys)

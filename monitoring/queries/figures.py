@@ -1,4 +1,4 @@
-"""The figures that `/metrics` tells, each by a bounded look along an index, however many rows there are."""
+"""The figures of `/metrics`, each from a bounded query along an index."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from orchestrator.models import (
 from orchestrator.setup_status import leases, queue, queues
 
 LATELY = timedelta(minutes=5)
-"""What ended longer ago says nothing about how long things take now."""
+"""The age of ended work that still counts for durations."""
 
 A_DAY = timedelta(days=1)
 
 NEWEST = 1_000
-"""Visits, and events, of which it is looked how long they took."""
+"""The newest visits, and events, whose durations are read."""
 
 CARRIED_OUT = (StepKind.STEP, StepKind.ITEM, StepKind.UNDO)
-"""The visits that workers carry out; others wait for something."""
+"""The visits that workers carry out; other visits wait."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What the database says about the set-up as it is now."""
+    """The state of the installation as the database has it now."""
 
     numbered: dict[str, int]
-    """How many transitions, steps, events and incidents there have ever been."""
+    """The numbers of transitions, steps, events and incidents ever written."""
     live: dict[tuple[str, str], int]
     """Live processes by definition and status."""
     open_incidents: int
     step_seconds: list[float]
-    """How long the steps took that ended lately, from when they could begin, in order."""
+    """The durations of recently ended steps, from when they could begin, sorted."""
     event_seconds: list[float]
-    """How long after they were received the events had their verdict that got one lately, in order."""
+    """The times from receipt to verdict of recently handled events, sorted."""
     queues: dict[str, dict[str, Any]]
     """Due work, its age and bells, by queue."""
     leases: dict[str, int]
@@ -67,7 +67,7 @@ class Figures:
 
 
 def figures() -> Figures:
-    """Looks at everything once; some dozens of statements."""
+    """Read all figures, by some dozens of statements."""
     now = timezone.now()
     alive = Worker.objects.alive(now).values_list("queue").annotate(Count("pk"))
     return Figures(
@@ -85,9 +85,9 @@ def figures() -> Figures:
 
 
 def _numbered() -> dict[str, int]:
-    """How often the database has given out a number for a row of each kind.
+    """Return the last key that the database gave out for each kind.
 
-    That never falls, though rows are removed, and needs no count; the few that were rolled back are in it.
+    It never falls when rows are removed, and needs no count; it includes the few rows that were rolled back.
     """
     kinds: dict[str, type[Model]] = {
         "transitions": Checkpoint,

@@ -1,4 +1,4 @@
-"""What a text could be: a process, an event, a command, an operation, or words of a failure."""
+"""The search box: a text may be a process, an event, a command, an operation, or words of a failure."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ from orchestrator.models import (
 )
 
 SHOWN = 5
-"""Finds of each kind that are shown; a list has the others."""
+"""Matches of each kind that the page shows; a list has the others."""
 
 CAUSES = 20
-"""Causes of failures that are shown, which no list has."""
+"""Causes of failures that the page shows; no list has more."""
 
 JOBS: dict[str, Any] = {
     str(model._meta.model_name): model for model in (StepRun, IssuedCommand, InboxEvent)
 }
-"""What workers do, by the first word of its name."""
+"""The kinds of work by the first word of a job's name."""
 
 SHORTEST = 3
-"""Characters at least that are looked for in what failures say."""
+"""The minimum length of a text to search in messages of failures."""
 
 
 @dataclass(frozen=True)
 class Find:
-    """One thing that the text could mean.
+    """One match of the text.
 
     Args:
-        address: where it is shown.
-        title: what it is called.
-        about: what else says which it is.
-        status: the word of its state; "" where it has none.
+        address: the page that shows it.
+        title: its name.
+        about: further details.
+        status: its status; "" for none.
         at: when it began.
     """
 
@@ -69,13 +69,13 @@ class Find:
 
 @dataclass(frozen=True)
 class Finds:
-    """All of one kind.
+    """The matches of one kind.
 
     Args:
-        kind: what they are.
-        all: the list that has every one of them; "" where there is none.
-        shown: the first.
-        more: whether there are others, which no list has.
+        kind: the label of the kind.
+        all: the address of the list with all matches; "" for none.
+        shown: the first matches.
+        more: whether there are more that no list has.
     """
 
     kind: Promise
@@ -86,12 +86,12 @@ class Finds:
 
 @dataclass(frozen=True)
 class Lookup:
-    """What is looked for, and where.
+    """A search.
 
     Args:
         text: an id, a key or its beginning, or words of an error.
-        events: whether the reader may look at events.
-        definitions: those whose processes the reader may look at; None for all that there are.
+        events: whether the reader may see events.
+        definitions: the definitions whose processes the reader may see; None for all.
     """
 
     text: str
@@ -99,7 +99,7 @@ class Lookup:
     definitions: frozenset[str] | None = None
 
     def found(self) -> list[Finds]:
-        """What the text could mean, by kind; kinds of which there is nothing are left out."""
+        """Return the matches by kind, without kinds that have none."""
         kinds, processes = [], set[UUID]()
         lists = [""] if self.definitions is None else sorted(self.definitions)
         for name in lists:
@@ -109,16 +109,16 @@ class Lookup:
             processes |= {row.pk for row in rows}
         if self.events:
             kinds.append(_events(self.text, processes))
-        kinds += [*self._by_id(), self._job(), self._failures()]
+        kinds += [*self._by_id(), *self._job(), self._failures()]
         return [kind for kind in kinds if kind.shown]
 
     def _shows(self, names: Collection[str]) -> bool:
-        """Whether the reader may look at what is of these definitions, or of none."""
+        """Whether the reader may see rows of these definitions; an empty list means rows of no definition."""
         mine = self.definitions
         return mine is None or (bool(names) and mine.issuperset(names))
 
     def _by_id(self) -> Iterator[Finds]:
-        """What has an id of its own that is no process's."""
+        """Yield commands and operations with this id."""
         key = uuid_in(self.text)
         if key is None:
             return
@@ -145,22 +145,21 @@ class Lookup:
             ],
         )
 
-    def _job(self) -> Finds:
-        """The piece of work that workers, their jobs and their logs call so: `steprun:17`."""
+    def _job(self) -> Iterator[Finds]:
+        """Yield the piece of work with this name in workers, jobs and logs, as `steprun:17`."""
         kind, _colon, key = self.text.partition(":")
         model = JOBS.get(kind.lower())
         if model is None or (model is InboxEvent and not self.events):
-            return Finds(_("Jobs"))
+            return
         field = model._meta.pk
         try:
             row = model._default_manager.filter(pk=field.to_python(key)).first()
         except (ValidationError, ValueError, OverflowError):
-            row = None
+            return
         place = place_of(row) if row is not None and self._shows_work(row) else ""
-        if row is None or not place:
-            return Finds(_("Jobs"))
-        status = row.verdict if isinstance(row, InboxEvent) else row.status
-        return Finds(_("Jobs"), shown=[Find(place, self.text, str(row), status)])
+        if row is not None and place:
+            status = row.verdict if isinstance(row, InboxEvent) else row.status
+            yield Finds(_("Jobs"), shown=[Find(place, self.text, str(row), status)])
 
     def _shows_work(self, row: StepRun | IssuedCommand | InboxEvent) -> bool:
         if self.definitions is None:
@@ -169,7 +168,7 @@ class Lookup:
         return self._shows([process.name] if process is not None else [])
 
     def _failures(self) -> Finds:
-        """Open failures that say this, by their causes; they are looked for among the newest."""
+        """Return the causes of the newest open failures with this text."""
         groups = []
         if len(self.text) >= SHORTEST:
             groups = groups_about(self.text, CAUSES + 1, self.definitions)
@@ -178,7 +177,7 @@ class Lookup:
 
 
 def only_place(kinds: list[Finds]) -> str:
-    """Where to go without asking: to the only find, or the list of them; "" where there is a choice, or nothing."""
+    """Return the address of the only match, or of the only list; "" for a choice, or for nothing."""
     if len(kinds) != 1:
         return ""
     [kind] = kinds
@@ -206,7 +205,7 @@ def _processes(filters: Filters, rows: list[ProcessInstance]) -> Finds:
 
 
 def _events(text: str, but_of: set[UUID]) -> Finds:
-    """Events of this id; those of the processes that were found stand on their pages."""
+    """Return the events of this id, without those of found processes, whose pages have them."""
     rows = InboxEvent.objects.filter(pk__in=received_as(text)[:SHOWN])
     rows = rows.select_related("process").defer("process__data").order_by("-pk")
     shown = [
@@ -225,7 +224,7 @@ def _events(text: str, but_of: set[UUID]) -> Finds:
 
 
 def _of_event(row: InboxEvent) -> str:
-    """Where an event is told of with what became of it."""
+    """Return the address of an event with its outcome."""
     return f"{reverse('monitoring:events')}?{urlencode({'q': row.event_id})}#event-{row.pk}"
 
 

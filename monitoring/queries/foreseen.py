@@ -1,4 +1,4 @@
-"""What an event that a person is about to send would lead to, and what else would run."""
+"""The preview of an event that a person is about to send."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from orchestrator.models import ProcessInstance
 
 @dataclass(frozen=True)
 class ForeseenEffect:
-    """What one definition would do with the event.
+    """The effect of the event on one definition.
 
     Args:
-        name: the definition's.
-        process: that it would find; None where there is none yet.
+        name: of the definition.
+        process: the process that would take it; None if there is none yet.
         preview: what it would lead to.
     """
 
@@ -55,28 +55,28 @@ class ForeseenEffect:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """All that the event would lead to.
+    """All effects of the event.
 
     Args:
-        effects: by definition.
-        handlers: the simple event handlers that would run too.
+        effects: one for each definition.
+        handlers: the event handlers that would run too.
     """
 
     effects: list[ForeseenEffect]
     handlers: list[str]
     hidden: bool = False
-    """Whether it is not said, since it would tell whether what was written is a secret that is stored."""
+    """Whether the effects are withheld, since they would show whether an entered value is a stored secret."""
 
     @property
     def process(self) -> ProcessInstance | None:
-        """The process that it would find, if it is one alone."""
+        """The process that would take it, if there is exactly one effect."""
         return self.effects[0].process if len(self.effects) == 1 else None
 
 
 def foreseen(wanted: EventToSend, reader: Any) -> Foreseen:
-    """What would become of an event if it were sent now; nothing is written.
+    """Return the effects of an event if it were sent now; nothing is written.
 
-    Of one with secret fields it is said to those who may have secrets shown: others could try values until one fits.
+    For an event with secret fields only readers who may reveal secrets see them: others could guess values.
     """
     handlers = [one.name for one in registry.reactions.get(wanted.type, ())]
     if secret_names.of_message(wanted.type) and not may_reveal(reader):

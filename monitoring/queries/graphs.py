@@ -1,4 +1,4 @@
-"""The stored graphs, read and made once: that of a large workflow is some megabytes."""
+"""The stored graphs, cached: the graph of a large workflow has some megabytes."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, lru_cache
+from typing import Any
 
 from orchestrator import registry
 from orchestrator.collecting import gathered
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition
 
 KEPT = 100
 
 LOOKED_AT = 20
-"""Definitions in which a name is looked for."""
+"""The newest definitions in which the label of a step is looked up."""
 
 
 @dataclass(frozen=True)
 class KnownGraph:
-    """A stored graph with what is looked up in it, each made when it is first wanted."""
+    """A stored graph with indexes, each built at its first use."""
 
     graph: Graph
 
@@ -55,33 +55,33 @@ def _known(pk: int, fingerprint: str) -> KnownGraph:
 
 
 def known_graph(definition: Definition) -> KnownGraph:
-    """What is looked up in the graph of a definition's row, which need not have it loaded."""
+    """Return the indexed graph of a definition's row, which may have its graph deferred."""
     return _known(definition.pk, definition.fingerprint)
 
 
 def graph_of(definition: Definition) -> Graph:
-    """The graph of a definition's row, which need not have it loaded."""
+    """Return the graph of a definition's row, which may have it deferred."""
     return known_graph(definition).graph
 
 
 def labels_of(definition: Definition) -> Mapping[str, str]:
-    """The steps of a definition as people read them."""
+    """Return the labels of a definition's steps."""
     return known_graph(definition).labels
 
 
 def nodes_of(definition: Definition) -> Mapping[str, Node]:
-    """The steps of a definition by their names."""
+    """Return the steps of a definition by name."""
     return known_graph(definition).nodes
 
 
 def step_of(name: str, step: str) -> str:
-    """A step as people read it, by the newest definitions of that name, or of any; as it is where none has it."""
+    """Return the label of a step in the newest definitions of a name, or of any; without one, the step itself."""
     known = (labels for labels in _newest(name) if step in labels)
     return next((labels[step] for labels in known), step)
 
 
 def named_step(name: str, text: str) -> str:
-    """The step that a text names: by its own name, or as people read it."""
+    """Return the step with this name or label; without one, the text itself."""
     for labels in _newest(name):
         if text in labels:
             return text
@@ -92,34 +92,36 @@ def named_step(name: str, text: str) -> str:
 
 
 def _newest(name: str) -> Iterator[Mapping[str, str]]:
-    """The steps of the newest definitions, of that name or of any."""
+    """Yield the labels of the newest definitions, of a name or of any."""
     rows = Definition.objects.defer("graph").order_by("-pk")
     for definition in (rows.filter(name=name) if name else rows)[:LOOKED_AT]:
         yield labels_of(definition)
 
 
 def start_of(graph: Graph) -> str:
-    """The step in which instances of a process manager start; "" for a workflow."""
+    """Return the first step of a process manager; "" for a workflow."""
     return next((node.id for node in graph.nodes if node.kind == "start"), "")
 
 
+def in_code(definition: Definition) -> Any:
+    """Return the class that the running code has for a version; None without one."""
+    return registry.definitions.get((definition.name, definition.version))
+
+
 def running_plan(definition: Definition) -> Plan | None:
-    """The compiled workflow, if the running code still has it as it was stored; None for one made from its input."""
-    try:
-        found = registry.definition(definition.name, definition.version)
-    except UnknownDefinition:
-        return None
-    return found.static if issubclass(found, Workflow) else None
+    """Return the compiled workflow of the running code; None without one, or if its input makes the graph."""
+    found = in_code(definition)
+    return found.static if found and issubclass(found, Workflow) else None
 
 
 def vertex_of(definition: Definition, step: str) -> Vertex | None:
-    """A step of the compiled workflow, if the running code still has it."""
+    """Return a step of the compiled workflow, if the running code has it."""
     plan = running_plan(definition)
     return plan.vertices.get(step) if plan else None
 
 
 def attempts_of(definition: Definition) -> Callable[[str], int]:
-    """How often each step of a definition is tried in all; 0 where the running code does not say."""
+    """Return a function for the maximum attempts of a step; 0 if the running code does not declare them."""
     plan = running_plan(definition)
 
     def attempts(step: str) -> int:
@@ -130,25 +132,25 @@ def attempts_of(definition: Definition) -> Callable[[str], int]:
 
 
 def running_timers(definition: Definition, step: str) -> list[tuple[str, timedelta]]:
-    """The deadlines of a process manager's step in the running code, shortest first: their edges, and how long each is.
+    """Return the deadlines of a process manager's step in the running code, shortest first: edges and lengths.
 
-    None of them where the running code does not have the step.
+    The list is empty if the running code lacks the step.
     """
-    try:
-        found = registry.definition(definition.name, definition.version)
-    except UnknownDefinition:
+    found = in_code(definition)
+    if not found or not issubclass(found, ProcessManager):
         return []
-    if not issubclass(found, ProcessManager) or step not in {*map(str, found.Step)}:
+    if step not in {*map(str, found.Step)}:
         return []
     named = found.Step(step)
     rows = zip(found.deadlines(named), found.timers(named), strict=True)
     return [(row.edge, delay) for row, delay in rows]
 
 
-def choices_of(definition: Definition, name: str, node: Node | None) -> tuple[str, ...]:
-    """The choices of a step: of the running code, else as the stored graph says them."""
+def choices_of(definition: Definition, name: str) -> tuple[str, ...]:
+    """Return the choices of a step: from the running code, else from the stored graph."""
     known = vertex_of(definition, name)
     if known is not None and known.step.choices is not None:
         return tuple(choice.value for choice in known.step.choices)
+    node = nodes_of(definition).get(name)
     said = node.detail.partition(", at most ")[0] if node else ""
     return tuple(said.split(" or ")) if said else ()

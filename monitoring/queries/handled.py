@@ -1,4 +1,4 @@
-"""Groups of failures that people have marked: which are left out of the inbox, which are back, and who sees to them."""
+"""Groups of failures that people have marked: handled and left out of the inbox, back in it, or assigned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from monitoring.queries.causes import open_of_cause
 from orchestrator.models import FailureMark, Incident
@@ -14,11 +14,11 @@ from orchestrator.models import FailureMark, Incident
 
 @dataclass(frozen=True)
 class Marking:
-    """What people have said of one cause.
+    """The mark of one cause.
 
     Args:
-        mark: that.
-        in_force: whether it is left out of the inbox now.
+        mark: the stored row.
+        in_force: whether the inbox leaves its failures out now.
     """
 
     mark: FailureMark
@@ -26,34 +26,25 @@ class Marking:
 
     @property
     def is_back(self) -> bool:
-        """Whether it was handled, and is in the inbox again."""
+        """Whether its failures were handled, and are in the inbox again."""
         return self.mark.handled_at is not None and not self.in_force
 
 
-def handled() -> list[FailureMark]:
-    """The marks of what is left out of the inbox now, in the order of their causes: few, as no more can be made."""
-    newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
-    marks = FailureMark.objects.handled().annotate(newest=Subquery(newest))
-    return list(
-        marks.filter(newest__lte=F("last"))
-        .select_related("owner")
-        .order_by("fingerprint")
-    )
-
-
 def handled_causes() -> list[str]:
-    """The causes of what is left out of the inbox now, in their order."""
+    """Return the causes that the inbox leaves out now, sorted; their number is limited."""
     marks = FailureMark.objects.handled()
-    if not marks.exists():  # as is most often so: that is known sooner
+    if not marks.exists():  # the usual case, which a simpler query finds
         return []
-    return [mark.fingerprint for mark in handled()]
+    newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
+    left_out = marks.filter(last__gte=Subquery(newest)).order_by("fingerprint")
+    return list(left_out.values_list("fingerprint", flat=True))
 
 
 def inbox(causes: Sequence[str]) -> list[QuerySet[Incident]]:
-    """The open failures but for those of some causes, in parts, each of which an index finds whatever is between them.
+    """Return the open failures without those of some causes, as queries between these causes along an index.
 
     Args:
-        causes: what is handled, in order.
+        causes: the handled causes, sorted.
     """
     rows = Incident.objects.open()
     if not causes:
@@ -71,7 +62,7 @@ def inbox(causes: Sequence[str]) -> list[QuerySet[Incident]]:
 
 
 def handling_of(causes: Iterable[str]) -> dict[str, Marking]:
-    """What people have said of some causes, by cause; of most nothing."""
+    """Return the marks of some causes, by cause; most causes have none."""
     newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
     now = FailureMark.objects.handled().filter(pk=OuterRef("pk"))
     marks = FailureMark.objects.filter(pk__in=list(causes)).select_related("owner")

@@ -1,4 +1,4 @@
-"""The sentence with which the first page begins: the most urgent problem, and the buttons that mend it."""
+"""The headline of the first page: the most urgent problem, and the buttons that solve it."""
 
 from __future__ import annotations
 
@@ -24,49 +24,39 @@ from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 
 ICONS = {"failed": "failed", "retry": "escalated", "waiting": "person"}
-"""What stands before a headline, by its tone."""
+"""The icon of a headline, by its tone."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is known now.
+def problems(
+    machinery: Machinery,
+    needs: OfKind,
+    largest: AlikeFailures | None,
+    redis: Beat,
+    live: Beat,
+) -> list[Problem]:
+    """Return all problems of now, the most urgent first, of equals the oldest.
 
     Args:
         machinery: workers, queues and the sweep.
         needs: what needs a person, by kind.
-        largest: of the groups of failures.
-        redis: whether it answers.
-        live: whether the channel layer does.
+        largest: the largest group of failures.
+        redis: whether Redis answers.
+        live: whether the channel layer answers.
     """
-
-    machinery: Machinery
-    needs: OfKind
-    largest: AlikeFailures | None
-    redis: Beat
-    live: Beat
-
-
-def problems(facts: Facts) -> list[Problem]:
-    """Everything that is wrong, the most urgent first; of equals the oldest."""
-    far = facts.machinery.now + timedelta(days=1)
-    found = [*_of_machinery(facts), *_of_processes(facts)]
+    far = machinery.now + timedelta(days=1)
+    found = [*_of_workers(machinery), *_of_processes(needs, largest)]
+    if redis.up is False:
+        found.append(Problem("redis", since=redis.since))
+    elif live.up is False:
+        found.append(Problem("live", since=live.since))
     return sorted(found, key=lambda one: (URGENCY[one.name], one.since or far))
 
 
-def _of_machinery(facts: Facts) -> Iterator[Problem]:
-    machinery = facts.machinery
-    if machinery.workers:
-        yield from _of_queues(machinery)
-    else:
+def _of_workers(machinery: Machinery) -> Iterator[Problem]:
+    """Return the problems of workers; with living workers, those of queues and the sweep."""
+    if not machinery.workers:
         yield Problem("no_worker", machinery.due, machinery.seen_at)
-    if facts.redis.up is False:
-        yield Problem("redis", since=facts.redis.since)
-    elif facts.live.up is False:
-        yield Problem("live", since=facts.live.since)
-
-
-def _of_queues(machinery: Machinery) -> Iterator[Problem]:
-    """What is wrong although workers live."""
+        return
     if machinery.unswept:
         yield Problem("no_sweep", since=machinery.swept_at)
     for queue in machinery.queues:
@@ -75,25 +65,25 @@ def _of_queues(machinery: Machinery) -> Iterator[Problem]:
             yield Problem(name, queue.due, queue.oldest, queues=(queue.name,))
 
 
-def _of_processes(facts: Facts) -> Iterator[Problem]:
-    if facts.largest is not None:
-        every = facts.needs["failures"]
+def _of_processes(needs: OfKind, largest: AlikeFailures | None) -> Iterator[Problem]:
+    if largest is not None:
+        every = needs["failures"]
         # The largest group was counted later.
-        yield replace(every, number=every.number or facts.largest.number)
-    for need in facts.needs.values():
+        yield replace(every, number=every.number or largest.number)
+    for need in needs.values():
         if need.number and need.kind.sentence:
             yield need
 
 
 @dataclass(frozen=True)
 class ButtonLink:
-    """A button that leads somewhere.
+    """A button with an address.
 
     Args:
-        label: what stands on it.
-        address: where it leads.
-        primary: whether it is the one that mends what is wrong.
-        why: why it cannot be done by this reader; "" if it can.
+        label: its text.
+        address: its target.
+        primary: whether it solves the problem.
+        why: why this reader may not use it; "" if they may.
     """
 
     label: str
@@ -104,17 +94,17 @@ class ButtonLink:
 
 @dataclass(frozen=True)
 class Headline:
-    """The sentence with which the page begins.
+    """The headline of the first page.
 
     Args:
-        sentence: what is wrong, since when, and how much.
+        sentence: the problem, its number and its beginning.
         detail: more about it.
         since: when it began.
-        last: when it happened last, where it happens again and again.
-        command: what to type where no button can mend it.
-        tone: its colour.
+        last: when it happened last, for repeated failures.
+        command: the command that solves what no button can.
+        tone: the colour.
         links: the buttons.
-        also: what else is wrong, less urgent: what it is, and where it is listed ("": nowhere).
+        also: less urgent problems: the words, and the address of the list ("": none).
     """
 
     sentence: str
@@ -134,12 +124,12 @@ class Headline:
 def headline(
     found: list[Problem], largest: AlikeFailures | None, reader: Any
 ) -> Headline | None:
-    """What the page begins with; None when all is well.
+    """Return the headline; None without problems.
 
     Args:
-        found: what is wrong, the most urgent first.
-        largest: the group of failures that is meant where they are the most urgent.
-        reader: who may do what.
+        found: the problems, the most urgent first.
+        largest: the group of failures for the headline when failures are the most urgent.
+        reader: the user, for permissions.
     """
     if not found:
         return None
@@ -160,7 +150,7 @@ def headline(
 
 
 def _of_group(group: AlikeFailures, reader: Any) -> Headline:
-    """What is said of the largest group of failures."""
+    """Return the headline for the largest group of failures."""
     newest, definition = group.newest, group.definition
     step = labels_of(definition).get(newest.step, newest.step) if definition else ""
     given = {

@@ -1,73 +1,52 @@
-"""Events that nothing took, as filters select them for an action on many: the oldest first, a bounded look at a time.
+"""Events that no process took, selected by filters for an action on many, some at a time.
 
-The oldest comes first, so that a process which gets several of them gets them in the order in which they were received.
+The oldest come first, so that a process receives several events in the order of their receipt.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from monitoring.queries.event_search import KEPT, EventFilters
+from monitoring.queries.lists import KeyedPage
 from orchestrator.conf import conf
 from orchestrator.models import InboxEvent, Verdict
 
+COLUMNS = ("pk", "type", "verdict", "correlation_key")
+"""The columns of a found event."""
+
 LOOKED_AT = 1_000
-"""Events that one look takes; the next one goes on from there."""
+"""Events that one call looks at; the next call continues after them."""
 
 
-@dataclass(frozen=True)
-class KeptEvent:
-    """An event that nothing took.
-
-    Args:
-        pk: of its row.
-        type: its type.
-        verdict: what became of it.
-        key: its business key.
-    """
-
-    pk: int
-    type: str
-    verdict: str
-    key: str
-
-
-@dataclass(frozen=True)
-class KeptEvents:
-    """What one look has found, and the key after which the next one begins; None where this was the last."""
-
-    found: list[KeptEvent]
-    after: int | None
-
-
-def look(
-    filters: EventFilters, until: datetime, after: int = 0, most: int = LOOKED_AT
-) -> KeptEvents:
-    """Finds the next events that match and have not changed since a moment.
+def next_events(
+    filters: EventFilters, until: datetime, after: str = "", most: int = LOOKED_AT
+) -> KeyedPage[Any]:
+    """Find the next events that match and have not changed since a moment.
 
     Args:
-        filters: what is looked for.
-        until: when the events were shown.
-        after: the key after which it begins.
-        most: how many events at most.
+        filters: the search.
+        until: when the page showed the events.
+        after: the key of the last event of the call before; "" for the first call.
+        most: the maximum number of events.
     """
-    keys = _next(filters, after)
+    keys = _next(filters, int(after or 0))
     rows = _matching(filters, until).filter(pk__in=keys).order_by("pk")
-    columns = rows.values_list("pk", "type", "verdict", "correlation_key")
-    found = [KeptEvent(*row) for row in columns[:most]]
+    columns = rows.values_list(*COLUMNS, named=True)
+    found = list(columns[:most])
     if len(found) == most:
-        return KeptEvents(found, found[-1].pk)
-    return KeptEvents(found, keys[-1] if len(keys) == LOOKED_AT else None)
+        return KeyedPage(found, str(found[-1].pk))
+    return KeyedPage(found, str(keys[-1]) if len(keys) == LOOKED_AT else "")
 
 
 def _next(filters: EventFilters, after: int) -> list[int]:
-    """The keys of the next ones that an index finds."""
+    """Return the keys of the next events that an index finds."""
     rows = filters.found().filter(pk__gt=after).order_by("pk")
-    if filters.q or filters.key:  # which leads to few
+    if filters.q or filters.key:  # an index finds few events
         parts = [rows.filter(verdict__in=KEPT)]
     else:
         wanted = [one for one in KEPT if filters.verdict in ("", one)]
@@ -77,8 +56,8 @@ def _next(filters: EventFilters, after: int) -> list[int]:
 
 
 def _matching(filters: EventFilters, until: datetime) -> QuerySet[InboxEvent]:
-    """Those that match, and did so when they were shown."""
-    # One whose process is unknown is looked at again and again: that is no change.
+    """Return the events that match now and matched when they were shown."""
+    # The engine retries an unrouted event regularly: that is no change.
     unrouted = Q(verdict=Verdict.UNROUTED)
     patience = timedelta(seconds=conf().PATIENCE_SECONDS)
     since = (

@@ -1,4 +1,4 @@
-"""Where a moment lies among the keys of a table: they are given out in the order of time, no index on it is needed."""
+"""The key of the first row since a moment, without an index on time: keys grow with time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.db.models import Model
 
 
 def keys_since(model: type[Model], field: str, since: datetime) -> tuple[int, int]:
-    """The key of the first row since a moment, and of the last row of all; one more than that if there is none since.
+    """Return the keys of the first row since a moment, one more than the last without one, and of the last row.
 
-    One statement, which halves what is left some twenty times along the primary key.
+    One statement runs a binary search of some twenty steps along the primary key.
 
     Args:
-        model: whose rows; its key is a number.
-        field: says when a row was written.
+        model: the table; its key is a number.
+        field: the time of writing.
         since: the moment.
     """
     connection = connections["default"]
@@ -46,5 +46,5 @@ def keys_since(model: type[Model], field: str, since: datetime) -> tuple[int, in
 
 
 def first_since(model: type[Model], field: str, since: datetime) -> int:
-    """The key of the first row since a moment; one more than the last if there is none."""
+    """Return the key of the first row since a moment; one more than the last key without such a row."""
     return keys_since(model, field, since)[0]

@@ -1,19 +1,19 @@
-"""What the last hour was like, minute by minute: transitions, processes that ended, and failures, of each definition.
+"""The last hour minute by minute: transitions, ended processes and failures of each definition.
 
-Up to `LOOKED_AT` transitions are counted each; of more one in so many is looked at and stands for the others.
+Up to `LOOKED_AT` transitions are all counted; of more, a sample is.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Container
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from monitoring.queries.counts import as_text, time_of
 from monitoring.queries.failures import names_of
-from monitoring.queries.lately import transitions_since
-from orchestrator.models import Incident
+from monitoring.queries.lately import part_at, rows_since
+from orchestrator.models import Checkpoint, Incident
 from orchestrator.models.process_instance import ENDED
 
 MINUTES = 60
@@ -21,35 +21,25 @@ MINUTES = 60
 HOUR = timedelta(minutes=MINUTES)
 
 LOOKED_AT = 1_800
-"""Transitions that are looked at."""
+"""The maximum size of the sample of transitions."""
 
 FAILURES = 1_000
-"""The newest failures, which are looked at each."""
+"""The newest failures that are counted."""
 
 
 @dataclass
 class Minutes:
-    """How much there was in each minute of the hour, the oldest first.
+    """Numbers for each minute of the hour, the oldest first.
 
     Args:
-        each: one number a minute.
-        about: whether those looked at stand for others.
+        each: a number for each minute.
+        about: whether they are estimated from a sample.
         at_least: whether there may be more.
     """
 
     each: list[int] = field(default_factory=lambda: [0] * MINUTES)
     about: bool = False
     at_least: bool = False
-
-    @classmethod
-    def together(cls, some: Collection[Minutes]) -> Minutes:
-        """The sums of several."""
-        return cls(
-            [sum(numbers) for numbers in zip(*(one.each for one in some), strict=True)]
-            or [0] * MINUTES,
-            about=any(one.about for one in some),
-            at_least=any(one.at_least for one in some),
-        )
 
     @property
     def number(self) -> int:
@@ -61,7 +51,7 @@ class Minutes:
 
     @property
     def now(self) -> str:
-        """In the last whole minute."""
+        """The number of the last whole minute."""
         return self._said(self.each[-2])
 
     def __str__(self) -> str:
@@ -79,62 +69,47 @@ class Hour:
     ended: Minutes = field(default_factory=Minutes)
     failures: Minutes = field(default_factory=Minutes)
 
-    @classmethod
-    def together(cls, hours: Collection[Hour]) -> Hour:
-        """That of several definitions."""
-        return cls(
-            Minutes.together([hour.transitions for hour in hours]),
-            Minutes.together([hour.ended for hour in hours]),
-            Minutes.together([hour.failures for hour in hours]),
-        )
 
+def last_hour(until: datetime, names: Container[str] | None = None) -> dict[str, Hour]:
+    """Return the hour before a moment by definition name, and in all under "".
 
-@dataclass(frozen=True)
-class LastHour:
-    """The hour in all and by the names of definitions, and when it ended."""
+    Three queries along primary keys, however many transitions there were.
 
-    until: datetime
-    in_all: Hour
-    by_definition: dict[str, Hour]
-
-    def of(self, names: Iterable[str]) -> LastHour:
-        """The same of some definitions alone."""
-        some = {name: self.by_definition.get(name, Hour()) for name in names}
-        return LastHour(self.until, Hour.together(some.values()), some)
-
-
-def last_hour(until: datetime) -> LastHour:
-    """The hour before a moment: three looks along primary keys, however many transitions there were."""
+    Args:
+        until: the moment.
+        names: the definitions to count; None for all, with failures of events that no process took.
+    """
     moved, every = _transitions(until)
     failed, capped = _failures(until)
-    hours: dict[str, Hour] = defaultdict(Hour)
+    hours: dict[str, Hour] = defaultdict(Hour, {"": Hour()})
     for name, minute, ended in moved:
-        for hour in (hours[""], hours[name]):
-            hour.transitions.each[minute] += every
-            hour.ended.each[minute] += every * ended
+        if names is None or name in names:
+            for hour in (hours[""], hours[name]):
+                hour.transitions.each[minute] += every
+                hour.ended.each[minute] += every * ended
     for name, minute in failed:
-        for hour in (hours[""], *([hours[name]] if name else [])):
-            hour.failures.each[minute] += 1
+        if names is None or name in names:
+            for key in {"", name}:
+                hours[key].failures.each[minute] += 1
     for hour in hours.values():
         hour.transitions.about = hour.ended.about = every > 1
         hour.failures.at_least = capped
-    in_all = hours.pop("", Hour())
-    return LastHour(until, in_all, dict(hours))
+    return dict(hours)
 
 
 def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
-    """Transitions of the hour with name, minute and whether they ended their process; and for how many each stands."""
-    found, every = transitions_since(until - HOUR, LOOKED_AT)
+    """Return transitions of the hour as name, minute and whether they ended their process; and the sample's factor."""
+    found, every = rows_since(Checkpoint, "at", until - HOUR, LOOKED_AT)
     given = found.values_list("instance__name", as_text("at"), "status")
     moved = [
-        (name, _minute(time_of(at), until), status in ENDED)
+        (name, part_at(time_of(at), until, HOUR, MINUTES), status in ENDED)
         for name, at, status in given[:LOOKED_AT]
     ]
     return moved, every
 
 
 def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
-    """The newest failures with name and minute, and whether there may be more in the hour."""
+    """Return the newest failures as name and minute, and whether the hour may have more."""
     newest = Incident.objects.order_by("-pk")
     rows = newest.values_list("fingerprint", "pk", as_text("opened_at"))[:FAILURES]
     told = ((cause, key, time_of(at)) for cause, key, at in rows)
@@ -142,12 +117,7 @@ def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
     one_of = {cause: key for cause, key, _ in found}
     names = names_of(one_of.values())
     named = [
-        (names.get(one_of[cause]) or "", _minute(at, until)) for cause, _, at in found
+        (names.get(one_of[cause]) or "", part_at(at, until, HOUR, MINUTES))
+        for cause, _, at in found
     ]
     return named, len(named) >= FAILURES
-
-
-def _minute(at: datetime, until: datetime) -> int:
-    """Which minute of the hour, 0 being the oldest."""
-    ago = int((until - at).total_seconds() // 60)
-    return MINUTES - 1 - min(max(ago, 0), MINUTES - 1)

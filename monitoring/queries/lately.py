@@ -1,42 +1,38 @@
-"""The transitions and events since a moment, without an index on time: keys are given out in the order of time.
+"""A sample of the rows of a table since a moment, without an index on time: keys grow with time.
 
-The first one is found by halving, and of those since then one in so many is looked at that no more than wanted are.
-What was looked at stands for the others; below that number every one is.
+A binary search finds the first row. Few rows are all in the sample; of more, one in two, four, eight and so on.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from monitoring.queries.among import among
 from monitoring.queries.keys_by_time import keys_since
-from orchestrator.models import Checkpoint, InboxEvent
+
+OneModel = TypeVar("OneModel", bound=Model)
 
 
-def transitions_since(since: datetime, most: int) -> tuple[QuerySet[Checkpoint], int]:
-    """Transitions since then, at most so many, and for how many each of them stands."""
-    first, last = keys_since(Checkpoint, "at", since)
+def rows_since(
+    model: type[OneModel], field: str, since: datetime, most: int
+) -> tuple[QuerySet[OneModel], int]:
+    """Return a sample of the rows since a moment, and the number of rows that each stands for.
+
+    The sample takes a pseudo-random key of each range, since events of two types may alternate. The same key is taken
+    each time, so that estimates are stable.
+
+    Args:
+        model: the table; its key is a number.
+        field: the time of writing.
+        since: the moment.
+        most: the approximate maximum number of rows.
+    """
+    first, last = keys_since(model, field, since)
     every = 1
     while (last - first) // every >= most:
         every *= 2
-    rows = Checkpoint.objects.order_by()
-    # The same ones whenever they are looked at, so that no number wavers.
-    keys = range(first - first % -every, last + 1, every)
-    found = rows.filter(among("pk", keys)) if every > 1 else rows.filter(pk__gte=first)
-    return found, every
-
-
-def events_since(since: datetime, most: int) -> tuple[QuerySet[InboxEvent], int]:
-    """Events received since then, at most so many, and for how many each of them stands.
-
-    Of each stretch of keys any one, which is always the same: events come in turn, so that every second one of them
-    may be of the same type.
-    """
-    first, last = keys_since(InboxEvent, "received_at", since)
-    every = 1
-    while (last - first) // every + 1 >= most:
-        every *= 2
-    rows = InboxEvent.objects.order_by()
+    rows = model._default_manager.order_by()
     if every == 1:
         return rows.filter(pk__gte=first), every
     stretches = range(first // every, last // every + 1)
@@ -45,6 +41,19 @@ def events_since(since: datetime, most: int) -> tuple[QuerySet[InboxEvent], int]
     return rows.filter(among("pk", keys)), every
 
 
+def part_at(at: datetime, until: datetime, length: timedelta, parts: int) -> int:
+    """Return the index of the part of a time span with a moment, 0 for the oldest; moments outside go to the nearest.
+
+    Args:
+        at: the moment.
+        until: when the span ends.
+        length: the length of the span.
+        parts: the number of parts.
+    """
+    ago = (until - at) * parts // length
+    return parts - 1 - min(max(ago, 0), parts - 1)
+
+
 def _any_of(number: int) -> int:
-    """A number without any order, the same for the same one: by the multiples of the golden ratio."""
+    """Return a pseudo-random number for a number, by the multiples of the golden ratio."""
     return number * 0x9E3779B97F4A7C15 >> 24

@@ -1,4 +1,4 @@
-"""Every list: what it is narrowed to, and its pages, each of which goes on from a key however long the list is."""
+"""The base of every list: its filters, and pages that continue from a key however long the list is."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Told = TypeVar("Told")
 OneModel = TypeVar("OneModel", bound=Model)
 
 LONGEST = 200
-"""Characters of a parameter that are read."""
+"""The maximum length of a parameter; more is cut off."""
 
 RENAMED = {"since": "from", "until": "to"}
-"""Fields that their parameters call otherwise."""
+"""Fields whose parameters have another name."""
 
 
 @dataclass(frozen=True)
 class Chip:
-    """One condition of a list, which can be removed by itself.
+    """One condition of a list, which a person can remove.
 
     Args:
-        label: what it is about.
-        value: what it is set to, as people read it.
-        without: the query string of the page without it.
+        label: of the filter.
+        value: as people read it.
+        without: the query string without it.
         name: its parameter.
     """
 
@@ -45,20 +45,20 @@ class Chip:
 
 @dataclass(frozen=True)
 class Search:
-    """What a list is narrowed to: each field is a parameter of the address, but for those that go by keyword alone.
+    """The filters of a list: each field is a parameter of the address, except keyword-only fields.
 
     Args:
-        reader: who "me" is, and whose permissions count.
+        reader: the user, for "me" and for permissions.
     """
 
     LABELS: ClassVar[Mapping[str, Any]] = {}
-    """What the parameters are called."""
+    """The labels of the parameters."""
 
     reader: Any = field(default=None, kw_only=True)
 
     @classmethod
     def names(cls) -> dict[str, str]:
-        """The parameters of the address, by field."""
+        """Return the parameters of the address by field."""
         asked = (one.name for one in fields(cls) if not one.kw_only)
         return {name: RENAMED.get(name, name) for name in asked}
 
@@ -66,32 +66,43 @@ class Search:
     def from_query(
         cls, query: QueryDict | Mapping[str, Any], reader: Any = None, **fixed: str
     ) -> Self:
-        """What an address says, but for what is fixed whatever it says."""
+        """Read the filters of an address; `fixed` fields override it."""
         given = {
             name: clean(query.get(parameter, ""))
             for name, parameter in cls.names().items()
         }
         return cls(**(given | fixed), reader=reader)
 
+    @classmethod
+    def from_stored(cls, about: Mapping[str, Any]) -> Self:
+        """Read the filters of a stored selection.
+
+        Raises:
+            TypeError: a newer version has stored an unknown filter, without which more rows would match.
+        """
+        if unknown := about.keys() - cls.names().values():
+            raise TypeError(f"unknown filters: {', '.join(sorted(unknown))}")
+        return cls.from_query(about)
+
     def parameters(self, **changed: str) -> dict[str, str]:
-        """What is set, as parameters of the address, some of them changed."""
+        """Return the set filters as parameters of the address, with changes."""
         given = {key: getattr(self, name) for name, key in self.names().items()}
         return {name: value for name, value in (given | changed).items() if value}
 
     def address(self, **changed: str) -> str:
-        """The same as a query string; "?" where nothing is set."""
+        """Return the same as a query string; "?" without filters."""
         return f"?{urlencode(self.parameters(**changed))}"
 
     def narrowing(self) -> dict[str, str]:
-        """The parameters that leave rows out."""
+        """Return the parameters that exclude rows."""
         return self.parameters()
 
     def words(self) -> Mapping[str, Any]:
-        """What is set as people read it, by parameter, where that is not as the address says it."""
+        """Return readable values by parameter, where they differ from the address."""
         return {}
 
     def chips(self) -> list[Chip]:
-        """What is set, each with the way to remove it."""
+        """Return the set filters, each with the address without it."""
         words = self.words()
         return [
             Chip(
@@ -104,17 +115,17 @@ class Search:
         ]
 
     def mistakes(self) -> Iterator[str]:
-        """What cannot be understood of it, with what would be."""
+        """Yield what is invalid in the filters, and what is valid instead."""
         yield from ()
 
     @cached_property
     def mistake(self) -> str:
-        """The first of these; "" where nothing is wrong. With a mistake nothing matches."""
+        """The first mistake, or "". With a mistake no row matches."""
         return next(iter(self.mistakes()), "")
 
 
 def clean(text: Any, longest: int = LONGEST) -> str:
-    """A parameter without what no text in the tables can contain."""
+    """Return a parameter without null characters and surrounding spaces, cut to a length."""
     return str(text).replace("\0", "").strip()[:longest]
 
 
@@ -124,8 +135,8 @@ class KeyedPage(Generic[Row]):
 
     Args:
         rows: in the order of the list.
-        older: the key from which the list goes on, whichever way it runs; "" where it ends.
-        first: whether the list begins with it.
+        older: the key from which the next page continues; "" at the end of the list.
+        first: whether it is the first page.
     """
 
     rows: list[Row]
@@ -133,7 +144,7 @@ class KeyedPage(Generic[Row]):
     first: bool = True
 
     def of(self, rows: list[Told]) -> KeyedPage[Told]:
-        """The same page with something else for each row."""
+        """Return the same page with other rows."""
         return KeyedPage(rows, self.older, self.first)
 
 
@@ -145,14 +156,14 @@ def page_of(
     edge: str = "",
     first: bool = True,
 ) -> KeyedPage[Row]:
-    """The page of rows of which one more was looked for than it has.
+    """Return a page from its rows and one more.
 
     Args:
-        found: the rows.
-        size: how many it has.
-        key: of a row.
-        edge: the key at which the looking stopped, where there may be more behind it.
-        first: whether the list begins with them.
+        found: the rows; one more than `size` means that another page follows.
+        size: the number of rows on the page.
+        key: returns the key of a row.
+        edge: the key at which a bounded search stopped; "" if it did not.
+        first: whether it is the first page.
     """
     older = str(key(found[size - 1])) if len(found) > size else edge
     return KeyedPage(found[:size], older, first)
@@ -161,13 +172,13 @@ def page_of(
 def page_by_key(
     rows: QuerySet[OneModel], size: int, after: str = "", *, ascending: bool = False
 ) -> KeyedPage[OneModel]:
-    """The page that goes on from a key.
+    """Return the page after a key.
 
     Args:
-        rows: in the order of their keys, the last one first.
-        size: how many it has.
-        after: the key, as an address says it; anything else begins the list.
-        ascending: whether they are in that order the other way round.
+        rows: by key, descending.
+        size: the number of rows on the page.
+        after: the key as in an address; anything else means the first page.
+        ascending: whether the rows are ascending instead.
     """
     key = number_in(after)
     if key is not None:
@@ -178,11 +189,11 @@ def page_by_key(
 def every_page(
     read: Callable[[str], KeyedPage[Row]], before: str = ""
 ) -> Iterator[list[Row]]:
-    """The rows of a whole list, some at a time; each page is read when the one before has been taken.
+    """Yield the rows of a whole list page by page; each page is read when the caller wants it.
 
     Args:
-        read: gives the page that goes on from a key; the first one for "".
-        before: the key from which the list is read.
+        read: returns the page after a key; the first page for "".
+        before: the key from which to start.
     """
     while True:
         page = read(before)
@@ -194,35 +205,41 @@ def every_page(
 
 
 def number_in(text: str, digits: int = 18) -> int | None:
-    """The number that a parameter of an address is; None for anything else."""
+    """Parse a number of an address; None for anything else."""
     return int(text[:digits]) if text.isascii() and text.isdecimal() else None
 
 
 def uuid_in(text: object) -> UUID | None:
-    """The id that a text is; None for anything else."""
+    """Parse a UUID; None for anything else."""
     try:
         return UUID(str(text))
     except ValueError:
         return None
 
 
-def written(*place: datetime | int | None) -> str:
-    """A place in a list as an address says it: times to the microsecond, then a key."""
+def format_place(*place: datetime | int | None) -> str:
+    """Write a place in a list for an address: times to the microsecond, then a key."""
     return "_".join(
         f"{one.timestamp():.6f}" if isinstance(one, datetime) else str(one or 0)
         for one in place
     )
 
 
-def place_in(text: str) -> tuple[list[datetime | None], int] | None:
-    """The times of a place as `written` has it, and its key; None for anything else."""
-    *times, key = text.split("_")
+def parse_place(text: str, times: int = 1) -> tuple[Any, ...] | None:
+    """Parse a place that `format_place` wrote; None for anything else.
+
+    Args:
+        text: of an address.
+        times: the number of times before the key; all but the last may be None.
+    """
+    *seconds, key = text.split("_")
     zone = timezone.get_default_timezone()
     try:
-        seconds = [float(one) for one in times]
         found = [
-            datetime.fromtimestamp(one, tz=zone) if one else None for one in seconds
+            datetime.fromtimestamp(one, tz=zone) if one else None
+            for one in map(float, seconds)
         ]
-        return found, int(key[:18])
+        place = (*found, int(key[:18]))
     except (ValueError, OverflowError, OSError):
         return None
+    return place if len(found) == times and found[-1] else None

@@ -1,4 +1,4 @@
-"""Looking for what no index finds: at a few rows first, and at the rest only where those show too few."""
+"""Bounded searches for conditions that no index finds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db.models import Q, QuerySet
 
 SPARSE = 4
-"""Rows that are looked at first for each that is wanted."""
+"""Rows of the first look for each row that is wanted."""
 
 Key = TypeVar("Key")
 
@@ -17,13 +17,15 @@ def first_matching(
     keys_behind: Callable[[Key | None, int], list[Key]],
     matching: Callable[[list[Key], int], list[Key]],
 ) -> tuple[list[Key], Key | None]:
-    """The keys of the first rows that match, and the key at which the looking stopped; None when all were looked at.
+    """Return the keys of the first rows that match, and the key at which the search stopped; None after all rows.
+
+    It looks at a few rows first, and at the rest only if those do not suffice.
 
     Args:
-        wanted: how many are looked for.
-        most: at how many rows is looked.
-        keys_behind: gives so many keys of the list that follow a key of it, or that begin it.
-        matching: gives those among some keys that match, in the order of the list and no more than so many.
+        wanted: the number of matches to find.
+        most: the maximum number of rows to look at.
+        keys_behind: returns a number of keys of the list after a key, or its first keys for None.
+        matching: returns the first keys among some that match, in the order of the list, up to a number.
     """
     found: list[Key] = []
     edge: Key | None = None
@@ -40,13 +42,13 @@ def first_matching(
 def bounded(
     rows: QuerySet[Any], looked_for: Q, place: Sequence[str], most: int
 ) -> tuple[QuerySet[Any], tuple[Any, ...] | None]:
-    """Those of the first rows of a list that match, in no order, and the place at which the looking stopped.
+    """Return the matches among the first rows of a list, unordered, and the place at which the search stopped.
 
     Args:
-        rows: the list, as an index has it.
-        looked_for: what else must be so of them; it is asked of so many at once.
-        place: the fields that say where a row stands in it.
-        most: at how many rows is looked.
+        rows: the list in the order of an index.
+        looked_for: the conditions without an index.
+        place: the fields of a row's place in the list.
+        most: the number of rows to look at.
     """
     some = rows.values("pk")[:most]
     found = rows.model._default_manager.filter(looked_for, pk__in=some)

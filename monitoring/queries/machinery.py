@@ -1,4 +1,4 @@
-"""Who does the work: each queue with its workers, and what is due on it since when."""
+"""Workers, queues with their due work, and the sweep."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from monitoring.queries.counts import FEW, Capped
 from orchestrator.setup_status import crew, database_now, due_by_queue, queues
 
 NO_SWEEP = timedelta(seconds=60)
-"""A sweep is due every second or so; deadlines and lost work wait for it."""
+"""The age of the last sweep above which it is a problem: deadlines and lost work wait for it."""
 
 LATE = timedelta(seconds=60)
-"""Work that has been due for longer makes a queue behind."""
+"""The age of due work above which a queue is behind."""
 
 
 @dataclass(frozen=True)
 class ServedQueue:
-    """A queue, how many workers live for it, how much work is due on it, and since when the oldest."""
+    """A queue, its living workers, its due work, and the time of the oldest."""
 
     name: str
     workers: int
@@ -27,28 +27,28 @@ class ServedQueue:
 
     @property
     def unserved(self) -> bool:
-        """Work is due, and nobody is there to do it."""
+        """Whether work is due without a worker."""
         return bool(self.due) and not self.workers
 
     def late(self, now: datetime) -> bool:
-        """Whether its work has waited for long."""
+        """Whether its oldest work is late."""
         return self.oldest is not None and now - self.oldest > LATE
 
 
 @dataclass(frozen=True)
 class Machinery:
-    """The queues of the running code, and those that have workers or due work besides; and when was swept last."""
+    """All queues of the running code, of workers and of due work; and the last sweep."""
 
     now: datetime
     """By the clock of the database."""
     milliseconds: float
-    """How long the database took to say so."""
+    """The response time of the database."""
     queues: tuple[ServedQueue, ...]
     swept_at: datetime | None
     silent: int
-    """Workers that have not been heard of lately, and that nobody has cleared away yet."""
+    """Registered workers without a recent heartbeat."""
     seen_at: datetime | None
-    """When any worker was heard of last."""
+    """The last heartbeat of any worker."""
 
     @property
     def workers(self) -> int:
@@ -56,17 +56,17 @@ class Machinery:
 
     @property
     def due(self) -> Capped:
-        """The work that is due in all."""
+        """The number of due work in all queues."""
         return Capped(min(sum(queue.due.number for queue in self.queues), FEW), FEW)
 
     @property
     def oldest(self) -> datetime | None:
-        """Since when the oldest work is due."""
+        """The time of the oldest due work."""
         return min((q.oldest for q in self.queues if q.oldest), default=None)
 
     @property
     def unswept(self) -> bool:
-        """Whether nobody has swept for long."""
+        """Whether the last sweep is too old."""
         return self.swept_at is not None and self.now - self.swept_at > NO_SWEEP
 
     @property
@@ -75,7 +75,7 @@ class Machinery:
 
 
 def machinery() -> Machinery:
-    """How it is now: the queues that nobody serves first, then by name."""
+    """Return the state of now: queues without workers first, then by name."""
     begun = time.monotonic()
     now = database_now()
     milliseconds = (time.monotonic() - begun) * 1000

@@ -1,4 +1,4 @@
-"""The processes that an event which nothing took may have been meant for, and what it would lead to in each."""
+"""The processes that an event without a process may belong to, and what it would lead to in each."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 LOOKED_AT = 200
-"""Processes whose data is compared with an event's: the newest that go on."""
+"""The newest live processes whose data is compared with an event's."""
 
 SHOWN = 3
 """Processes that are shown for one event."""
 
 VALUES = 20
-"""Values of one event that are taken for keys."""
+"""Values of one event that may be keys."""
 
 COLUMNS = ("pk", "name", "definition_id", "data")
 
 KEYS = 1_000
-"""Keys that are looked for at once."""
+"""Keys that one statement looks for."""
 
 
 @dataclass(frozen=True)
 class Near:
-    """A process near an event.
+    """A process that an event may belong to.
 
     Args:
-        process: that goes on, and knows such an event.
-        by_key: whether its key is the event's, or stands among its fields.
+        process: a live process that knows events of this type.
+        by_key: whether its key is the event's key, or a value of the event.
         alike: the fields in which its data and the event agree.
         preview: what the event would lead to.
     """
@@ -57,7 +57,7 @@ class Near:
 
     @property
     def why(self) -> str:
-        """What makes it near."""
+        """Why the event may belong to it."""
         if self.by_key:
             return _("same key")
         return _("same %(fields)s") % {"fields": ", ".join(self.alike)}
@@ -94,9 +94,9 @@ def preview_text(found: Preview, labels: Mapping[str, str]) -> str:
 
 
 def nearest(events: Iterable[InboxEvent]) -> dict[int, list[Near]]:
-    """The processes near each of some events by the key of the event; bounded looks for all events together."""
+    """Return the processes that each event may belong to, by the event's key; the lookups are bounded."""
     events = [event for event in events if event.verdict in PROBLEMS]
-    texts = {event.pk: _texts(event) for event in events}
+    texts = {event.pk: _key_texts(event) for event in events}
     by_key = _by_key({text for some in texts.values() for text in some})
     live = LiveData(_interested(events))
     alike = {event.pk: live.alike(event) for event in events}
@@ -109,7 +109,7 @@ def nearest(events: Iterable[InboxEvent]) -> dict[int, list[Near]]:
 
 
 def _interested(events: Iterable[InboxEvent]) -> set[str]:
-    """The definitions that know events of these types."""
+    """Return the names of the definitions that know events of these types."""
     types = {event.type for event in events}
     return {one.name for kind in types for one in registry.interested(kind)}
 
@@ -135,10 +135,10 @@ def _near(
 
 
 class LiveData:
-    """The data of the newest processes that go on, found by each of its fields: of hundreds few agree with an event.
+    """The data of the newest live processes, indexed by field and value.
 
     Args:
-        names: of the definitions, whose processes these are.
+        names: of the definitions.
     """
 
     def __init__(self, names: Collection[str]) -> None:
@@ -154,13 +154,13 @@ class LiveData:
         self._hidden = {of: names_of(one) for of, one in stored.items()}
 
     def alike(self, event: InboxEvent) -> dict[UUID, list[str]]:
-        """The processes in whose data fields are as in an event, most of them and newest first, each with their names.
+        """Return the processes with fields as in an event, and these fields: most fields first, then newest.
 
-        None that are secret there.
+        Secret fields are not compared.
         """
         found = defaultdict[UUID, list[str]](list)
         names = {definition.name for definition in registry.interested(event.type)}
-        for field, value in _compared(event):
+        for field, value in _fields(event):
             for name in names:
                 for pk in self._having.get((name, field, _hashable(value)), ()):
                     if field not in self._hidden.get(self._of[pk], ()):
@@ -171,13 +171,13 @@ class LiveData:
 
 def _hashable(value: Any) -> Hashable:
     if isinstance(value, dict | list):
-        # Beside the name of its type, for a text may read the same.
+        # With its type: a text may read the same.
         return type(value).__name__, json.dumps(value, sort_keys=True)
     return cast("Hashable", value)
 
 
-def _texts(event: InboxEvent) -> list[str]:
-    """What may be a key: the event's own, then the texts among its fields."""
+def _key_texts(event: InboxEvent) -> list[str]:
+    """Return the possible keys: the event's own, then the texts among its fields."""
     hidden = secret_names.of_message(event.type)
     body = event.body.items() if isinstance(event.body, dict) else ()
     fields = [value for name, value in body if name not in hidden]
@@ -194,8 +194,8 @@ def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
 
 
 def _of_status(status: Status) -> ProcessInstanceQuerySet:
-    """The processes of a definition that go on in a status, newest first: as the index has them."""
-    # A range of one, or PostgreSQL would go through all processes, newest first.
+    """Return the live processes of a definition with a status, in the order of an index, newest first."""
+    # A range of one value: PostgreSQL would otherwise scan all processes, newest first.
     rows = ProcessInstance.objects.live().filter(name__range=(MARK, MARK))
     return rows.filter(status=status).order_by("name", "status", "-pk")
 
@@ -204,7 +204,7 @@ EACH_STATUS = [partial(_of_status, status) for status in LIVE]
 
 
 def _newest(names: Collection[str], number: int) -> list[UUID]:
-    """The keys of the newest processes of some definitions that go on, so many of each, in one statement."""
+    """Return the keys of the newest live processes of each definition, in one statement."""
     parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
     found = gathered(
         (name, uuid_of(stored))
@@ -213,8 +213,8 @@ def _newest(names: Collection[str], number: int) -> list[UUID]:
     return [one for keys in found.values() for one in sorted(keys)[-number:]]
 
 
-def _compared(event: InboxEvent) -> list[tuple[str, Any]]:
-    """The fields of an event that tell anything, with their values; no secret ones."""
+def _fields(event: InboxEvent) -> list[tuple[str, Any]]:
+    """Return the fields of an event with values, without secret and empty ones."""
     if not isinstance(event.body, dict):
         return []
     secret = secret_names.of_message(event.type)

@@ -1,4 +1,4 @@
-"""How far processes have come, told as the change that brought them there was told when it was committed."""
+"""The newest changes of processes, in the form in which commits announce them."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -14,16 +14,16 @@ from orchestrator.models import (
 from orchestrator.signals import Change
 
 OVER = {Status.COMPLETED: StepStatus.DONE, Status.CANCELLED: StepStatus.CANCELLED}
-"""How a process manager's last step stands when the process has ended."""
+"""The status of a process manager's last step after the end of its process."""
 
 
 def changes_after(known: Mapping[UUID, int]) -> list[Change]:
-    """The newest change of each process that has come further than is known of it.
+    """Return the newest change of each process with a later revision than the known one.
 
-    Of a workflow, which may be in many steps, the change names none: what a page shows of them it fetches.
+    A workflow may be in many steps: its change names none, and pages fetch them.
 
     Args:
-        known: revisions by process.
+        known: the known revisions by process.
     """
     rows = ProcessInstance.objects.filter(pk__in=known).order_by()
     found = rows.values_list("pk", "revision")

@@ -1,6 +1,6 @@
-"""Every problem that the console tells of, one row each, the most urgent first: its words, its list, what mends it.
+"""The table of all problems that the console shows, the most urgent first: their words, lists and solutions.
 
-Whatever tells of problems reads this table: the headline, the numbers and the lines of the first page, and the menu.
+The headline, the numbers and the lines of the first page read this table, and so does the menu.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from monitoring.moments import clock
-from monitoring.queries.counts import Capped, none
+from monitoring.queries.counts import Capped
 from orchestrator.models import Status
 
 
@@ -24,16 +24,16 @@ class ProblemKind:
     """One kind of problem.
 
     Args:
-        tone: its colour: failed for what stops something, retry for what makes it slower, waiting for what asks people.
-        words: how many there are, in few words.
-        sentence: the same as the headline, where nothing is more urgent; "" for what never is.
-        detail: what follows from it, or mends it.
-        label: what stands below its number, and above its column.
-        page: the name of the list that has them; "" for what no list has.
-        query: what the list is narrowed to.
-        workers: whether workers mend it: the command that starts some is shown.
-        always: whether its number is shown when there is none of it, too.
-        person: whether it needs a person; what is tried again by itself does not.
+        tone: the colour: failed if it stops something, retry if it slows something, waiting if it asks a person.
+        words: the number in few words.
+        sentence: the headline; "" if it is never the headline.
+        detail: the consequence or the solution.
+        label: the label of its number and its column.
+        page: the name of the list that has them; "" for none.
+        query: the filters of that list.
+        workers: whether more workers solve it; then the command that starts some is shown.
+        always: whether a number of zero is shown too.
+        person: whether it needs a person; the engine retries by itself.
     """
 
     tone: str
@@ -49,7 +49,7 @@ class ProblemKind:
 
     @property
     def urgent(self) -> bool:
-        """Whether it stands in red."""
+        """Whether it is shown in red."""
         return self.tone == "failed"
 
 
@@ -193,27 +193,27 @@ KINDS = {
 }
 
 URGENCY = {name: place for place, name in enumerate(KINDS)}
-"""The lower, the more urgent."""
+"""The place of each kind in the table; the lowest is the most urgent."""
 
 LISTED = [name for name, kind in KINDS.items() if kind.page]
-"""What lists have, and so is counted by definition."""
+"""The kinds with a list, which are counted by definition."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """So much of one kind, of one definition or of all.
+    """The problems of one kind, of one definition or of all.
 
     Args:
         name: of the kind.
-        number: how many, counted to a bound.
-        since: when the oldest of them began.
-        definition: whose they are; "" for all.
-        queues: the names of those that it is about.
-        listed: whether one list has them.
+        number: the count, up to a cap.
+        since: when the oldest began.
+        definition: the definition's name; "" for all.
+        queues: the names of the affected queues.
+        listed: whether one list has them all.
     """
 
     name: str
-    number: Capped = field(default_factory=none)
+    number: Capped = field(default_factory=Capped)
     since: datetime | None = None
     definition: str = ""
     queues: tuple[str, ...] = ()
@@ -225,7 +225,7 @@ class Problem:
 
     @property
     def words(self) -> str:
-        """How many there are, in few words."""
+        """The number in few words."""
         return str(self.kind.words % self._given)
 
     @property
@@ -243,19 +243,19 @@ class Problem:
 
     @property
     def command(self) -> str:
-        """What starts the workers that mend it; "" where none do."""
+        """The command that starts workers for it; "" if workers do not solve it."""
         named = [name for name in self.queues if name != "default"][:1]
         words = ["manage.py work", *(f"--queue {name}" for name in named)]
         return " ".join(words) if self.kind.workers else ""
 
     @property
     def tone(self) -> str:
-        """The colour of the number; none of a kind has none."""
+        """The colour of the number; a zero has none."""
         return self.kind.tone if self.number else "idle"
 
     @property
     def address(self) -> str:
-        """Where they are listed; "" where no one list has them."""
+        """The address of the list; "" if no single list has them."""
         if not (self.listed and self.kind.page):
             return ""
         given = dict(self.kind.query)

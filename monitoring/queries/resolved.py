@@ -1,4 +1,4 @@
-"""What has failed and needs nobody any more: groups of one cause, each with what it was resolved by."""
+"""Resolved failures in groups of one cause, each with the action that resolved it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from django.db.models import Exists, OuterRef, Q, Value
 
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.failures import PAGE, with_processes
-from monitoring.queries.lists import KeyedPage, place_in, written
+from monitoring.queries.lists import KeyedPage, format_place, parse_place
 from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident, OperatorAction
 
 LOOKED_AT = 1_000
-"""Resolved failures that one page looks at; the page after it goes on from there."""
+"""Resolved failures that one page looks at; the next page continues after them."""
 
 
 @dataclass(frozen=True)
 class ResolvedGroup:
-    """Failures of one cause, none of which is open any more.
+    """Resolved failures of one cause without open ones.
 
     Args:
-        last: the one that was resolved last.
-        number: how many were resolved, of those that the page looks at.
-        by: the operator's action that has resolved the last one; None where nobody did: the process went on by itself.
+        last: the failure that was resolved last.
+        number: the number of resolved failures among those of the page.
+        by: the action that resolved the last one; None if the process continued by itself.
     """
 
     last: Incident
@@ -44,17 +44,16 @@ class ResolvedGroup:
 
 
 def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedGroup]:
-    """The groups that were resolved before a place, or last; those resolved last first.
+    """Return a page of groups, the last resolved first.
 
     Args:
-        before: the place, as a page before it has told.
-        definition: of whose processes they are, looked for among those that one page looks at; "" for all.
+        before: the place at which the page before ended; "" for the first page.
+        definition: a name to filter by, among the failures of one page; "" for all.
     """
     rows = Incident.objects.filter(resolved_at__isnull=False)
-    match place_in(before):
-        case [[datetime() as at], pk]:
-            behind = Q(resolved_at__lt=at) | Q(pk__lt=pk)
-            rows = rows.filter(behind, resolved_at__lte=at)
+    if place := parse_place(before):
+        at, pk = place
+        rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
     order = rows.order_by("-resolved_at", "-pk")
     of = definition_name() if definition else Value("")
     columns = ("fingerprint", "pk", "resolved_at", "of")
@@ -70,12 +69,12 @@ def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedG
         end = (at, pk)
     seen = end is None or looked_at[-1][1] == end[1]
     more = not seen or len(looked_at) == LOOKED_AT
-    older = written(*end) if end and more else ""
+    older = format_place(*end) if end and more else ""
     return KeyedPage(list(_groups(newest.values(), numbers)), older)
 
 
 def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGroup]:
-    """Those of which none is open any more."""
+    """Yield the groups of these failures without open failures."""
     still = open_of_cause(OuterRef("fingerprint"))
     rows = Incident.objects.filter(~Exists(still), pk__in=list(keys))
     found = with_processes(rows).defer("detail").in_bulk()
@@ -87,7 +86,7 @@ def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGrou
 
 
 def _resolved_by(rows: Iterable[Incident]) -> dict[Any, OperatorAction]:
-    """The actions that were done to the processes and events of failures in the commits that resolved them."""
+    """Return the actions whose commits resolved failures, by target and time."""
     rows = list(rows)
     about = Q(instance__in={row.instance_id for row in rows if row.instance_id})
     about |= Q(event__in={row.event_id for row in rows if row.event_id})

@@ -1,4 +1,4 @@
-"""The views that somebody may open: the team's and their own."""
+"""The saved views that a person may open: the team's and their own."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from orchestrator.models import SavedView
 def views_for(
     user: Any, definitions: Collection[str] | None = None
 ) -> QuerySet[SavedView]:
-    """Those of the team and of a user, in the order of their names; on data only for who may see it.
+    """Return the views of the team and of a user by name; views on data only if the user may see data.
 
     Args:
-        user: whose.
-        definitions: those whose lists the user may see; None for all lists.
+        user: the reader.
+        definitions: the definitions whose lists the user may see; None for all.
     """
     mine = Q(owner=None) | Q(owner=user.pk)
     found = SavedView.objects.filter(mine).order_by("name", "pk")
@@ -33,7 +33,7 @@ def views_for(
 
 
 def place_of_view(view: SavedView) -> str:
-    """The address of the list that a view is; what the running code does not know of it is left out."""
+    """Return the address of a view's list, without filters that the running code does not know."""
     given = {
         name: value for name, value in view.about.items() if name in Filters.names()
     }

@@ -1,4 +1,4 @@
-"""What bulk operations are done to: the lists of the console, found by the code that shows them, a chunk at a time."""
+"""The selections of bulk operations: lists of the console, read in chunks by the code that shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from monitoring.queries.causes import open_of_cause
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.arm import Arm
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.kept_events import look
+from monitoring.queries.kept_events import next_events
 from orchestrator.engine.operations import Chunk, Found, Selection
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 
@@ -22,13 +22,13 @@ COLUMNS = ("pk", "revision", "correlation_key")
 
 
 class MatchingProcesses(Selection):
-    """The processes of the list, narrowed as its address says."""
+    """The processes of the list with the filters of its address."""
 
     name = "processes"
     model = ProcessInstance
 
     def narrows(self, about: Mapping[str, Any]) -> bool:
-        filters = filters_of(about)
+        filters = Filters.from_stored(about)
         return not filters.mistake and bool(filters.narrowing())
 
     def chunk(
@@ -45,25 +45,9 @@ class MatchingProcesses(Selection):
         return Chunk(found, f"{number + 1}:" if number + 1 < len(arms) else "")
 
 
-def filters_of(about: Mapping[str, Any]) -> Filters:
-    """The filters of a stored selection.
-
-    Raises:
-        TypeError: a newer version has stored one that is not known here: without it more would match than was meant.
-    """
-    given: dict[str, Any] = {name: str(value) for name, value in about.items()}
-    return Filters(**given)
-
-
-def known_filters(about: Mapping[str, Any]) -> Filters:
-    """Those filters of a stored selection that this version knows and its reader may, to be shown."""
-    known = {name: about.get(name) for name in Filters.names()}
-    return filters_of({name: one for name, one in known.items() if one is not None})
-
-
 def unchanged(about: Mapping[str, Any], until: datetime) -> Iterator[Arm]:
-    """The parts of the list, without what has changed since it was shown."""
-    for arm in filters_of(about).arms():
+    """Yield the parts of the list, without processes that have changed since it was shown."""
+    for arm in Filters.from_stored(about).arms():
         yield replace(arm, rows=arm.rows.filter(changed_at__lte=until))
 
 
@@ -89,13 +73,13 @@ class FailuresOfCause(Selection):
 
 
 def failures_of(about: Mapping[str, Any], until: datetime) -> QuerySet[Incident]:
-    """The open failures of a stored selection, newest first, as they were when they were shown."""
+    """Return the open failures of a stored selection that existed when it was shown, newest first."""
     rows = open_of_cause(about["cause"])
     return rows.filter(opened_at__lte=until, instance__isnull=False)
 
 
 class MatchingEvents(Selection):
-    """The events of the list that nothing took, narrowed as its address says."""
+    """The events that no process took, with the filters of the list's address."""
 
     name = "events"
     model = InboxEvent
@@ -107,21 +91,9 @@ class MatchingEvents(Selection):
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
-        filters = event_filters_of(about)
-        seen = look(filters, until, int(after or 0), size)
-        found = [Found(one.pk, None, one.key) for one in seen.found]
-        return Chunk(found, "" if seen.after is None else str(seen.after))
-
-
-def event_filters_of(about: Mapping[str, Any]) -> EventFilters:
-    """The filters of a stored selection of events.
-
-    Raises:
-        TypeError: a newer version has stored one that is not known here: without it more would match than was meant.
-    """
-    if unknown := set(about) - set(EventFilters.names().values()):
-        raise TypeError(f"events are not filtered by {', '.join(sorted(unknown))}")
-    return EventFilters.from_query(about)
+        seen = next_events(EventFilters.from_stored(about), until, after, size)
+        found = [Found(one.pk, None, one.correlation_key) for one in seen.rows]
+        return Chunk(found, seen.older)
 
 
 SELECTIONS = (MatchingProcesses(), FailuresOfCause(), MatchingEvents())

@@ -1,4 +1,4 @@
-"""Processes that stand still, each with what is known of why, and whether a nudge helps."""
+"""Stalled processes, each with the reason, and whether a nudge helps."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ from orchestrator.models import (
 
 PAGE = 50
 REASONS = 3
-"""Things that nothing will do, of one process, that are named."""
+"""Reasons of one process that the page names."""
 
 STILL = timedelta(minutes=1)
-"""So long nothing has happened, and nothing is about to, when a process counts as stalled."""
+"""The time without a change after which a process can count as stalled."""
 
 LOOKED_AT = 1_000
-"""Processes that one look looks at, of each status."""
+"""Processes of each status that one query looks at."""
 
 GREATEST = UUID(int=(1 << 128) - 1)
-"""No process has a greater key."""
+"""The greatest possible key of a process."""
 
 SAY_SO = (Status.RUNNING, Status.RETRYING)
-"""The statuses that say that a process goes on."""
+"""The statuses of processes that should continue by themselves."""
 
 
 @dataclass(frozen=True)
 class StalledProcess:
-    """A process that says it goes on, and of which nothing will be done.
+    """A process that should continue, but has no work that a worker would do.
 
     Args:
         instance: the process.
         reasons: why, in words.
-        helps: whether a nudge lets it go on.
-        why: why it cannot be nudged by this reader; "" if it can.
+        helps: whether a nudge lets it continue.
+        why: why this reader may not nudge it; "" if they may.
     """
 
     instance: ProcessInstance
@@ -66,45 +66,45 @@ class StalledProcess:
 
 @dataclass(frozen=True)
 class StalledPage(KeyedPage[StalledProcess]):
-    """Those of a page, the longest still first, and how many there are in all."""
+    """A page of stalled processes, the longest stalled first, and their number in all."""
 
     number: int = 0
 
 
 def stalled_processes() -> list[ProcessInstance]:
-    """Those that say they go on, and nothing of them will: no wait, nothing that a worker has or will take, no retry.
+    """Return the stalled processes among the first of each status: without a wait, due or claimed work, or a retry.
 
-    They are looked for among the first that say so of each status. Of each there is what its place in a list needs.
+    They have only the columns that the order of the list needs.
     """
     found = list[ProcessInstance]()
     for status in SAY_SO:
-        # As a value, and not looked for within: so the database knows how few these are.
+        # As a value, not as a subquery: the database then knows how few rows these are.
         last = _last_looked_at(status).first()
-        found += _still(status, GREATEST if last is None else last["pk"])
+        found += _still_processes(status, GREATEST if last is None else last["pk"])
     return found
 
 
 def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
-    """The same as the names of definitions, each with how many there are, and since when the first of them."""
+    """Return the same by definition: the name, the number, and the time of the longest stalled."""
     each = ForEach(_still_of_each, SAY_SO)
     return grouped(each, "name", oldest="changed_at", cap=LOOKED_AT)
 
 
 def _still_of_each() -> QuerySet[ProcessInstance]:
     greatest = Value(GREATEST, output_field=UUIDField())
-    return _still(MARK, Coalesce(Subquery(_last_looked_at(MARK)), greatest))
+    return _still_processes(MARK, Coalesce(Subquery(_last_looked_at(MARK)), greatest))
 
 
 def _last_looked_at(status: str) -> QuerySet[ProcessInstance, dict[str, UUID]]:
-    """The key of the last process of this status that is looked at, if there are more."""
+    """Return the query for the key of the last process of a status to look at, if there are more."""
     rows = ProcessInstance.objects.live().filter(status=status)
     return rows.order_by("status", "pk").values("pk")[LOOKED_AT - 1 : LOOKED_AT]
 
 
-def _still(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInstance]:
-    """Those that stand still, of the first that have this status.
+def _still_processes(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInstance]:
+    """Return the stalled processes among the first of a status.
 
-    Up to a key, and not by the keys of all: each of these would have to be found once more.
+    They are limited by the last key, since a list of keys would have to be looked up again.
     """
     rows = ProcessInstance.objects.live().filter(status=status)
     rows = rows.filter(pk__lte=last, changed_at__lt=Now() - STILL)
@@ -116,9 +116,9 @@ def _still(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInstance]:
 
 
 def _goes_on() -> QuerySet[StepRun]:
-    """What wakes by itself, or what a workflow waits for by design; a join or a map waits for its own parts alone.
+    """Return the visits that wake by themselves, or wait by design; joins and maps wait only for their own parts.
 
-    A process manager waits for events in each step: when it is said to retry something, that is no reason to wait.
+    A process manager waits for events in every step: that is no reason to have the status of a retry.
     """
     waits = Q(status=StepStatus.WAITING) & ~Q(
         kind__in=["", StepKind.JOIN, StepKind.MAP]
@@ -128,28 +128,28 @@ def _goes_on() -> QuerySet[StepRun]:
 
 
 def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPage:
-    """The page that starts after so many.
+    """Return a page of stalled processes.
 
     Args:
-        user: who may nudge them, or not.
-        definition: the name of the only one that is wanted; "" for all.
-        after: how many are passed over.
+        user: the reader, for the permission to nudge.
+        definition: a name to filter by; "" for all.
+        after: the number of processes before the page.
     """
     known = [one for one in stalled_processes() if definition in ("", one.name)]
     known.sort(key=lambda one: (one.changed_at, one.pk))
     begin = number_in(after, 9) or 0
     keys = [one.pk for one in known[begin : begin + PAGE]]
     shown = in_order(processes("owner", data=False), keys)
-    why, open_runs = _why_not(shown, user), _open_visits(keys)
-    asleep = _asleep(keys, {one.pk: labels_of(one.definition) for one in shown})
+    nudge, open_runs = on_processes()["nudge"], _open_visits(keys)
+    asleep = _sleeping_texts(keys, {one.pk: labels_of(one.definition) for one in shown})
     older = str(begin + PAGE) if len(known) > begin + PAGE else ""
     return StalledPage(
         [
             StalledProcess(
                 one,
-                asleep.get(one.pk) or [_other(one, open_runs.get(one.pk, []))],
+                asleep.get(one.pk) or [_other_reason(one, open_runs.get(one.pk, []))],
                 bool(asleep.get(one.pk)) or bool(open_runs.get(one.pk)),
-                why[one.pk],
+                nudge.refusal(user, Circumstances(one)),
             )
             for one in shown
         ],
@@ -158,18 +158,13 @@ def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPag
     )
 
 
-def _why_not(processes: Collection[ProcessInstance], user: Any) -> dict[UUID, str]:
-    nudge = on_processes()["nudge"]
-    return {one.pk: nudge.refusal(user, Circumstances(one)) for one in processes}
-
-
-def _asleep(
+def _sleeping_texts(
     keys: Collection[UUID], labels: Mapping[UUID, Mapping[str, str]]
 ) -> dict[UUID, list[str]]:
-    """What nothing will do, in words, by process."""
+    """Return the sleeping work in words, by process."""
     found: dict[UUID, list[str]] = defaultdict(list)
     work = sleeping_work(keys)
-    # One more than is named says that there are more.
+    # One more than the page names shows that there are more.
     most = (REASONS + 1) * PAGE
     for pk, node, status in work.visits.values_list("instance", "node", "status")[
         :most
@@ -194,13 +189,13 @@ def _asleep(
 
 
 def _open_visits(keys: Collection[UUID]) -> dict[UUID, list[str]]:
-    """The steps in which these processes stand."""
+    """Return the steps with open visits of these processes."""
     rows = StepRun.objects.filter(instance__in=keys, finished_at=None, item=None)
     return gathered(rows.order_by("pk").values_list("instance", "node")[: 10 * PAGE])
 
 
-def _other(process: ProcessInstance, standing: Sequence[str]) -> str:
-    """Why a process stands still of which nothing is asleep."""
+def _other_reason(process: ProcessInstance, standing: Sequence[str]) -> str:
+    """Say why a process without sleeping work is stalled."""
     if not standing:
         return _(
             "It has not ended, but stands in no step: cancel it, and restart it as new."

@@ -1,4 +1,4 @@
-"""The engine's own texts in the reader's language, with steps and statuses by their names."""
+"""Translation of the engine's texts, with labels of steps, statuses and actions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from orchestrator.text import Text
 
 
 def translated(text: str, definition: Definition | None = None) -> str:
-    """A text of the engine for whoever reads it; one of the application as it is.
+    """Translate a text of the engine for the reader; return a text of the application unchanged.
 
     Args:
-        text: as it was raised, or as a row has it (`said`).
-        definition: of the process that it is about, whose steps have names.
+        text: as raised, or as stored in a row (`said`).
+        definition: of the process, for the labels of its steps.
     """
     if not isinstance(text, Text):
         return text

@@ -1,4 +1,4 @@
-"""The deadlines of visits that wait: those to come, the last that passed, and what is over and not carried out."""
+"""The deadlines of waiting visits: future ones, and the last that was carried out."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from orchestrator.models import (
 
 @dataclass(frozen=True)
 class Timeout:
-    """What happens by itself if nothing else does.
+    """A deadline, and what happens when it passes.
 
     Args:
-        text: how long after the visit began.
-        at: when; None where that is not known, or its process stands still.
-        leads: the step that it leads to, as people read it; "" where that is this one.
-        escalates: whether it raises the escalation level.
-        commands: those that it issues.
-        notifies: who is told, by name.
-        owner: who sees to the process from then on, by name.
-        guard: when alone it does so.
+        edge: its transition; None for a deadline that only raises the escalation level.
+        at: when it passes; None if that is unknown, or the process is stalled.
+        leads: the label of the step that it leads to; "" for the same step.
     """
 
-    text: str
+    edge: Edge | None
     at: datetime | None = None
     leads: str = ""
-    escalates: bool = False
-    commands: tuple[str, ...] = ()
-    notifies: tuple[str, ...] = ()
-    owner: str = ""
-    guard: str = ""
+
+    @property
+    def text(self) -> str:
+        """The time after the beginning of the visit."""
+        return phrase(self.edge.event) if self.edge else ""
+
+    @property
+    def escalates(self) -> bool:
+        """Whether it raises the escalation level."""
+        return self.edge is None or self.edge.escalates
 
 
 def timeouts_of(
     run: StepRun, instance: ProcessInstance, labels: Mapping[str, str], error: str = ""
 ) -> Iterable[Timeout]:
-    """The deadlines that have not passed yet; when each does, where the running code says how long it is.
+    """Yield the future deadlines of a visit, with times if the running code declares their lengths.
 
     Args:
-        run: the visit that waits.
+        run: the waiting visit.
         instance: its process.
-        labels: the steps as people read them.
-        error: what went wrong when its deadline was carried out.
+        labels: the labels of the steps.
+        error: why its last deadline could not be carried out.
     """
     graph = known_graph(instance.definition)
     edges = {
@@ -65,41 +65,30 @@ def timeouts_of(
     if run.kind:
         known = not run.deadlines_fired and (run.wake_at or run.remaining)
         if known and not edges and run.node in graph.nodes:
-            yield Timeout("", at, escalates=True)
+            yield Timeout(None, at)
         elif known:
-            yield from (_timeout(edge, at, labels) for edge in edges.values())
+            for edge in edges.values():
+                yield Timeout(edge, at, leads_of(edge, labels))
         return
     timers = running_timers(instance.definition, run.node)
-    if not {edge for edge, _delay in timers} <= edges.keys() or not timers:
-        yield from (_timeout(edge, None, labels) for edge in edges.values())
+    if not {name for name, _delay in timers} <= edges.keys() or not timers:
+        for edge in edges.values():
+            yield Timeout(edge, None, leads_of(edge, labels))
         return
     left = timers[run.deadlines_fired :]
-    for edge, delay in left:
+    for name, delay in left:
         then = at and at + (delay - left[0][1])
-        yield _timeout(edges[edge], then, labels)
-
-
-def _timeout(edge: Edge, at: datetime | None, labels: Mapping[str, str]) -> Timeout:
-    return Timeout(
-        phrase(edge.event),
-        at,
-        leads_of(edge, labels),
-        edge.escalates,
-        tuple(edge.commands),
-        tuple(edge.notifies),
-        edge.owner,
-        edge.guard,
-    )
+        yield Timeout(edges[name], then, leads_of(edges[name], labels))
 
 
 def leads_of(edge: Edge, labels: Mapping[str, str]) -> str:
-    """The step that an edge leads to, as people read it; "" where that is this one."""
+    """Return the label of the step that an edge leads to; "" for the same step."""
     same = edge.source == edge.target
     return "" if same else labels.get(edge.target, edge.target)
 
 
 def passed_of(runs: Iterable[StepRun]) -> dict[int, datetime]:
-    """When the last deadline of each visit passed that was carried out; of those that had one."""
+    """Return the time of the last deadline that was carried out, by visit."""
     late = [run for run in runs if run.deadlines_fired]
     if not late:
         return {}

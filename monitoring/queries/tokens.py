@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,25 +11,20 @@ from orchestrator.access_tokens import tokens_of
 from orchestrator.models import AccessToken
 
 PAGE = 100
-"""Tokens that are shown, the newest; those that live are always fewer, and come first."""
+"""Tokens that are shown, the newest; living tokens are always fewer, and come first."""
 
 
-@dataclass(frozen=True)
-class ShownToken:
-    """One token, and how it is: living, expired, or revoked."""
+def tokens_page(owner: Any) -> list[tuple[AccessToken, str]]:
+    """Return the tokens of one person, each with its state: living, expired or revoked.
 
-    row: AccessToken
-    state: str
-
-
-def tokens_page(owner: Any) -> list[ShownToken]:
-    """The tokens of one person: those that live first, then those that are over, each the newest first."""
+    Living tokens come first, then the others; the newest of each first.
+    """
     now = timezone.now()
     mine = tokens_of(owner)
     living = mine.filter(revoked_at=None, expires_at__gt=now)
     others = mine.exclude(pk__in=[row.pk for row in living])
     rows = [*living, *others[:PAGE]]
-    return [ShownToken(row, _state(row, now)) for row in rows[:PAGE]]
+    return [(row, _state(row, now)) for row in rows[:PAGE]]
 
 
 def _state(row: AccessToken, now: datetime) -> str:

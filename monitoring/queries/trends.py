@@ -1,4 +1,4 @@
-"""How failures of one cause have come: the newest of them by hour or by day, and of which versions they are."""
+"""Trends of failures of one cause: the newest by hour or by day, and their versions."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from monitoring.queries.counts import grouped, moment
 from orchestrator.collecting import gathered
 
 NEWEST = 60
-"""Failures of one group that are looked at: of many groups there are many."""
+"""Failures of one group that are looked at."""
 
 HOURS, DAYS = 24, 14
 
 
 @dataclass(frozen=True)
 class Trend:
-    """How the newest failures of a group have come.
+    """The trend of a group's newest failures.
 
     Args:
-        each: how many in each hour or day, the last one that of now.
+        each: the number in each hour or day; the last is now.
         by_day: whether they are days.
-        number: how many were looked at.
-        versions: of the definition that they are of.
+        number: the number of failures that were looked at.
+        versions: the versions of their definition.
     """
 
     each: Sequence[int]
@@ -37,12 +37,12 @@ class Trend:
 
     @property
     def part(self) -> bool:
-        """Whether there may be others, which were not looked at."""
+        """Whether there may be more failures."""
         return self.number >= NEWEST
 
 
 def trends(causes: Sequence[str]) -> dict[str, Trend]:
-    """The trends of groups, by their cause."""
+    """Return the trends of groups by cause."""
     version = F("instance__definition__version")
     parts = [open_of_cause(cause).annotate(version=version) for cause in causes]
     rows = grouped(parts, "fingerprint", "opened_at", "version", cap=NEWEST)

@@ -1,4 +1,4 @@
-"""Who did what: a page, and files of exactly what it matched."""
+"""The audit: its page, and files of the same rows."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
@@ -19,7 +19,7 @@ from orchestrator.text import code_of
 @page_for(AUDIT)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """What people have done, narrowed by what the URL says."""
+    """The actions of people, filtered by the address."""
     filters = AuditFilters.from_query(request.GET)
     return page(
         request,
@@ -36,7 +36,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @page_for(AUDIT)
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """All that match as CSV or as lines of JSON."""
+    """All matches as CSV or as lines of JSON."""
     filters = AuditFilters.from_query(request.GET)
     events, data = request.user.has_perm(EVENTS), sees_data(request.user)
     columns = _columns(events=events, data=data)
@@ -44,7 +44,7 @@ def export(request: HttpRequest, form: str) -> HttpResponseBase:
 
 
 def _columns(*, events: bool, data: bool) -> Columns:
-    """What a row says to programs: names and texts as they are stored, times in UTC."""
+    """Return the columns for programs: names and texts as stored, times in UTC."""
 
     def event_of(entry: AuditEntry) -> str | None:
         event = entry.row.event if events else None

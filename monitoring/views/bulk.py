@@ -1,4 +1,4 @@
-"""Actions on many: the page that asks, the operation that follows, and all that there have been."""
+"""Actions on many: the form with its preview, the page of an operation, and the list of all."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,8 +28,8 @@ from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.lists import Chip
-from monitoring.queries.selections import filters_of, known_filters
+from monitoring.queries.lists import Chip, Search
+from monitoring.views.failures import fingerprint_of
 from monitoring.views.operations import answer_of, known, plain, shown
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
@@ -47,7 +47,10 @@ from orchestrator.engine.operations import (
 from orchestrator.models import BulkOperation, OperatorAction
 
 FIRST = {"processes": "retry", "failures": "retry", "events": "redeliver"}
-"""The action that is meant where the address names none, by kind of selection."""
+"""The default action by kind of selection."""
+
+SEARCHES: dict[str, type[Search]] = {"processes": Filters, "events": EventFilters}
+"""The filters of a selection by its kind."""
 
 CONTROLS = {
     control.name: control
@@ -57,7 +60,7 @@ CONTROLS = {
 
 @page_for()
 def index(request: HttpRequest) -> HttpResponse:
-    """The operations that there have been, newest first; with `going_on=1` those that go on or are halted."""
+    """All operations, newest first; with `going_on=1` those that have not ended."""
     going_on = request.GET.get("going_on") == "1"
     found = queries.operations_page(request.GET.get("before", ""), going_on=going_on)
     return page(request, "operations", page=found, going_on=going_on)
@@ -65,7 +68,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @form_for(of=of_selection)
 def begin(request: HttpRequest) -> HttpResponse:
-    """Shows what an operation would be done to, and begins it; looking changes nothing."""
+    """Show the preview of an operation; a post begins it."""
     selection, about = selected(request)
     operation = action_of(request, selection)
     given = request.POST if request.method == "POST" else None
@@ -82,7 +85,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 def begun(
     request: HttpRequest, form: BulkForm, selection: str, about: Mapping[str, Any]
 ) -> ActionAnswer:
-    """What becomes of a form that begins an operation on many."""
+    """Begin the operation of a form, and return the answer."""
     if not form.is_valid():
         return ActionAnswer.invalid(form, form.first_mistake)
 
@@ -105,7 +108,7 @@ def _asking(
     status: int = 200,
 ) -> HttpResponse:
     narrows = SELECTIONS[selection].narrows(about)
-    filters = filters_of(about) if selection == "processes" else None
+    filters = Filters.from_stored(about) if selection == "processes" else None
     at = moment_shown()
     found = (
         queries.preview(operation, selection, about, at, request.user)
@@ -131,22 +134,20 @@ def _asking(
         refusal=refusal or (filters.mistake if filters else ""),
         why=forbidden_in_bulk(operation, request.user)
         or (found.forbidden if found else ""),
-        running=queries.going_on_for(selection, about),
+        running=queries.newest_on(selection, about, going_on=True),
     )
 
 
 def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
-    """What the address selects: the failures of a cause, or those of a list's events or processes.
+    """Return the selection of an address: the failures of a cause, or events or processes of a list.
 
     Raises:
-        Http404: it selects events, and the reader may not see those; or it says more than can be kept to, so that the
-            operation would be on more than was meant.
+        Http404: the reader may not see events; or the address has an unknown condition, without which more would match.
     """
     given = request.GET
     if "cause" in given:
         _refuse_all_but(given, "cause")
-        cause = given["cause"].replace("\0", "")[:64]
-        return "failures", {"cause": "" if cause == NO_CAUSE else cause}
+        return "failures", {"cause": fingerprint_of(given["cause"])}
     if given.get("of") == "events" or "verdict" in given:
         if not request.user.has_perm(EVENTS):
             raise Http404
@@ -154,19 +155,19 @@ def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
         return "events", EventFilters.from_query(given).parameters()
     _refuse_all_but(given, *Filters.names())
     filters = Filters.from_query(given, request.user).by_name()
-    about = filters.narrowing()
-    if "where" in about and not sees_data(request.user):
-        raise PermissionDenied  # what is counted would tell of it
-    if filters.owner == "me":
-        about["owner"] = request.user.get_username()
-    return "processes", about
+    if filters.where and not sees_data(request.user):
+        raise PermissionDenied  # counts would reveal data
+    return "processes", filters.stored()
 
 
 def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
-    """What a selection of events is narrowed to; of processes what only another version can name, as it is stored.
+    """Return the filters of a selection of processes or events; those of another version as stored.
 
-    What its reader may not see is named without its value.
+    Filters that the reader may not see have no value.
     """
+    search = SEARCHES.get(selection)
+    if search is None:
+        return []
     told = {name: value for name, value in about.items() if value is not None}
     labels = {**EventFilters.LABELS, "where": Filters.LABELS["where"]}
     untold = [
@@ -174,14 +175,13 @@ def _chips(selection: str, about: Mapping[str, Any]) -> list[Chip]:
         for name in about
         if name not in told
     ]
-    if selection == "events":
-        return EventFilters.from_query(told).chips() + untold
-    others = told.keys() - Filters.names().keys() if selection == "processes" else ()
-    return [Chip(name, told[name]) for name in sorted(others)] + untold
+    others = sorted(told.keys() - search.names().values())
+    known = search.from_query(told).chips()
+    return [*known, *(Chip(name, told[name]) for name in others), *untold]
 
 
 def _refuse_all_but(given: QueryDict, *names: str) -> None:
-    """Refuses an address with a condition that nothing would look at.
+    """Refuse an address with an unknown condition.
 
     Raises:
         Http404: it has one.
@@ -192,10 +192,10 @@ def _refuse_all_but(given: QueryDict, *names: str) -> None:
 
 
 def action_of(request: HttpRequest, selection: str) -> Operation:
-    """The action that the address names.
+    """Return the action of the address.
 
     Raises:
-        Http404: it cannot be done to many, or not to these.
+        Http404: it is no action on many, or not on this kind of rows.
     """
     found = in_bulk().get(request.GET.get("action", FIRST[selection]))
     if found is None or found.model is not SELECTIONS[selection].model:
@@ -204,7 +204,7 @@ def action_of(request: HttpRequest, selection: str) -> Operation:
 
 
 def _address(request: HttpRequest, action: str) -> str:
-    """The same page for another action."""
+    """Return the address of the same page for another action."""
     given = request.GET.copy()
     given["action"] = action
     return f"?{given.urlencode()}"
@@ -212,13 +212,13 @@ def _address(request: HttpRequest, action: str) -> str:
 
 @page_for(of=of_operation)
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """One operation, live; `?verdict=` shows those items alone, `?after=` the next ones."""
+    """One operation, live; `?verdict=` filters its items, `?after=` shows the next page."""
     return page(request, "operation", **_context(request, pk))
 
 
 @action_for(of=of_operation)
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """Pauses, resumes or cancels an operation, or does it once more for what failed."""
+    """Pause, resume or cancel an operation, or repeat it for its failed items."""
     answer = pressed(request, name, pk)
     if by_script(request) and not answer.leads_to:
         return shown(request, "operation", answer, _context(request, pk))
@@ -228,7 +228,7 @@ def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
 
 
 def pressed(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
-    """What becomes of an action on an operation.
+    """Carry out an action on an operation, and return the answer.
 
     Raises:
         Http404: there is no such action or operation.
@@ -240,7 +240,7 @@ def pressed(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
 
 
 def _leading(done: BulkOperation | OperatorAction) -> dict[str, Any]:
-    """Where an operation leads that has begun."""
+    """Return the address of an operation that has begun."""
     if not isinstance(done, BulkOperation):
         return {}
     return {"leads_to": reverse("monitoring:bulk-operation", args=[done.pk])}
@@ -258,8 +258,8 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "page": found,
         "operation": operation,
         "action": in_bulk().get(operation.action),
-        "filters": known_filters(about) if operation.selection == "processes" else None,
         "chips": _chips(operation.selection, about),
+        "newcomers": queries.newcomers(operation),
         "same": same_again(operation.selection, about),
         "again": operation.again.order_by("pk").first(),
         "buttons": [
@@ -279,7 +279,7 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
 
 
 def same_again(selection: str, about: Mapping[str, Any]) -> str:
-    """The address of the list that an operation was begun on, as it is now; "" where its reader has none."""
+    """Return the address of an operation's list as it is now; "" if the reader may not see all of its filters."""
     if None in about.values():
         return ""
     if selection == "processes":

@@ -12,7 +12,7 @@ from monitoring.views.listing import listing
 from monitoring.views.page import page
 
 FEW = 20
-"""Instances below a definition's map."""
+"""Processes below a definition's map."""
 
 
 @page_for(of=of_definition)
@@ -37,7 +37,7 @@ def detail(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
-    """The transition table of a process manager, the table of steps of a workflow."""
+    """Return the transition table of a process manager, or the table of steps of a workflow."""
     if not shown.definition.is_workflow:
         return {"table": transition_table(shown.graph)}
     search, number = request.GET.get("search", ""), request.GET.get("page", "")
@@ -49,7 +49,7 @@ def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
 
 @page_for(of=of_definition)
 def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
-    """The map as a file, `svg` or `dot`, as the same address shows it; with `?plain=1` what is declared alone."""
+    """The map as a file, `svg` or `dot`, as the page shows it; with `?plain=1` only the declaration."""
     shown = definition_page(
         name, MapFilters.from_query(request.GET, request.user, definition=name)
     )
@@ -66,7 +66,7 @@ def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
 
 
 def svg_file(text: str, name: str) -> HttpResponse:
-    """A picture to keep, which a browser will not run anything of."""
+    """Return a picture as a file, in which a browser runs no scripts."""
     response = attachment(text, "image/svg+xml", f"{name}.svg")
     response["Content-Security-Policy"] = (
         "sandbox; default-src 'none'; style-src 'unsafe-inline'"

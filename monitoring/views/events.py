@@ -17,7 +17,7 @@ from orchestrator.models import Verdict
 @page_for(EVENTS)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """Events that no process took, and those still waiting for one; or all that are looked for."""
+    """Events that no process took, and events that wait for one; or the results of a search."""
     definition = named(request)
     context: dict[str, Any] = {"dialogs": event_dialogs(), "definition": definition}
     if not is_live(request):
@@ -27,7 +27,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 def _without_volume(request: HttpRequest) -> str:
-    """What else the address says, before what may follow."""
+    """Return the other parameters of the address, as a prefix of a query string."""
     query = request.GET.copy()
     query.pop("volume", None)
     return f"{query.urlencode()}&" if query else ""
@@ -36,7 +36,7 @@ def _without_volume(request: HttpRequest) -> str:
 def events_context(
     request: HttpRequest, definition: str = "", size: int = 0
 ) -> dict[str, Any]:
-    """What the templates of the list need."""
+    """Return the context of the list."""
     query, filters = request.GET, EventFilters.from_query(request.GET)
     before = query.get("before", "")
     looking = bool(filters.parameters()) and "tab" not in query

@@ -1,4 +1,4 @@
-"""What has failed: groups of one cause, and one group with what was done about it."""
+"""Failures: the list of groups, and the page of one group."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, dialog_of
 from monitoring.open_pages import by_script, is_live
 from monitoring.places import NO_CAUSE
-from monitoring.queries.bulk import newcomers, on_cause
+from monitoring.queries.bulk import newcomers, newest_on
 from monitoring.queries.failure_group import MembersPage, members_page
 from monitoring.queries.failures import failure_groups, handled_groups, number_open
 from monitoring.queries.handled import handling_of
@@ -35,7 +35,7 @@ CONTROLS = {
 @page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """Everything that has failed, of all definitions or of one; with `show=` what is handled, or resolved."""
+    """The open failures of all definitions or of one; with `show=` the handled or the resolved ones."""
     query, definition = request.GET, named(request)
     show = query.get("show", "")
     context: dict[str, Any] = {"show": show, "definition": definition}
@@ -58,7 +58,7 @@ def group(request: HttpRequest, cause: str) -> HttpResponse:
 
 @action_for(of=of_cause)
 def act(request: HttpRequest, cause: str, name: str) -> HttpResponse:
-    """Marks the failures of one cause as handled, takes them back, or assigns them."""
+    """Mark the failures of one cause as handled, unmark them, or assign them."""
     answer = pressed(request, name, cause)
     if by_script(request):
         return shown(request, "failure_group", answer, _context(request, cause))
@@ -66,7 +66,7 @@ def act(request: HttpRequest, cause: str, name: str) -> HttpResponse:
 
 
 def pressed(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
-    """What becomes of an action on the failures of one cause.
+    """Carry out an action on the failures of one cause, and return the answer.
 
     Raises:
         Http404: there is no such action.
@@ -81,13 +81,13 @@ def pressed(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
 
 
 def fingerprint_of(cause: str) -> str:
-    """The fingerprint of the cause that an address names."""
+    """Return the fingerprint of a cause in an address."""
     return "" if cause == NO_CAUSE else cause.replace("\0", "")[:64]
 
 
 def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
     fingerprint = fingerprint_of(cause)
-    operation = on_cause(fingerprint)
+    operation = newest_on("failures", {"cause": fingerprint})
     found = members_page(fingerprint, request.GET.get("before", ""))
     handling = handling_of([fingerprint]).get(fingerprint)
     mark = handling.mark if handling else FailureMark(fingerprint=fingerprint)
@@ -107,7 +107,7 @@ def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
 def _buttons(
     request: HttpRequest, cause: str, found: MembersPage, mark: FailureMark
 ) -> list[Button]:
-    """What can be said of a group; nothing of one that is over."""
+    """Return the buttons of a group; none without open failures."""
     if found.group is None:
         return []
     return [

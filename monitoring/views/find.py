@@ -9,7 +9,7 @@ from monitoring.views.page import page
 
 @page_for(of=of_all_seen)
 def find(request: HttpRequest) -> HttpResponse:
-    """Goes to the one thing that is meant, or shows all that could be."""
+    """Redirect to the only match, or show all matches."""
     filters = Filters(q=Filters.from_query(request.GET).q)
     if not filters.q:
         return redirect("monitoring:instances")

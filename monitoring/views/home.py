@@ -12,10 +12,10 @@ from monitoring.views.page import page, shown_rows
 @page_for(of=of_all_seen)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """The attention board: what is wrong and what mends it, then everything by definition, the worst first."""
+    """The first page: problems and their solutions, then all definitions, the most urgent first."""
     now, seen = health(), seen_in(request)
     found = board(now, events=request.user.has_perm(EVENTS), seen=seen)
-    # What an open page shows stays where it is, whatever has become worse meanwhile: nothing moves under a hand.
+    # Rows of an open page keep their places, so that none moves while a person clicks.
     places = {name: place for place, name in enumerate(shown_rows(request))}
     return page(
         request,

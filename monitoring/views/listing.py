@@ -7,7 +7,7 @@ from monitoring.views.page import shown_rows
 
 
 def listing(request: HttpRequest, filters: Filters, size: int = PAGE) -> ListPage:
-    """The rows to show: a page of the list, or for an open page the rows it has already."""
+    """Return a page of the list, or for an open page its own rows."""
     before = request.GET.get("before", "")
     if is_live(request):
         return same_rows(filters, shown_rows(request), size, before)

@@ -1,4 +1,4 @@
-"""A page whole, or the live parts of it that an open page asks for."""
+"""Rendering of whole pages, and of the live parts that an open page requests."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -18,15 +18,15 @@ from orchestrator.models import Definition
 def page(
     request: HttpRequest, name: str, *, status: int = 200, **context: Any
 ) -> HttpResponse:
-    """Renders `monitoring/<name>/page.html`; with `?since=` its live parts alone."""
+    """Render `monitoring/<name>/page.html`; with `?since=` only its live parts."""
     shown = live_parts if is_live(request) else whole
     text = shown(request, name, context)
     return HttpResponse(text, status=status, headers={"Cache-Control": "no-store"})
 
 
 def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeString:
-    """The page as it is loaded."""
-    # Asked where a template wants to know it: not all do.
+    """Return the whole page."""
+    # A callable, since not all templates need it.
     shown = {**context, "sees_data": partial(sees_data, request.user)}
     return render_to_string(f"monitoring/{name}/page.html", shown, request)
 
@@ -34,19 +34,19 @@ def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeSt
 def live_parts(
     request: HttpRequest, name: str, context: Mapping[str, Any]
 ) -> SafeString:
-    """The live parts of the page as they are now."""
+    """Return the live parts of the page."""
     fragments = Fragments()
     whole(request, name, {**context, "fragments": fragments})
     return fragments.html
 
 
 def named(request: HttpRequest) -> str:
-    """The definition that the address names; "" for all."""
+    """Return the definition of the address; "" for all."""
     return request.GET.get("definition", "").replace("\0", "")[:100]
 
 
 def names_to_choose(request: HttpRequest) -> Iterable[str]:
-    """The definitions to which the reader may narrow a list."""
+    """Return the definitions by which the reader may filter a list."""
     seen = seen_in(request)
     if seen is not None:
         return sorted(seen)
@@ -55,5 +55,5 @@ def names_to_choose(request: HttpRequest) -> Iterable[str]:
 
 
 def shown_rows(request: HttpRequest) -> list[str]:
-    """The keys of the rows that the asking page shows."""
+    """Return the keys of the rows of the open page."""
     return [key for key in request.GET.get("rows", "").split(",") if key][:200]

@@ -1,4 +1,4 @@
-"""What machines ask: whether this process lives, whether the set-up is ready, and its metrics."""
+"""Probes for machines: liveness, readiness and metrics."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -17,7 +17,7 @@ from orchestrator.site_settings import token_of_metrics
 @login_not_required
 @never_cache
 def livez(request: HttpRequest) -> HttpResponse:
-    """That this process answers at all; nothing else is asked."""
+    """Answer without any query: the process lives."""
     return JsonResponse({"live": True})
 
 
@@ -25,7 +25,7 @@ def livez(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @never_cache
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Which parts are up: 200 when all are, else 503. `?exclude=workers` leaves one out, and may be repeated."""
+    """Say which parts are up: 200 if all are, else 503. `?exclude=workers` excludes one, and may be repeated."""
     besides = set(request.GET.getlist("exclude"))
     if not besides <= set(PARTS):
         return JsonResponse({"exclude": PARTS}, status=400)
@@ -33,7 +33,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     parts = {part: "up" if up else "down" for part, up in found.items()}
     ready = all(found.values())
     answer = JsonResponse({"ready": ready, **parts}, status=200 if ready else 503)
-    # What is missing has been logged once, with the reason; Django would log an error for each probe.
+    # The missing part was logged once, with the reason; Django would log an error for each probe.
     answer._has_been_logged = True  # type: ignore[attr-defined]
     return answer
 
@@ -42,7 +42,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For whoever brings the token of the setting, or may look at processes."""
+    """The metrics, for requests with the token of the setting, or users who may view processes."""
     if not _brings_token(request) and not may_view(request.user):
         if request.user.is_authenticated:
             return HttpResponse(status=403)

@@ -1,4 +1,4 @@
-"""The secrets of a process: a page that asks why, and an answer that shows them to whoever has said so alone."""
+"""The secrets of a process: a form that asks for a reason, and an answer that shows them once."""
 
 from uuid import UUID, uuid4
 
@@ -18,7 +18,7 @@ from orchestrator.models import ProcessInstance
 
 @form_for(DATA, of=of_process)
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Asks why; posted to it, shows the secrets in its answer alone."""
+    """Ask for a reason; the answer to a post shows the secrets."""
     instance = get_object_or_404(processes(data=False), pk=pk)
     if request.method != "POST":
         return _page(request, instance)
@@ -48,7 +48,7 @@ def _page(
         why=reveal.forbidden(request.user, instance.name),
         key=uuid4(),
     )
-    # An answer with secrets is of this moment and this person: no cache, no history, no other page has it.
+    # An answer with secrets is for one person once: caches and the history must not keep it.
     answer["Cache-Control"] = "no-store, private"
     # Not "no-referrer": a browser then sends the form without its origin, and it is refused.
     answer["Referrer-Policy"] = "same-origin"

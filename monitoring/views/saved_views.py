@@ -26,7 +26,7 @@ CONTROLS = {control.name: control for control in (rename_view, delete_view)}
 
 
 class NameForm(ActionForm):
-    """What a view is called, and for the one that is saved what is in it and for whom."""
+    """The name of a view, and for a new one its filters and whether it is the team's."""
 
     name = forms.CharField(max_length=200, required=False)
     query = forms.CharField(max_length=5_000, required=False)
@@ -35,7 +35,7 @@ class NameForm(ActionForm):
 
 @page_for(of=of_all_seen)
 def index(request: HttpRequest) -> HttpResponse:
-    """All that the reader may open, to be renamed and deleted."""
+    """All views that the reader may open, with buttons to rename and delete them."""
     return page(
         request,
         "saved_views",
@@ -46,7 +46,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @page_for(of=of_all_seen)
 def opened(request: HttpRequest, pk: int) -> HttpResponse:
-    """Leads to the list that the view is."""
+    """Redirect to the list of the view."""
     if pk >= 2**63:
         raise Http404
     return redirect(place_of_view(get_object_or_404(_shown(request), pk=pk)))
@@ -54,24 +54,24 @@ def opened(request: HttpRequest, pk: int) -> HttpResponse:
 
 @action_for(of=of_all_seen)
 def save(request: HttpRequest) -> HttpResponse:
-    """Saves the list whose address is given."""
+    """Save the list of an address."""
     return plain(request, saved(request), redirect("monitoring:saved-views"))
 
 
 @action_for(of=of_all_seen)
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """Renames or deletes a view."""
+    """Rename or delete a view."""
     answer = pressed(request, name, pk)
     return plain(request, answer, redirect("monitoring:saved-views"))
 
 
 def _shown(request: HttpRequest) -> QuerySet[SavedView]:
-    """The views of which the reader may see the list."""
+    """Return the views whose lists the reader may see."""
     return views_for(request.user, seen_in(request))
 
 
 def saved(request: HttpRequest) -> ActionAnswer:
-    """What becomes of a form that saves a view."""
+    """Save the view of a form, and return the answer."""
     seen = seen_in(request)
 
     form = NameForm(save_view, request.POST)
@@ -91,7 +91,7 @@ def saved(request: HttpRequest) -> ActionAnswer:
 
 
 def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
-    """What becomes of an action on a view.
+    """Carry out an action on a view, and return the answer.
 
     Raises:
         Http404: there is no such action, or the view is of a list that its reader may not see.

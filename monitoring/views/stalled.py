@@ -13,13 +13,13 @@ from orchestrator.engine.operations import OPERATIONS
 @page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """What stands still, why, and the button that has it looked at again."""
+    """Stalled processes, the reasons, and a button to nudge each."""
     dialogs = [Dialog(OPERATIONS["nudge"])]
     return page(request, "stalled", dialogs=dialogs, **stalled_context(request))
 
 
 def stalled_context(request: HttpRequest) -> dict[str, Any]:
-    """What the page of stalled processes needs."""
+    """Return the context of the page."""
     definition, after = named(request), request.GET.get("after", "")
     shown = stalled_page(request.user, definition, after)
     return {"page": shown, "definition": definition, "after": after}

@@ -1,4 +1,4 @@
-"""One's own access tokens: listed, made, revoked. The value of one is in the answer to its making, and nowhere else."""
+"""A person's own access tokens. Only the answer to the request that makes a token has its value."""
 
 from typing import Any
 from uuid import uuid4
@@ -11,7 +11,6 @@ from monitoring.access import action_for, form_for
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
 from monitoring.open_pages import by_script
-from monitoring.queries.texts import translated
 from monitoring.queries.tokens import tokens_page
 from monitoring.views.operations import answer_of, plain, shown
 from monitoring.views.page import page
@@ -27,7 +26,7 @@ AGAIN = Text(
 
 @form_for()
 def index(request: HttpRequest) -> HttpResponse:
-    """One's tokens; posted to it makes one, and shows it this once."""
+    """The tokens of the reader; a post makes one, and shows its value once."""
     if request.method != "POST":
         return page(request, "tokens", **_context(request))
     form = ActionForm(make_token, request.POST)
@@ -41,21 +40,22 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 def _made(request: HttpRequest, form: ActionForm) -> tuple[ActionAnswer, str]:
-    """What becomes of a form that makes a token, and the value of it."""
-    if not form.is_valid():
-        return ActionAnswer.invalid(form), ""
-    try:
+    """Make the token of a form; return the answer, and the token's value or ""."""
+    values: list[str] = []
+
+    def made() -> None:
         token, value = make_token(*form.given(), request=form.asked(request))
-    except OperationRefused as refused:
-        return ActionAnswer.refused(refused, translated(refused.told)), ""
-    if token is None:
-        return ActionAnswer(translated(AGAIN), 409, code="refused"), ""
-    return ActionAnswer(make_token.done), value
+        if token is None:
+            raise OperationRefused(AGAIN)
+        values.append(value)
+
+    answer = answer_of(form, made)
+    return answer, "".join(values)
 
 
 @action_for()
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """Revokes a token."""
+    """Revoke a token."""
     answer = pressed(request, name, pk)
     if by_script(request):
         return shown(request, "tokens", answer, _context(request))
@@ -63,7 +63,7 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
 
 def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
-    """What becomes of an action on a token.
+    """Carry out an action on a token, and return the answer.
 
     Raises:
         Http404: there is no such action.
@@ -76,8 +76,8 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     rows = [
-        (one, _button(one.row) if one.state == "living" else None)
-        for one in tokens_page(request.user)
+        (row, state, _button(row) if state == "living" else None)
+        for row, state in tokens_page(request.user)
     ]
     return {
         "rows": rows,
@@ -92,7 +92,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _button(row: Any) -> Button:
-    """What revokes a token of one's own, for which nobody needs a permission."""
+    """Return the button that revokes a token; it needs no permission."""
     return Button(
         revoke_token,
         f"revoke-{row.pk}",

@@ -10,9 +10,10 @@ from django.shortcuts import redirect
 
 from monitoring.access import form_for, of_definition, page_for
 from monitoring.bulk_form import BulkForm
+from monitoring.queries.graphs import in_code
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.versions.compared import compared, mapped, version_row
-from monitoring.queries.versions.listing import in_code, in_code_of, versions_page
+from monitoring.queries.versions.listing import in_code_of, versions_page
 from monitoring.queries.versions.preview import migration_preview
 from monitoring.views.bulk import begun
 from monitoring.views.page import page
@@ -24,23 +25,23 @@ from orchestrator.engine.operations import (
 from orchestrator.models import Definition
 
 MAPPED = "map."
-"""Before the name of a step, in the parameters that say which step it is."""
+"""The prefix of the parameters that map steps."""
 
 NARROWING = ("step", "status", "q", "where", "owner", "escalated", "overdue")
-"""The parameters of the list by which a part of the processes is chosen."""
+"""The filters of the processes to migrate."""
 
 
 @page_for(of=of_definition)
 def index(request: HttpRequest, name: str) -> HttpResponse:
-    """The versions of a definition: what runs on each, and what of it the running code lacks."""
+    """The versions of a definition: their processes, and what the running code lacks."""
     return page(request, "versions", page=versions_page(name))
 
 
 @form_for(of=of_definition)
 def compare(request: HttpRequest, name: str) -> HttpResponse:
-    """Two versions side by side: `?from=1&to=2`; the newest two where the address says none.
+    """Two versions side by side, `?from=1&to=2`; the default is the newest two.
 
-    With `preview=1` what a migration of the processes that match would do; posted to it begins that.
+    `preview=1` adds the preview of a migration of the matching processes; a post begins the migration.
     """
     shown = versions_page(name)
     stored = {row.number for row in shown.rows}
@@ -52,9 +53,9 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
     both = compared(old, new, mapped(old, new, chosen))
     filters = _filters(request, old)
     refusal, status, form = "", 200, None
-    about = _about(request, filters)
-    can = in_code(new) and old.version != new.version
-    # What cannot be asked as a condition cannot choose what is migrated either.
+    about = filters.stored()
+    can = in_code(new) is not None and old.version != new.version
+    # Invalid conditions cannot select processes to migrate.
     if filters.mistake:
         can, status = False, 400
     if can and request.method == "POST":
@@ -69,7 +70,7 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
         "compared",
         status=status,
         of=name,
-        numbers=list(map(str, numbers)),
+        numbers=numbers,
         compared=both,
         can=can,
         filters=filters,
@@ -89,8 +90,8 @@ def _preview(
     chosen: Mapping[str, str],
     form: BulkForm | None,
 ) -> dict[str, Any]:
-    """What the part of the page below the diagrams shows."""
-    about, at = _about(request, filters), moment_shown()
+    """Return the context of the preview."""
+    about, at = filters.stored(), moment_shown()
     shown = migration_preview(about, at, request.user, versions, chosen)
     if form is None:
         form = BulkForm(migrate, None, user=request.user)
@@ -104,26 +105,14 @@ def _preview(
 
 
 def _filters(request: HttpRequest, old: Definition) -> Filters:
-    """Which processes: those that go on with the older version, narrowed as the address says."""
-    wanted = QueryDict(mutable=True)
-    for name in NARROWING:
-        wanted[name] = request.GET.get(name, "")
+    """Return the filters of live processes of the older version, and of the address."""
+    wanted = {"status": "live", **dict(_kept(request.GET))}
     fixed = {"definition": old.name, "version": str(old.version)}
-    if not wanted["status"]:
-        fixed["status"] = "live"
     return Filters.from_query(wanted, request.user, **fixed).by_name()
 
 
-def _about(request: HttpRequest, filters: Filters) -> dict[str, str]:
-    """The selection that is kept with an operation: whoever reads it later, "me" is who has begun it."""
-    about = filters.narrowing()
-    if filters.owner == "me":
-        about["owner"] = request.user.get_username()
-    return about
-
-
 def _chosen(given: QueryDict) -> dict[str, str]:
-    """Which step is which, as the address says."""
+    """Return the mapping of steps in the address."""
     found = {
         name.removeprefix(MAPPED).replace("\0", "")[:LONGEST]: value.replace("\0", "")
         for name, value in given.dict().items()
@@ -133,9 +122,9 @@ def _chosen(given: QueryDict) -> dict[str, str]:
 
 
 LONGEST = 100
-"""Characters of a step's name."""
+"""The maximum length of a step's name."""
 
 
 def _kept(given: QueryDict) -> list[tuple[str, str]]:
-    """The parameters that choose a part of the processes, for forms that keep them."""
+    """Return the filters of the address, for hidden fields of forms."""
     return [(name, str(given[name])) for name in NARROWING if given.get(name)]

@@ -13,23 +13,23 @@ from monitoring.sharing import shared
 from monitoring.views.page import names_to_choose, page, shown_rows
 
 ACTIONS = ("extend", "acknowledge", "escalate", "assign", "decide")
-"""What can be done from the list."""
+"""The actions of the list."""
 
 
 @page_for(of=of_list)
 @shared
 def index(request: HttpRequest) -> HttpResponse:
-    """Everything that waits, narrowed by what the address says."""
-    # Not for an open page, which has them.
+    """All waits, filtered by the address."""
+    # A callable, since an open page has them already.
     dialogs = partial(list_dialogs, ACTIONS, request.user)
     return page(request, "waits", dialogs=dialogs, **waits_context(request))
 
 
 def waits_context(request: HttpRequest) -> dict[str, Any]:
-    """What the page of waits needs."""
+    """Return the context of the page."""
     filters = WaitFilters.from_query(request.GET, request.user)
     after = request.GET.get("after", "")
-    # A row that matches no more stays in its place, but never one of what the reader may not see.
+    # A row that no longer matches keeps its place, unless the reader may not see it.
     within = "" if seen_in(request) is None else filters.definition
     listing = (
         same_waits(filters, shown_rows(request), after, within)

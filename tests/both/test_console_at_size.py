@@ -173,14 +173,14 @@ def many(module_db: None) -> Iterator[None]:
         patch.setattr(counts.capped, "__defaults__", (BOUND,))
         given = {"cap": BOUND, "oldest": "", "newest": ""}
         patch.setattr(counts.grouped, "__kwdefaults__", given)
-        counts._composed_once.cache_clear()  # what was composed has the usual bounds
+        counts._compiled_once.cache_clear()  # what was composed has the usual bounds
         seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
         audited(PROCESSES * 3)
         called("EVERYBODY")
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
         yield
-    counts._composed_once.cache_clear()
+    counts._compiled_once.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -51,24 +51,24 @@ def test_s1_3_few_transitions_are_counted_each_in_its_minute() -> None:
 
     hour = last_hour(now)
 
-    shown = hour.in_all.transitions
+    shown = hour[""].transitions
     assert (shown.number, str(shown), shown.each[29], shown.each[59]) == (
         21,
         "21",
         20,
         1,
     )
-    assert hour.in_all.ended.number == 1
-    assert hour.by_definition["order-listing"] == hour.in_all
+    assert hour[""].ended.number == 1
+    assert hour["order-listing"] == hour[""]
 
 
 @pytest.mark.parametrize("before", [0, 1, 7, 64])
 def test_s1_3_the_first_transition_of_the_hour_is_found(before: int) -> None:
     now = timezone.now()
     moved(now - timedelta(hours=3, seconds=-n) for n in range(before))
-    assert last_hour(now).in_all.transitions.number == 0
+    assert last_hour(now)[""].transitions.number == 0
     moved(now - timedelta(minutes=59, seconds=-n) for n in range(3))
-    assert last_hour(now).in_all.transitions.number == 3
+    assert last_hour(now)[""].transitions.number == 3
 
 
 def test_s1_3_of_many_one_in_so_many_stands_for_the_others(
@@ -78,11 +78,11 @@ def test_s1_3_of_many_one_in_so_many_stands_for_the_others(
     now = timezone.now()
     moved(now - timedelta(seconds=3500 - n) for n in range(0, 3400, 5))  # 680 of them
 
-    shown = last_hour(now).in_all.transitions
+    shown = last_hour(now)[""].transitions
     assert shown.about
     assert 680 - 16 <= shown.number <= 680 + 16
     assert str(shown).startswith("≈")
-    assert last_hour(now).in_all.transitions.each == shown.each  # it does not waver
+    assert last_hour(now)[""].transitions.each == shown.each  # it does not waver
 
 
 def test_s1_3_failures_are_those_of_the_hour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +94,10 @@ def test_s1_3_failures_are_those_of_the_hour(monkeypatch: pytest.MonkeyPatch) ->
 
     hour = last_hour(now)
 
-    assert hour.in_all.failures.each[56] == hour.in_all.failures.each[59] == 1
-    assert str(hour.in_all.failures) == "2"
+    assert hour[""].failures.each[56] == hour[""].failures.each[59] == 1
+    assert str(hour[""].failures) == "2"
     monkeypatch.setattr(hours, "FAILURES", 2)
-    assert str(last_hour(now).in_all.failures) == "2+"
+    assert str(last_hour(now)[""].failures) == "2+"
 
 
 def test_s1_4_the_hour_is_found_along_keys_alone() -> None:
@@ -111,4 +111,4 @@ def test_s1_4_the_hour_is_found_along_keys_alone() -> None:
 
 
 def test_a_database_without_a_transition_has_an_empty_hour() -> None:
-    assert last_hour(timezone.now()).in_all.transitions.number == 0
+    assert last_hour(timezone.now())[""].transitions.number == 0

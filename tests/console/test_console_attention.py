@@ -315,8 +315,8 @@ def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
 
     found = attention.needs(health(), ["order-listing"])
 
-    assert str(found.by_definition["order-listing"]["failures"].number) == "1+"
-    assert str(found.in_all["failures"].number) == "2"
+    assert str(found["order-listing"]["failures"].number) == "1+"
+    assert str(found[""]["failures"].number) == "2"
 
 
 def test_the_first_page_has_any_number_of_definitions(read: Read) -> None:

@@ -118,7 +118,7 @@ def test_a_row_that_no_longer_matches_stays_and_is_marked(
 def test_counts_agree_with_the_lists_they_lead_to() -> None:
     found = counts_of("order-listing")
 
-    for status, number in found.by_status():
+    for status, number in found.statuses.items():
         listed = Filters(definition="order-listing", status=status).applied().count()
         assert str(number) == str(listed)
 
@@ -138,10 +138,12 @@ def test_counts_of_stored_rows_are_those_of_their_processes_alone(
     found = counts_of("order-listing", [row.pk])
     others = counts_of("order-listing", [other.pk])
 
-    assert dict(found.statuses) == {Status.FAILED: 1}
-    assert (Status.FAILED in found.unsure) is (cap == 1)
-    assert Status.PAUSED not in found.unsure
-    assert not others.statuses
+    there = {status for status, number in found.statuses.items() if number}
+    assert there == {Status.FAILED, Status.COMPLETED}
+    assert found.statuses[Status.FAILED].number == 1
+    assert found.statuses[Status.FAILED].at_least is (cap == 1)
+    assert Status.PAUSED not in found.statuses
+    assert not any(others.statuses.values())
 
 
 def test_counts_stop_at_their_cap() -> None:

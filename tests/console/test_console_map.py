@@ -172,7 +172,8 @@ def test_s2_1_where_each_input_makes_a_graph_the_numbers_are_of_the_one_that_is_
     assert set(found.values()) == {"…1"}
     assert {listed(link, name) for link in found} == {1}
     other = shown(name, graph=first.fingerprint[:12])
-    assert (other.definition, other.counts.live) == (first, 1)
+    assert other.definition == first
+    assert sum(one.number for one in other.counts.statuses.values()) == 1
 
 
 def test_s2_1_of_many_transitions_one_in_so_many_stands_for_the_others(
@@ -297,7 +298,7 @@ def test_s2_3_an_overlay_has_its_figure_on_each_step_and_a_scale(
     assert "is-heat-5" in slow.classes
     assert "is-heat-1" in times.state.nodes["Completed"].classes
     scale = [f"≤ {seconds}.0 s" for seconds in (8, 16, 24, 32, 40)]
-    assert [level.text for level in times.scale] == scale
+    assert times.scale == scale
     torn = rates["AwaitingExternalCreation"]
     assert (torn.numbers, torn.classes) == ({"value": "100 %"}, ("is-heat-5",))
     assert rates["NotStarted"].numbers == {"value": "0 %"}

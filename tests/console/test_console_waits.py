@@ -85,7 +85,9 @@ def test_s8_1_a_process_manager_says_its_events_and_its_deadlines(read: Read) ->
     assert (awaited.name, awaited.leads) == ("ParcelPacked", "On the way")
     times = [(one.at, one.escalates) for one in wait.timeouts]
     assert times == [(began + number * HOUR, number > 1) for number in (1, 2, 3)]
-    assert wait.timeouts[0].commands == ("RemindPacker",)
+    reminding = wait.timeouts[0].edge
+    assert reminding
+    assert reminding.commands == ("RemindPacker",)
     [row] = shown(read("/waits/"))
     for part in ("an event", "Packing", "P-1", "Parcel P-1", "then escalated"):
         assert part in row
@@ -233,7 +235,7 @@ def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
     now = timezone.now()
     monkeypatch.setattr(paging, "PAGE", 2)
     monkeypatch.setattr(narrowing, "LOOKED_AT", looked_at)
-    parts = [part.rows.filter(part.looked_for) for part in filters.parts(None)]
+    parts = [rows.filter(filters.looked_for()) for rows in filters.parts(None)]
     there = {run.pk for rows in parts for run in rows}
 
     seen = [wait.run.pk for wait in all_rows(partial(wait_page, filters))]

@@ -12,7 +12,7 @@ import pytest
 from django.http import QueryDict
 
 from monitoring.diagrams import NodeState
-from monitoring.queries.decisions import asked
+from monitoring.queries.decisions import open_questions
 from monitoring.queries.definition.standing import standing
 from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instance.workflow import workflow_view
@@ -271,14 +271,14 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
 
 def test_questions_are_listed_until_they_are_answered(operating: Client) -> None:
     instance = inquiry()
-    assert asked().count() == 1
+    assert open_questions().count() == 1
     assert "T-1" in operating.read("/decisions/")
 
     here = {**FRAGMENTS, "HX-Current-URL": "http://testserver/decisions/"}
     answer = press(operating, instance, "decide", "verdict", here, choice="refuse")
 
     assert "Nothing is waiting for a decision." in answer.content.decode()
-    assert not asked().exists()
+    assert not open_questions().exists()
 
 
 def test_a_failed_step_is_skipped_with_a_result(operating: Client) -> None:

@@ -19,7 +19,6 @@ from orchestrator.models import (
     Definition,
     InboxEvent,
     OperatorAction,
-    ProcessInstance,
 )
 
 FIELDS = {
@@ -47,7 +46,7 @@ FIELDS = {
     "version": gettext_lazy("version"),
     "steps": gettext_lazy("renamed steps"),
 }
-"""What a row says before and after, in words."""
+"""The labels of the fields before and after an action."""
 
 UNTOLD = (
     "way",
@@ -59,7 +58,7 @@ UNTOLD = (
     "token_id",
     "view_id",
 )
-"""What of it stands elsewhere in the row, or says nothing."""
+"""The fields that the row shows elsewhere, or not at all."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +72,24 @@ class AuditEntry:
         return action_word(self.row.action)
 
     @property
-    def process(self) -> ProcessInstance | None:
-        return self.row.instance
-
-    @property
     def way(self) -> str:
-        """By which way it came; "" for the console."""
+        """The way of the request; "" for the console."""
         return str((self.row.after or {}).get("way", ""))
 
     @property
     def cause(self) -> str:
-        """The group of failures that it was done to, as addresses have it; "" for none."""
+        """The group of failures of the action, for an address; "" for none."""
         after = self.row.after or {}
         return str(after["cause"] or NO_CAUSE) if "cause" in after else ""
 
     @property
     def detail(self) -> str:
-        """What was answered."""
-        definition = self.process.definition if self.process else None
-        return translated(self.row.said, definition)
+        """The answer."""
+        return translated(self.row.said, self._definition)
 
     @property
     def changes(self) -> list[FieldChange]:
-        """What it changed, in words where there are; that its revision went up goes without saying."""
+        """The changed fields with labels, without the revision."""
         before, after = (
             {name: value for name, value in told.items() if name not in UNTOLD}
             for told in (self.row.before or {}, self.row.after or {})
@@ -114,33 +108,33 @@ class AuditEntry:
 
     @property
     def tells_data(self) -> bool:
-        """Whether it says values of data."""
+        """Whether it contains values of data."""
         return tells_data(self.row.before) or tells_data(self.row.after)
 
     @property
     def tells_events(self) -> bool:
-        """Whether it says on which events an operation was begun."""
+        """Whether it contains the filters of an operation on events."""
         after = self.row.after or {}
         action = OPERATIONS.get(after.get("action", "")) if "about" in after else None
         return action is not None and action.model is InboxEvent
 
     @property
     def before(self) -> Any:
-        """What the row says before, without secrets."""
+        """The fields before the action, without secrets."""
         return action_told(self.row.before, self._definition)
 
     @property
     def after(self) -> Any:
-        """What it says after."""
+        """The fields after the action, without secrets."""
         return action_told(self.row.after, self._definition)
 
     @property
     def _definition(self) -> Definition | None:
-        return self.process.definition if self.process else None
+        return self.row.instance.definition if self.row.instance else None
 
     def _said(self, name: str, value: Any) -> Any:
         if name in ("status", "verdict") and isinstance(value, str):
             return str(look(value).word)
-        if name == "step" and isinstance(value, str) and self.process:
-            return labels_of(self.process.definition).get(value, value)
+        if name == "step" and isinstance(value, str) and self._definition:
+            return labels_of(self._definition).get(value, value)
         return value

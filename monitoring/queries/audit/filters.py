@@ -1,10 +1,11 @@
-"""What the audit is narrowed to; the address has it."""
+"""The filters of the audit, as parameters of an address."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.days import between_days, midnight, wrong_days
-from monitoring.queries.lists import Search, uuid_in
+from monitoring.queries.lists import Search, number_in, uuid_in
 from monitoring.queries.processes import of_business_key
 from monitoring.statuses import look
 from orchestrator.models import (
@@ -25,10 +26,10 @@ from orchestrator.models import (
 )
 
 PROCESSES = 200
-"""Processes of one business key whose actions are looked for."""
+"""Processes of one business key whose actions a search finds."""
 
 NOT_BY_INDEX = (Coalesce("at", "at").desc(), Coalesce("pk", "pk").desc())
-"""The order of the list, in words that no index has."""
+"""The order of the list as expressions, which no index has."""
 
 SPANS = {
     "today": gettext_lazy("Today"),
@@ -39,10 +40,10 @@ SPANS = {
 
 @dataclass(frozen=True)
 class AuditFilters(Search):
-    """What the audit is narrowed to.
+    """The filters of the audit.
 
     Args:
-        who: a name as the audit has it, or a user's.
+        who: a name of the audit, or a user name.
         action: an action's name.
         result: done or refused.
         q: a process id or a business key.
@@ -88,42 +89,40 @@ class AuditFilters(Search):
             yield _("An event is looked for by its number.")
         yield from wrong_days(self.since, self.until)
 
-    def rows(self) -> QuerySet[OperatorAction]:
-        """All that match, in no order."""
-        rows, _order = self.found()
-        return rows.filter(self.looked_for())
-
     def found(self) -> tuple[QuerySet[OperatorAction], tuple[Any, ...]]:
-        """What an index finds, and the order in which it has that."""
+        """Return the rows that an index finds, and the order of that index."""
         rows = self._in_time()
         if self.mistake:
             return rows.none(), NOT_BY_INDEX
-        if self.event:
-            return rows.filter(event=int(self.event[:18])), NOT_BY_INDEX
-        if self.q:
-            return rows.filter(instance__in=_processes(self.q)), NOT_BY_INDEX
-        if self.who:
-            name = _as_in_the_audit(self.who)
-            return rows.filter(actor_name__range=(name, name)), _by("actor_name")
-        if self.action:
-            action = self.action
-            return rows.filter(action__range=(action, action)), _by("action")
-        if self.result == OperatorAction.Result.REFUSED:
-            return rows.filter(result=self.result), _by()
-        return rows, _by()
+        if not self._conditions:
+            return rows, _order_by()
+        condition, order = self._conditions[0]
+        return rows.filter(condition), order
 
     def looked_for(self) -> Q:
-        """What else must be so of them, which no index finds."""
-        found = Q()
-        if self.event and self.q:
-            found &= Q(instance__in=_processes(self.q))
-        if self.who and (self.q or self.event):
-            found &= Q(actor_name=_as_in_the_audit(self.who))
-        if self.action and (self.who or self.q or self.event):
-            found &= Q(action=self.action)
-        narrowed = self.who or self.action or self.q or self.event
-        if self.result and (narrowed or self.result != "refused"):
-            found &= Q(result=self.result)
+        """Return the remaining conditions."""
+        done = OperatorAction.Result.DONE
+        found = Q(result=done) if self.result == done else Q()
+        for condition, _order in self._conditions[1:]:
+            found &= condition
+        return found
+
+    @cached_property
+    def _conditions(self) -> list[tuple[Q, tuple[Any, ...]]]:
+        """The conditions with an index, each with the order of the index, the most selective first."""
+        found: list[tuple[Q, tuple[Any, ...]]] = []
+        if self.event:
+            found.append((Q(event=number_in(self.event)), NOT_BY_INDEX))
+        if self.q:
+            found.append((Q(instance__in=_processes(self.q)), NOT_BY_INDEX))
+        if self.who:
+            name = _audit_name(self.who)
+            found.append((Q(actor_name__range=(name, name)), _order_by("actor_name")))
+        if self.action:
+            action = Q(action__range=(self.action, self.action))
+            found.append((action, _order_by("action")))
+        if self.result == OperatorAction.Result.REFUSED:
+            found.append((Q(result=self.result), _order_by()))
         return found
 
     def _in_time(self) -> QuerySet[OperatorAction]:
@@ -135,7 +134,7 @@ class AuditFilters(Search):
 
 
 def span_of(when: str) -> tuple[datetime, datetime]:
-    """The beginning and the end of a span by its name, in the zone of the pages."""
+    """Return the beginning and the end of a named span, in the zone of the pages."""
     today = timezone.localdate()
     match when:
         case "today":
@@ -145,18 +144,18 @@ def span_of(when: str) -> tuple[datetime, datetime]:
     return timezone.now() - timedelta(days=7), midnight(today, 1)
 
 
-def _by(*first: str) -> tuple[str, ...]:
+def _order_by(*first: str) -> tuple[str, ...]:
     return (*first, "-at", "-pk")
 
 
 def _processes(text: str) -> list[UUID]:
-    """The processes that a process id or a business key names."""
+    """Return the processes of a process id or a business key."""
     key = uuid_in(text)
     return [key] if key else of_business_key(text, PROCESSES)
 
 
-def _as_in_the_audit(who: str) -> str:
-    """The name under which a person stands in the audit."""
+def _audit_name(who: str) -> str:
+    """Return the name of a person in the audit."""
     if OperatorAction.objects.filter(actor_name=who).exists():
         return who
     users = get_user_model()._default_manager

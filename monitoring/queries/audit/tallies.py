@@ -1,4 +1,4 @@
-"""What was done today and yesterday, counted, and whose names the audit has."""
+"""The numbers of actions of today and yesterday, and the names of people in the audit."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from monitoring.queries.audit.filters import SPANS, AuditFilters, span_of
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.counts import Capped, grouped
-from monitoring.queries.distinct import different
+from monitoring.queries.distinct import distinct_values
 from orchestrator.models import (
     OperatorAction,
 )
 
 FEW = 100
-"""Actions of one name and day that are counted."""
+"""The maximum count of actions of one name and day."""
 
 PEOPLE = 200
-"""Names that are offered to choose from."""
+"""The maximum number of offered names."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What was done in one span of time: each action with its number and where it is listed."""
+    """The actions of one span of time, each with its number and the address of its list."""
 
     when: str
     word: Any
@@ -30,8 +30,8 @@ class Tally:
 
 
 def tallies() -> list[Tally]:
-    """What was done today and yesterday."""
-    names = different(OperatorAction, "action", PEOPLE)
+    """Return the numbers of actions of today and yesterday."""
+    names = distinct_values(OperatorAction, "action", PEOPLE)
     found = []
     for when in ("today", "yesterday"):
         since, until = span_of(when)
@@ -50,5 +50,5 @@ def tallies() -> list[Tally]:
 
 
 def people() -> list[str]:
-    """Whose names the audit has."""
-    return different(OperatorAction, "actor_name", PEOPLE)
+    """Return the names of people in the audit."""
+    return distinct_values(OperatorAction, "actor_name", PEOPLE)

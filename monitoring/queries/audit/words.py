@@ -1,4 +1,4 @@
-"""What the audit calls actions."""
+"""The labels of actions in the audit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from orchestrator.models import (
 )
 
 OTHER_ACTIONS = {"prune": gettext_lazy("Prune")}
-"""What stands in the audit and is no button: the label of each."""
+"""The labels of actions in the audit that are no buttons."""
 
 
 def action_names() -> list[tuple[str, str]]:
-    """The actions that can be looked for, with what they are called."""
+    """Return the actions to filter by, with their labels."""
     known = [(name, action_word(name)) for name in (*OPERATIONS, *OTHER_ACTIONS)]
     return sorted(known, key=lambda one: one[1])
 
 
 def action_word(name: str) -> str:
-    """What an action is called; of one on bulk operations that it is such a one."""
+    """Return the label of an action, marked if it is an action on bulk operations."""
     operation = OPERATIONS.get(name)
     if operation is None:
         return str(OTHER_ACTIONS.get(name, name))

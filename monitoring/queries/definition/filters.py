@@ -1,4 +1,4 @@
-"""What the page of a definition shows: its list's filters, and what its map says."""
+"""The filters of a definition's page: those of its list, and the options of its map."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ VIEW = ("window", "overlay")
 
 @dataclass(frozen=True)
 class MapFilters(Filters):
-    """The filters of the list below a map, and two parameters that narrow nothing.
+    """The filters of the list below a map, and two options of the map.
 
     Args:
-        window: the time that figures are of; "" for the last hour.
-        overlay: what the steps are compared by; "" for the numbers now.
+        window: the time of the figures; "" for the last hour.
+        overlay: the figure by which steps are compared; "" for the numbers now.
     """
 
     LOOKS = (*Filters.LOOKS, *VIEW)
@@ -27,15 +27,15 @@ class MapFilters(Filters):
 
     @property
     def lately(self) -> str:
-        """The name of the window, the usual one where there is none of that name."""
+        """The name of the window; the first one for an unknown name."""
         return self.window if self.window in WINDOWS else next(iter(WINDOWS))
 
     @property
     def compared(self) -> str:
-        """The name of the overlay, the numbers now where there is none of that name."""
-        return self.overlay if self.overlay in OVERLAYS else OVERLAYS[0]
+        """The name of the overlay; the numbers now for an unknown name."""
+        return self.overlay if self.overlay in OVERLAYS else "now"
 
     def view(self) -> dict[str, str]:
-        """The parameters that say which map it is, without those of the list."""
+        """Return the parameters of the map, without those of the list."""
         kept = ("version", "graph", *VIEW)
         return {name: text for name, text in self.parameters().items() if name in kept}

@@ -1,7 +1,7 @@
-"""What a definition's map says of each step: numbers now, or one figure by which the steps are compared.
+"""The figures of a definition's map: numbers now, or one figure by which steps are compared.
 
-An overlay colours steps by five levels. Times are levelled against the longest on the map, failure rates by fixed
-limits; the figure itself stands on each step, so that no colour is needed to read it.
+An overlay colours steps by five levels: times relative to the longest on the map, failure rates by fixed limits. Each
+step also shows its figure as text, for readers who see no colours.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.painting import HEAT, UNVISITED
@@ -26,15 +27,15 @@ from monitoring.queries.doing import NOW
 LEVELS = 5
 
 RATES = (0.0, 0.01, 0.05, 0.2, 1.0)
-"""The failure rates up to which the levels go."""
+"""The upper limits of the levels of failure rates."""
 
 SIGNS = {"active": "▸", "waiting": "…", "failed": "!", "finished": "✓"}
-"""What stands before a number, so that it is told by more than its place and colour."""
+"""The sign before a number, beside its place and colour."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What an overlay compares the steps by; `of` gives None for a step that has none in the window."""
+    """A figure by which an overlay compares steps; `of` returns None for a step without it in the window."""
 
     of: Callable[[Passed], float | None]
     said: Callable[[float], str]
@@ -59,44 +60,27 @@ FIGURES = {
     "failures": Figure(lambda passed: passed.failure_rate, _rate, False),
 }
 
-OVERLAYS = ("now", *FIGURES)
-
-
-def overlay_word(name: str) -> str:
-    """An overlay as people read it."""
-    words = {
-        "now": _("Now"),
-        "median": _("Median time in step"),
-        "p95": _("95th percentile of the time in step"),
-        "failures": _("Failure rate"),
-    }
-    return words[name]
-
-
-@dataclass(frozen=True)
-class Level:
-    """One level of the scale: its number, and what it goes up to, as people read it."""
-
-    number: int
-    text: str
+OVERLAYS = {
+    "now": gettext_lazy("Now"),
+    "median": gettext_lazy("Median time in step"),
+    "p95": gettext_lazy("95th percentile of the time in step"),
+    "failures": gettext_lazy("Failure rate"),
+}
+"""The labels of the overlays; the first one is the numbers now."""
 
 
 @dataclass(frozen=True)
 class StepNumbers:
-    """What is known of one step, or of several that are drawn as one; as texts, "" for nothing.
+    """The numbers of a drawn part, which is one step or several, as texts; "" for none.
 
     Args:
-        id: of the part that is drawn.
-        label: as people read it.
-        single: whether it is one step, whose processes can be listed.
+        part: the part; a group of steps has no list of processes.
         texts: numbers by what is done.
-        figures: of the overlays.
-        never: whether no process was seen in it.
+        figures: by overlay.
+        never: whether no process has visited it.
     """
 
-    id: str
-    label: str
-    single: bool
+    part: Part
     texts: Mapping[str, str]
     figures: Mapping[str, str]
     never: bool
@@ -104,7 +88,7 @@ class StepNumbers:
 
 @dataclass(frozen=True)
 class MapFigures:
-    """All that the map says, for one overlay."""
+    """All figures of the map, for one overlay."""
 
     overlay: str
     standing: StepCounts
@@ -113,30 +97,27 @@ class MapFigures:
     sketch: Sketch
 
     def state(self, chosen: str = "") -> DiagramState:
-        """How the picture looks; `chosen` is the step that the list is narrowed to."""
+        """Return the state of the picture; `chosen` is the step of the list."""
         return DiagramState(
             {part.id: self._node(part, chosen) for part in self.sketch.steps()}
         )
 
-    def scale(self) -> list[Level]:
-        """The levels with what they go up to; none where there is nothing to compare."""
+    def scale(self) -> list[str]:
+        """Return the upper limit of each level; empty without figures."""
         if self.overlay not in FIGURES:
             return []
         said = FIGURES[self.overlay].said
-        return [Level(at + 1, f"≤ {said(one)}") for at, one in enumerate(self._limits)]
+        return [f"≤ {said(one)}" for one in self._limits]
 
     def rows(self) -> Iterator[StepNumbers]:
-        """The same as a table: each part with all its numbers."""
+        """Yield each part with all its numbers, for a table."""
         for part in self.sketch.steps():
             figures = {
                 name: FIGURES[name].said(found[part.id])
                 for name, found in self._values.items()
                 if part.id in found
             }
-            single, never = part.shape != "group", self._never(part)
-            yield StepNumbers(
-                part.id, part.label, single, self._texts(part), figures, never
-            )
+            yield StepNumbers(part, self._texts(part), figures, self._never(part))
 
     def _node(self, part: Part, chosen: str) -> NodeState:
         texts = {name: text for name, text in self._texts(part).items() if text}
@@ -147,7 +128,7 @@ class MapFigures:
             value = self._values[self.overlay].get(part.id)
             figure = FIGURES[self.overlay].said(value) if value is not None else ""
             numbers = {"value": figure} if figure else {}
-            compared = f"{overlay_word(self.overlay)} {figure or '—'}"
+            compared = f"{OVERLAYS[self.overlay]} {figure or '—'}"
             said = {"value": compared}
             title.insert(0, compared)
         never = self._never(part)
@@ -168,7 +149,7 @@ class MapFigures:
         )
 
     def _texts(self, part: Part) -> dict[str, str]:
-        """The numbers of a part by what is done; "" for none."""
+        """Return the numbers of a part by what is done; "" for none."""
         texts = {}
         for doing in NOW:
             number = sum(self.standing.number(one, doing) for one in part.members)
@@ -180,12 +161,12 @@ class MapFigures:
 
     @cached_property
     def _passed(self) -> dict[str, Passed]:
-        """What each part was like in the window."""
+        """The figures of each part in the window."""
         return {part.id: self.window.of(part.members) for part in self.sketch.steps()}
 
     @cached_property
     def _values(self) -> dict[str, dict[str, float]]:
-        """The figures of each overlay by the parts that have one."""
+        """The figures of each overlay by part, without parts that have none."""
         return {
             name: {
                 part: value
@@ -197,7 +178,7 @@ class MapFigures:
 
     @cached_property
     def _limits(self) -> list[float]:
-        """What the levels of the overlay go up to; none where no part has a figure."""
+        """The upper limits of the overlay's levels; empty without figures."""
         found = self._values[self.overlay].values()
         if not found:
             return []
@@ -206,7 +187,7 @@ class MapFigures:
         return [max(found) * level / LEVELS for level in range(1, LEVELS + 1)]
 
     def _level(self, part: Part) -> int:
-        """The level of a part; 0 for none."""
+        """Return the level of a part; 0 for none."""
         if self.overlay not in FIGURES or part.id not in self._values[self.overlay]:
             return 0
         value = self._values[self.overlay][part.id]
@@ -214,17 +195,17 @@ class MapFigures:
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        """The steps that processes are in now, or finished lately."""
+        """The steps with processes now, or with visits in the window."""
         return frozenset([*self.standing.steps, *self.window.steps])
 
     def _never(self, part: Part) -> bool:
-        """Whether no process was seen in any of its steps."""
+        """Whether no process has visited any of its steps."""
         return all(
             self.seen.never(one) and one not in self._known for one in part.members
         )
 
     def _strays(self, part: Part) -> bool:
-        """Whether a way that is not declared begins or ends in it."""
+        """Whether an undeclared way begins or ends in it."""
         ends = (end for way, _number in self.seen.ways for end in way)
         return any(end in part.members for end in ends)
 

@@ -1,4 +1,4 @@
-"""Everything the page of one definition shows beside its list of instances."""
+"""The page of a definition, without its list of processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,10 +15,8 @@ from monitoring.moments import in_full
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.overlay import (
     OVERLAYS,
-    Level,
     MapFigures,
     StepNumbers,
-    overlay_word,
 )
 from monitoring.queries.definition.seen import seen
 from monitoring.queries.definition.standing import standing
@@ -30,16 +28,16 @@ from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition
 
 VERSIONS = 50
-"""Versions that the page names."""
+"""The maximum number of versions that the page names."""
 
 OF_FINGERPRINT = 12
-"""Characters of a fingerprint that tell the graphs of one version apart."""
+"""Characters of a fingerprint that distinguish the graphs of one version."""
 
 LISTED = 60
-"""Parts of a map up to which its numbers are a table too."""
+"""The maximum number of parts of a map whose numbers are also shown as a table."""
 
 Choice = tuple[str, str, bool]
-"""Parameters of the address, the word for it, and whether it is chosen."""
+"""Parameters of the address, the label, and whether it is chosen."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,15 @@ class DefinitionPage:
     """The read model of the page.
 
     Args:
-        definition: the row whose graph is drawn; every number on the map is of processes on just this row.
+        definition: the row whose graph is drawn; all numbers of the map are of processes on this row.
         versions: the numbers of the versions, newest first.
-        graphs: how many graphs this version has: one made from its input has one for each.
-        graph: what is drawn.
+        graphs: the number of graphs of this version; a graph made from input has one for each input.
+        graph: the drawn graph.
         drawing: the picture.
-        counts: the processes of all versions, or of the chosen one.
-        filters: what the address says, with the version that is drawn.
-        figures: what the map says.
-        state: how the picture looks.
+        counts: of the processes of all versions, or of the chosen one.
+        filters: of the address, with the drawn version.
+        figures: of the map.
+        state: of the picture.
     """
 
     definition: Definition
@@ -70,38 +68,38 @@ class DefinitionPage:
 
     @property
     def layer(self) -> MapLayer:
-        """What lies above the picture."""
+        """The layer above the picture."""
         ways = [way for way, _number in self.figures.seen.ways]
         return MapLayer(self._links(), ways, self._caption())
 
     @property
     def query(self) -> str:
-        """The parameters that say which map it is."""
+        """The parameters of the map."""
         return urlencode(self.filters.view())
 
     @property
-    def scale(self) -> list[Level]:
+    def scale(self) -> list[str]:
         return self.figures.scale()
 
     @property
     def steps(self) -> list[StepNumbers]:
-        """The numbers of each part of the map, where they are not too many to read."""
+        """The numbers of each part of the map; empty for large maps."""
         rows = list(self.figures.rows())
         return rows if len(rows) <= LISTED else []
 
     def overlays(self) -> Iterator[Choice]:
-        """What the steps can be compared by."""
-        for name in OVERLAYS:
+        """Yield the overlays to choose from."""
+        for name, word in OVERLAYS.items():
             given = self.filters.parameters(overlay="" if name == "now" else name)
             chosen = name == self.filters.compared
-            yield urlencode(given), overlay_word(name), chosen
+            yield urlencode(given), str(word), chosen
 
     def windows(self) -> Iterator[Choice]:
-        """The times that figures can be of."""
+        """Yield the windows to choose from."""
         usual = next(iter(WINDOWS))
         for name in WINDOWS:
             given = self.filters.parameters(window="" if name == usual else name)
-            # What was finished in one window is not what was in another.
+            # The list follows the window.
             if given.get("doing", "").startswith(LEFT):
                 given["doing"] = f"{LEFT}{name}"
             chosen = name == self.filters.lately
@@ -109,11 +107,11 @@ class DefinitionPage:
 
     @property
     def compared_word(self) -> str:
-        return overlay_word(self.filters.compared)
+        return str(OVERLAYS[self.filters.compared])
 
     @property
     def ways(self) -> list[tuple[str, str, int]]:
-        """The ways that are not declared, as people read their ends, and how often each was seen."""
+        """The undeclared ways: the labels of their ends, and their numbers."""
         labels = {node.id: node.label for node in self.graph.nodes}
         return [
             (labels.get(source, source), labels.get(target, target), number)
@@ -122,7 +120,7 @@ class DefinitionPage:
 
     @property
     def never_text(self) -> str:
-        """What a dashed step means, and how much that was looked at it is said of."""
+        """The meaning of a dashed step, with the number of processes looked at."""
         seen = self.figures.seen
         if not seen.processes:
             return _("no process of this version was found")
@@ -149,7 +147,7 @@ class DefinitionPage:
 
     @property
     def finished(self) -> str:
-        """What the list is narrowed to by the number of processes that finished a step."""
+        """The filter `doing` for processes that finished a step in the window."""
         return f"{LEFT}{self.filters.lately}"
 
     def _links(self) -> dict[str, str]:
@@ -158,15 +156,17 @@ class DefinitionPage:
         return now | left
 
     def _caption(self) -> list[str]:
-        """What a picture in a file says of itself."""
+        """Return the caption of a picture in a file."""
         about = _("%(name)s version %(version)s") % {
             "name": self.definition.name,
             "version": self.definition.version,
         }
-        what = overlay_word(self.filters.compared)
-        lines = [f"{about} · {what} · {self.window_text} · {in_full(timezone.now())}"]
+        lines = [
+            f"{about} · {self.compared_word} · {self.window_text} · {in_full(timezone.now())}"
+        ]
         if self.scale:
-            lines.append("   ".join(f"{one.number}: {one.text}" for one in self.scale))
+            levels = enumerate(self.scale, 1)
+            lines.append("   ".join(f"{level}: {text}" for level, text in levels))
         else:
             lines.append(
                 _("▸ at work   … waiting   ! failed   ✓ finished in the window")
@@ -175,10 +175,10 @@ class DefinitionPage:
 
 
 def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
-    """The version that the filters name, else the newest; 404 when there is none.
+    """Return the page of the version in the filters, or of the newest; 404 without one.
 
-    A workflow whose graph comes with its input has many rows of the same version: the newest is drawn, or the one whose
-    fingerprint the filters name. No number on a map is of a process that runs on another graph.
+    A workflow whose graph comes from its input has many rows of one version: the page shows the newest, or the row with
+    the fingerprint in the filters. All numbers of the map are of processes on this graph.
     """
     rows = Definition.objects.defer("graph").filter(name=name)
     counted = rows.order_by("-version").values_list("version").annotate(Count("pk"))
@@ -220,7 +220,7 @@ def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
 
 
 def _rows_of(chosen: Definition, filters: MapFilters) -> list[int] | None:
-    """The stored rows that the list is narrowed to; None for all of that name."""
+    """Return the keys of the stored rows of the list; None for all of the name."""
     if filters.graph:
         return [chosen.pk]
     if not filters.version:

@@ -1,7 +1,7 @@
-"""What the newest processes of a stored definition have visited, against what it declares.
+"""Visits of the newest processes of a stored definition, compared with its declaration.
 
-Told are declared steps that none of them has visited, and what they did that is not declared: steps, and ways between
-steps. The more steps a graph has, the fewer processes are looked at; how many is said.
+The results are declared steps without visits, and undeclared steps and ways between steps. For large graphs fewer
+processes are looked at; the page shows their number.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from orchestrator.models import (
 )
 
 LOOKED_AT = 1_000
-"""The newest processes of that name among which those of one definition are looked for."""
+"""The newest processes of a name among which those of one definition are found."""
 
 PROCESSES = 200
-"""Processes that are looked at, at most."""
+"""The maximum number of processes to look at."""
 
 VISITS = 4_000
-"""Visits that they may have together, as far as the graph tells; twice as many are looked at."""
+"""The expected number of their visits, by the size of the graph; at most twice as many are read."""
 
 Visit = tuple[UUID, int, str]
 """A process, the key of the visit, its step."""
@@ -43,15 +43,15 @@ Way = tuple[str, str]
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen in a number of processes.
+    """The visits of some processes, compared with the declaration.
 
     Args:
-        processes: how many were looked at.
-        whole: whether these are all there are.
-        visited: the steps that were visited; None where there were too many visits to say.
-        steps: those of them that are not declared.
-        ways: between two steps, and not declared, with how often each was seen.
-        edges: transitions that are not declared, by the names under which they were stored, with how often.
+        processes: the number of processes.
+        whole: whether these are all processes.
+        visited: the visited steps; None if there were too many visits to read.
+        steps: the undeclared steps.
+        ways: the undeclared ways between two steps, with their numbers.
+        edges: the undeclared transitions by their stored names, with their numbers.
     """
 
     processes: int
@@ -62,7 +62,7 @@ class Seen:
     edges: tuple[tuple[str, int], ...]
 
     def never(self, step: str) -> bool:
-        """Whether none of them has visited a step; not where none was looked at."""
+        """Whether none of the processes has visited a step; False without processes."""
         return bool(
             self.processes and self.visited is not None and step not in self.visited
         )
@@ -73,12 +73,12 @@ class Seen:
 
 
 def seen(definition: Definition, graph: Graph) -> Seen:
-    """Looks at the newest processes of a definition's row, whose graph it is."""
+    """Read the visits of the newest processes of a definition's row with this graph."""
     keys, whole = _newest(definition, len(graph.nodes))
     visits = StepRun.objects.filter(among("instance_id", keys), item=None)
     visits = visits.exclude(status=StepStatus.NOT_TAKEN)
     visits = visits.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO])
-    # In no order: what is sorted is read to its end, and a process may have very many.
+    # Without an order: a sort reads all visits, and a process may have very many.
     visits = visits.order_by()
     ways: Iterable[tuple[Way, int]] = ()
     edges: Iterable[tuple[str, int]] = ()
@@ -105,10 +105,10 @@ def seen(definition: Definition, graph: Graph) -> Seen:
 
 
 def _newest(definition: Definition, steps: int) -> tuple[list[UUID], bool]:
-    """The newest processes of the definition's row, and whether there are no others."""
+    """Return the newest processes of the definition's row, and whether these are all."""
     most = min(max(VISITS // max(steps, 1), 1), PROCESSES)
     name = definition.name
-    # A range of one, or PostgreSQL would look for them among all, newest first, and not by the index.
+    # A range of one value: PostgreSQL would otherwise scan all processes, newest first.
     rows = ProcessInstance.objects.filter(name__range=(name, name))
     newest = rows.order_by("name", "-pk").values_list("pk", "definition_id")
     some = list(newest[:LOOKED_AT])
@@ -117,7 +117,7 @@ def _newest(definition: Definition, steps: int) -> tuple[list[UUID], bool]:
 
 
 def _ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
-    """The ways from one visit of a process manager to its next that no transition declares."""
+    """Yield the undeclared ways from a visit of a process manager to its next visit."""
     declared = {(edge.source, edge.target) for edge in graph.edges}
     taken = Counter[Way]()
     for _, visits in groupby(found, key=itemgetter(0)):
@@ -126,7 +126,7 @@ def _ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
 
 
 def _edges(keys: list[UUID], graph: Graph) -> Iterator[tuple[str, int]]:
-    """The transitions of a workflow that its graph does not have."""
+    """Yield the transitions that a workflow's graph lacks."""
     declared = {edge.id for edge in graph.edges}
     rows = Checkpoint.objects.filter(among("instance_id", keys)).exclude(edge="")
     taken = Counter[str]()

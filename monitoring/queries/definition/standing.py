@@ -1,6 +1,6 @@
-"""How many processes of one stored definition are in which step now, by what they do there.
+"""The numbers of processes of one stored definition by step, and by what they do there now.
 
-Found by step, along the index of open visits: a step in which a hundred thousand wait hides none of the few in another.
+Each step is read along the index of open visits: a hundred thousand waits in one step do not hide a few in another.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 
 from django.db.models import F, QuerySet
 
-from monitoring.queries.counts import CAP, MARK, ForEach, Part, grouped
+from monitoring.queries.counts import CAP, MARK, Capped, ForEach, Part, counted, grouped
 from monitoring.queries.doing import NOW, doing_now, open_visits
 from orchestrator.models import Definition, StepRun
 
 LOOKED_AT = 500
-"""Open visits of one step that are looked at."""
+"""The maximum number of open visits of one step to read."""
 
 EACH = 60
-"""Steps of a graph above which the visits of all steps are looked at together."""
+"""The number of steps above which the visits of all steps are read together."""
 
 
 def _nothing() -> dict[str, int]:
@@ -31,8 +31,8 @@ class StepCounts:
     """Numbers of processes by step, and by what they do there.
 
     Args:
-        steps: those of each step that has any.
-        unsure: the steps of which there may be more.
+        steps: of each step with processes.
+        unsure: the steps that may have more.
     """
 
     steps: dict[str, dict[str, int]] = field(
@@ -41,25 +41,29 @@ class StepCounts:
     unsure: set[str] = field(default_factory=set)
 
     def number(self, step: str, doing: str = "") -> int:
-        """How many do that in a step; without it how many are in it."""
+        """Return the number of processes in a step, or of those that do this in it."""
         found = self.steps.get(step, {})
         return found.get(doing, 0) if doing else sum(found.values())
 
+    def capped(self, step: str) -> Capped:
+        """Return the number of processes in a step, and whether there may be more."""
+        return counted(self.number(step), more=step in self.unsure)
+
 
 def _in_each_step() -> QuerySet[StepRun]:
-    """The open visits of a step."""
-    # A range of one, or PostgreSQL would not go by the index for the order alone.
+    """Return the open visits of a step."""
+    # A range of one value: PostgreSQL would not use the index for the order alone.
     rows = open_visits().filter(node__range=(MARK, MARK))
     return _with_what_is_done(rows.order_by("node", "-instance_id"))
 
 
 def _with_what_is_done(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """The same with what each does, and of which definition: others may have steps of the same name."""
+    """Annotate visits with what is done, and the definition: others may have steps of the same name."""
     return runs.annotate(of=F("instance__definition"), doing=doing_now())
 
 
 def standing(definition: Definition, steps: Sequence[str]) -> StepCounts:
-    """The processes of a definition's row in these steps, which are those of its graph."""
+    """Count the processes of a definition's row in the steps of its graph."""
     together = len(steps) > EACH
     cap = CAP if together else LOOKED_AT
     if together:

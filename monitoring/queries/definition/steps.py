@@ -1,15 +1,17 @@
-"""The steps of a workflow as a table: what each does, what comes next, how it is run. From the graph and the code."""
+"""The table of a workflow's steps: what each does, what follows, and how it runs, from the graph and the code."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
 
+from django.core.paginator import Page, Paginator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from monitoring.diagrams import words
 from monitoring.diagrams.sketch import Part
+from monitoring.queries.counts import Capped
 from monitoring.queries.definition.standing import StepCounts
 from monitoring.queries.graphs import running_plan
 from orchestrator.collecting import gathered
@@ -20,24 +22,18 @@ from orchestrator.models import Definition
 PAGE = 100
 
 MANY = 6
-"""Ways on that one row names."""
+"""Ways to further steps that one row names."""
 
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step: the ways that lead on from it with their labels, how it is run, the live instances in it."""
+    """One step: the ways from it with the labels of their ends, its policy in words, the live processes in it."""
 
     node: Node
     onward: list[tuple[Edge, str]]
     more: int
     policy: list[str]
-    live: int
-    unsure: bool
-    """Whether there may be more of them."""
-
-    @property
-    def number(self) -> str:
-        return f"{self.live}{'+' if self.unsure else ''}"
+    live: Capped
 
     @property
     def needed(self) -> str:
@@ -46,30 +42,12 @@ class StepRow:
 
 @dataclass(frozen=True)
 class StepPage:
-    """Some of the steps, and the numbers of the pages beside these; `group` is the part that they are narrowed to."""
+    """A page of the steps; `group` is the part of the map that limits them."""
 
     rows: list[StepRow]
     search: str
-    number: int
-    found: int
-    whole: int
+    page: Page[Node]
     group: Part | None = None
-
-    @property
-    def newer(self) -> int | None:
-        return self.number - 1 if self.number > 1 else None
-
-    @property
-    def older(self) -> int | None:
-        return self.number + 1 if self.number * PAGE < self.found else None
-
-    @property
-    def first(self) -> int:
-        return (self.number - 1) * PAGE + 1
-
-    @property
-    def last(self) -> int:
-        return min(self.number * PAGE, self.found)
 
 
 def step_page(
@@ -80,7 +58,7 @@ def step_page(
     page: str,
     group: Part | None = None,
 ) -> StepPage:
-    """The page of that number of the steps whose label or name has the text searched for, of one part or of all."""
+    """Return a page of the steps whose label or name contains a text, of one part of the map or of all."""
     wanted = search.replace("\0", "").strip()[:100].lower()
     among = frozenset(group.members) if group else {node.id for node in graph.nodes}
     found = [
@@ -88,8 +66,7 @@ def step_page(
         for n in graph.nodes
         if n.id in among and (wanted in n.label.lower() or wanted in n.id.lower())
     ]
-    number = min(max(int(page), 1), 10_000) if page.isdecimal() and len(page) < 9 else 1
-    shown = found[(number - 1) * PAGE : number * PAGE]
+    shown = Paginator(found, PAGE).get_page(page)
     names = {node.id for node in shown}
     onward = gathered((one.source, one) for one in graph.edges if one.source in names)
     labels = {node.id: node.label for node in graph.nodes}
@@ -101,21 +78,20 @@ def step_page(
             [(edge, labels[edge.target]) for edge in onward[node.id][:MANY]],
             max(len(onward[node.id]) - MANY, 0),
             _policy(vertices[node.id].step.policy) if _runs(node, vertices) else [],
-            standing.number(node.id),
-            node.id in standing.unsure,
+            standing.capped(node.id),
         )
         for node in shown
     ]
-    return StepPage(rows, wanted, number, len(found), len(graph.nodes), group)
+    return StepPage(rows, wanted, shown, group)
 
 
 def _runs(node: Node, vertices: Container[str]) -> bool:
-    """Whether it is a function that the policy is about."""
+    """Whether the step is a function with a policy."""
     return node.kind in ("step", "map") and node.id in vertices
 
 
 def _policy(policy: Policy) -> list[str]:
-    """How a step is run, in words."""
+    """Return the policy of a step in words."""
     said = [_retries(policy), _("at most %(seconds)g s") % {"seconds": policy.timeout}]
     if policy.heartbeat:
         said.append(_("reports every %(seconds)g s") % {"seconds": policy.heartbeat})

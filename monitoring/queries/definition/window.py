@@ -1,7 +1,7 @@
-"""What the steps of one stored definition were like lately: what finished them, how long it was in them, what failed.
+"""The steps of one stored definition in a recent window: finished visits, their durations, and failures.
 
-The transitions of the last hour, day or week are looked at along their keys: each of them while there are few, and one
-in so many of more. A visit came to its end, and a failure was told, in the same commit as a transition.
+The transitions of the last hour, day or week are read along their keys; of many, a sample. A visit ends, and a failure
+is stored, in the same commit as a transition.
 """
 
 from __future__ import annotations
@@ -21,62 +21,62 @@ from django.utils import timezone
 from monitoring.queries.among import among
 from monitoring.queries.counts import as_text, short
 from monitoring.queries.doing import WINDOWS, came_to_its_end
-from monitoring.queries.lately import transitions_since
-from orchestrator.models import Definition, Incident, StepRun
+from monitoring.queries.lately import rows_since
+from orchestrator.models import Checkpoint, Definition, Incident, StepRun
 
 LOOKED_AT = 1_000
-"""Transitions that are looked at."""
+"""The maximum number of transitions to read."""
 
 VISITS = 6_000
-"""Visits of their processes that are looked at."""
+"""The maximum number of visits of their processes to read."""
 
 FAILURES = 2_000
-"""Failures of theirs that are looked at."""
+"""The maximum number of failures of their processes to read."""
 
 OF_EVENTS = (Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT)
-"""What people are told of that is no failure of the step in which it happened."""
+"""Incidents that are no failures of a step."""
 
 Moment = tuple[str, str]
-"""A process, and when it was changed, as the database writes them: to read thousands costs more than all else."""
+"""A process and the time of a change, as the database's texts: parsing thousands would cost the most."""
 
 
 @dataclass
 class Passed:
-    """What one step was like: seconds that visits of it took, which processes finished it, and which failed in it."""
+    """One step in the window: durations of visits in seconds, processes that finished it, and processes that failed."""
 
     seconds: list[float] = field(default_factory=list)
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
 
     def join(self, other: Passed) -> None:
-        """Takes over what another step was like, where both are drawn as one."""
+        """Add another step, when both are drawn as one."""
         self.seconds += other.seconds
         self.finished |= other.finished
         self.failed |= other.failed
 
     def quantile(self, share: float) -> float | None:
-        """The time in the step that this share of the visits took at most; None without visits."""
+        """Return a quantile of the durations; None without visits."""
         if not self.seconds:
             return None
         return sorted(self.seconds)[ceil(share * len(self.seconds)) - 1]
 
     @property
     def failure_rate(self) -> float | None:
-        """Which share of the processes that finished the step, or failed in it, failed in it; None without any."""
+        """The share of failed processes among those that finished the step or failed; None without any."""
         every = self.finished | self.failed
         return len(self.failed) / len(every) if every else None
 
 
 @dataclass(frozen=True)
 class Window:
-    """The steps that anything happened in.
+    """The steps with visits or failures in the window.
 
     Args:
         name: hour, day or week.
-        every: for how many transitions each that was looked at stands.
-        looked_at: how many were, of this definition.
-        at_least: whether there were more visits or failures than were looked at.
-        steps: what each step was like.
+        every: the number of transitions that each transition of the sample stands for.
+        looked_at: the size of the sample, of this definition.
+        at_least: whether there were more visits or failures than were read.
+        steps: the figures by step.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Window:
     steps: dict[str, Passed]
 
     def of(self, steps: tuple[str, ...]) -> Passed:
-        """What some steps were like together."""
+        """Return the figures of some steps together."""
         found = Passed()
         for step in steps:
             if step in self.steps:
@@ -94,21 +94,21 @@ class Window:
         return found
 
     def said(self, number: int) -> str:
-        """A number of what was looked at, for all that it stands for: ≈ about, + or more."""
+        """Write the estimate for a number of the sample: ≈ means about, + means or more."""
         about = "≈" if self.every > 1 and number else ""
         return f"{about}{short(number * self.every)}{'+' if self.at_least else ''}"
 
 
 def window(definition: Definition, name: str, step: str = "") -> Window:
-    """What was in the last hour, day or week.
+    """Read the last hour, day or week.
 
     Args:
         definition: of the processes.
         name: hour, day or week.
-        step: the only one that is told of; "" for all.
+        step: the only step to read; "" for all.
     """
     since = timezone.now() - WINDOWS[name]
-    rows, every = transitions_since(since, LOOKED_AT)
+    rows, every = rows_since(Checkpoint, "at", since, LOOKED_AT)
     mine = rows.filter(instance__definition=definition.pk)
     moments: set[Moment] = set(
         mine.values_list(as_text("instance_id"), as_text("at"))[:LOOKED_AT]
@@ -128,11 +128,11 @@ def window(definition: Definition, name: str, step: str = "") -> Window:
 
 
 def _visits(definition: Definition, processes: set[UUID]) -> QuerySet[StepRun]:
-    """The visits of some processes, but for those of elements of maps."""
+    """Return the visits of some processes, without those of elements of maps."""
     theirs = StepRun.objects.filter(
         among("instance_id", processes), item=None
     ).order_by()
-    # Along the index of visits that are no elements of maps, of which there may be very many.
+    # Along the index without elements of maps, which may be very many.
     of_kind = {"kind": ""}
     manager = definition.kind == Definition.Kind.PROCESS_MANAGER
     return theirs.filter(**of_kind) if manager else theirs.exclude(**of_kind)
@@ -144,7 +144,7 @@ def _finished(
     name: str,
     counted: set[Moment] | None,
 ) -> bool:
-    """Notes the visits that ended, at the counted moments or at all; whether there may be more."""
+    """Add the visits that ended, at the counted moments or at any; return whether there may be more."""
     looked_at = visits.annotate(
         process=as_text("instance_id"),
         began=as_text("started_at"),
@@ -163,9 +163,9 @@ def _finished(
 def _over(
     looked_at: QuerySet[Any], counted: set[Moment] | None
 ) -> tuple[int, list[tuple[str, str, str, str]]]:
-    """How many visits are looked at, and those of them that are over and ended at one of the counted moments.
+    """Return the number of visits read, and those that ended at one of the counted moments.
 
-    A statement around theirs asks it: by conditions of their own the database would look for others instead.
+    An outer statement filters them: conditions in the inner one would let the database read other visits.
     """
     try:
         statement, given = looked_at.query.sql_with_params()
@@ -193,7 +193,7 @@ def _over(
 def _failed(
     steps: dict[str, Passed], told: QuerySet[Incident], counted: set[Moment] | None
 ) -> bool:
-    """Notes the failures that people were told of, at the counted moments or at all; whether there may be more."""
+    """Add the failures, at the counted moments or at any; return whether there may be more."""
     columns = as_text("instance_id"), "step", as_text("opened_at")
     rows = list(
         told.exclude(step="")

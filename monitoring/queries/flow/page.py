@@ -1,4 +1,4 @@
-"""The page of a process's messages, alone or beside those of other processes that have its key."""
+"""The page of a process's messages, alone or beside those of other processes with its key."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ TOGETHER = 5
 """Processes beside each other."""
 
 OUTSIDERS = 3
-"""Sources that have a lane of their own; the others share one."""
+"""Sources with lanes of their own; further sources share one."""
 
 OTHERS = f"{OUTSIDE}\N{HORIZONTAL ELLIPSIS}"
 
 ORDER = {"start": 0, "event": 1, "command": 2, "answer": 3, "end": 4}
-"""At one moment a process is started before it issues, and issues before it ends."""
+"""The order at one moment: a process starts before it issues, and issues before it ends."""
 
 GAP = timedelta(minutes=1)
-"""So long nothing was sent when the page says so."""
+"""The time without a message above which the page says so."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One that sends or receives, and where it stands from the left, in thousandths."""
+    """A sender or receiver, and its place from the left, in thousandths of the width."""
 
     name: str
     label: str
@@ -53,13 +53,13 @@ class Lane:
 
     @property
     def said(self) -> str:
-        """What it is called where it is read aloud."""
+        """Its name for screen readers."""
         return self.label or self.name.removeprefix(OUTSIDE)
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A message with where its arrow begins and ends, and how long nothing was sent before it."""
+    """A message with the lanes of its arrow, and the time without a message before it."""
 
     message: FlowMessage
     sender: Lane
@@ -68,19 +68,19 @@ class Arrow:
 
     @property
     def text_place(self) -> float:
-        """Where its words stand."""
+        """The middle of the arrow."""
         return (self.sender.place + self.receiver.place) / 2
 
     @property
     def anchor(self) -> str:
-        """Which end of the words stands there, so that they stay on the page."""
+        """The anchor of its text, which keeps the text on the page."""
         if self.text_place < 300:
             return "start"
         return "end" if self.text_place > 700 else "middle"
 
     @property
     def words_place(self) -> float:
-        """Where the words begin, or end, or have their middle."""
+        """The place of the text's anchor."""
         ends = sorted((self.sender.place, self.receiver.place))
         return {"start": ends[0] + 8, "end": ends[1] - 8}.get(
             self.anchor, self.text_place
@@ -93,17 +93,17 @@ class Arrow:
 
 @dataclass(frozen=True)
 class FlowPage:
-    """Messages oldest first, and from where the page before them goes on.
+    """A page of messages, the oldest first.
 
     Args:
-        instance: whose page it is.
-        lanes: from the left to the right.
+        instance: the process of the page.
+        lanes: from left to right.
         rows: the messages.
-        older: the place before which the older ones are; "" where there are none, or the page is of several processes.
-        cut: whether there are older ones of several processes.
-        first: whether it has the newest.
-        beside: other processes of its key that could be shown beside it, the newest.
-        together: whether they are.
+        older: the place of the page before; "" for none, and for several processes.
+        cut: whether several processes have older messages.
+        first: whether it has the newest messages.
+        beside: the newest other processes with the same key.
+        together: whether the page shows them too.
     """
 
     instance: ProcessInstance
@@ -117,7 +117,7 @@ class FlowPage:
 
 
 def flow_page(pk: UUID, before: str = "", *, together: bool = False) -> FlowPage:
-    """The messages of a process before a place, or the newest; or the newest of all that have its key.
+    """Return the messages of a process before a place, or the newest; or the newest of all processes with its key.
 
     Raises:
         Http404: there is no such process.
@@ -148,7 +148,7 @@ def flow_page(pk: UUID, before: str = "", *, together: bool = False) -> FlowPage
 def _beside(
     instance: ProcessInstance, rows: QuerySet[ProcessInstance]
 ) -> list[ProcessInstance]:
-    """Others of the same key, the newest of those that are looked at."""
+    """Return the newest other processes with the same key, among a limited number."""
     if not instance.correlation_key:
         return []
     same = ProcessInstance.objects.filter(correlation_key=instance.correlation_key)
@@ -158,7 +158,7 @@ def _beside(
 
 
 def _newest(parts: list[Read]) -> tuple[list[FlowMessage], bool]:
-    """The newest messages of all that were read, oldest first, and whether there are older ones."""
+    """Return the newest of all messages read, oldest first, and whether there are older ones."""
     since = max(part.whole_since for part in parts)
     every = sorted(
         (message for part in parts for message in part.messages),
@@ -171,7 +171,7 @@ def _newest(parts: list[Read]) -> tuple[list[FlowMessage], bool]:
 
 
 def _before(shown: list[FlowMessage], place: Bound | None) -> Bound:
-    """The place at which the page before this one ends."""
+    """Return the place at which the page before this one ends."""
     events = [message.event for message in shown if message.event is not None]
     issued = [message.revision for message in shown if message.kind == "command"]
     numbers = [revision for revision in issued if revision is not None]
@@ -186,7 +186,7 @@ def _before(shown: list[FlowMessage], place: Bound | None) -> Bound:
 def _lanes(
     processes: list[ProcessInstance], messages: list[FlowMessage]
 ) -> dict[str, Lane]:
-    """The lanes that these messages need: who sends from outside, the processes, and whom they speak to."""
+    """Return the lanes of these messages: sources, the parent, the processes, commands and sub-processes."""
     ends = [end for one in messages for end in (one.sender, one.receiver)]
     there = dict.fromkeys(ends)
     outside = [name for name in there if name.startswith(OUTSIDE)]
@@ -216,7 +216,7 @@ def _lanes(
 
 
 def _rows(messages: Iterable[FlowMessage], lanes: dict[str, Lane]) -> list[Arrow]:
-    """The messages with their arrows, those that were sent together as one."""
+    """Return the messages as arrows, with one arrow for equal messages in a row."""
     found: list[Arrow] = []
     for message in messages:
         last: Any = found[-1] if found else None

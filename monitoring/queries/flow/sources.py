@@ -1,4 +1,4 @@
-"""The messages of one process as its tables have them: the newest of each, before a place."""
+"""The messages of one process: the newest rows of each table before a place."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ READ = 100
 """Rows of each table that a page reads."""
 
 LOOKED_AT = 1_000
-"""Sub-processes among which the newest are looked for."""
+"""The number of sub-processes among which the newest are found."""
 
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Before what a page ends: an event, a transition, and a moment."""
+    """The end of a page: an event, a transition and a moment, all excluded."""
 
     event: int
     revision: int
@@ -42,7 +42,7 @@ class Bound:
 
     @classmethod
     def read(cls, text: str) -> Bound | None:
-        """The place that an address names; None for the end."""
+        """Parse a place of an address; None for anything else, and for the newest page."""
         try:
             event, revision, moment = (int(part) for part in text.split("-"))
             at = datetime.fromtimestamp(moment / 1e6, UTC)
@@ -56,17 +56,18 @@ class Bound:
 
 @dataclass(frozen=True)
 class Read:
-    """What was read of one process, and since when it is all that there is."""
+    """The messages that were read, and the moment since which they are complete."""
 
     messages: list[FlowMessage]
     whole_since: datetime = FIRST
 
 
 def read(process: ProcessInstance, before: Bound | None) -> Read:
-    """The newest messages of a process."""
+    """Read the newest messages of a process."""
     parts = [_events(process, before), _commands(process, before)]
-    if before is None or process.started_at < before.moment:
-        parts.append(Read(list(_own(process, before))))
+    if process.parent_id and (before is None or process.started_at < before.moment):
+        here = lane_of(process.pk)
+        parts.append(Read(list(_start_and_end(process, PARENT, here, before))))
     parts.append(_children(process, before))
     messages = [message for part in parts for message in part.messages]
     return Read(messages, max(part.whole_since for part in parts))
@@ -77,11 +78,11 @@ def _events(process: ProcessInstance, before: Bound | None) -> Read:
     if before is not None:
         rows = rows.filter(pk__lt=before.event)
     found = list(rows.defer("body", "body_hash")[: READ + 1])
-    messages = [_arrived(event, process) for event in found[:READ]]
+    messages = [_event_message(event, process) for event in found[:READ]]
     return _read(messages, cut=len(found) > READ)
 
 
-def _arrived(event: InboxEvent, process: ProcessInstance) -> FlowMessage:
+def _event_message(event: InboxEvent, process: ProcessInstance) -> FlowMessage:
     answered = event.caused_by_id is not None
     handled = event.handled_at
     return FlowMessage(
@@ -106,12 +107,12 @@ def _commands(process: ProcessInstance, before: Bound | None) -> Read:
         rows = rows.filter(revision__lt=before.revision)
     found = list(rows.defer("body")[: READ + 1])
     cut = found[READ].revision if len(found) > READ else None
-    messages = [_issued(command, process, cut) for command in found[:READ]]
+    messages = [_command_message(command, process, cut) for command in found[:READ]]
     return _read(messages, cut=cut is not None)
 
 
 def _read(messages: list[FlowMessage], *, cut: bool) -> Read:
-    """What was read of one table, newest first, in the order in which it was stored."""
+    """Return the messages of one table, given newest first, in the order of storage."""
     found, latest = list[FlowMessage](), FIRST
     for message in reversed(messages):
         latest = max(latest, message.at)
@@ -119,7 +120,7 @@ def _read(messages: list[FlowMessage], *, cut: bool) -> Read:
     return Read(found, found[0].after if cut else FIRST)
 
 
-def _issued(
+def _command_message(
     command: IssuedCommand, process: ProcessInstance, cut: int | None
 ) -> FlowMessage:
     ended = command.finished_at
@@ -138,17 +139,6 @@ def _issued(
     )
 
 
-def _own(process: ProcessInstance, before: Bound | None) -> Iterator[FlowMessage]:
-    """That it was started by another process, and told that one its end."""
-    if process.parent_id is None:
-        return
-    here = lane_of(process.pk)
-    yield FlowMessage(
-        process.started_at, "start", process.name, PARENT, here, process.pk, "started"
-    )
-    yield from _ended(process, here, PARENT, before)
-
-
 def _children(process: ProcessInstance, before: Bound | None) -> Read:
     keys = ProcessInstance.objects.filter(parent=process.pk).values("pk")[:LOOKED_AT]
     rows = ProcessInstance.objects.filter(pk__in=keys).order_by("-pk")
@@ -156,42 +146,47 @@ def _children(process: ProcessInstance, before: Bound | None) -> Read:
         rows = rows.filter(started_at__lt=before.moment)
     found = list(rows.defer("data")[: READ + 1])
     since = found[READ - 1].started_at if len(found) > READ else FIRST
-    here, messages = lane_of(process.pk), []
-    for child in found[:READ]:
-        messages.append(
-            FlowMessage(
-                child.started_at,
-                "start",
-                child.name,
-                here,
-                CHILDREN,
-                process.pk,
-                child.status,
-                to=child.pk,
-            )
-        )
-        messages += _ended(child, CHILDREN, here, before, of=process.pk)
+    here = lane_of(process.pk)
+    messages = [
+        message
+        for child in found[:READ]
+        for message in _start_and_end(child, here, CHILDREN, before, of=process.pk)
+    ]
     return Read(messages, since)
 
 
-def _ended(
+def _start_and_end(
     process: ProcessInstance,
-    sender: str,
-    receiver: str,
+    starter: str,
+    started: str,
     before: Bound | None,
     of: UUID | None = None,
 ) -> Iterator[FlowMessage]:
-    at = process.finished_at
-    if at is None or (before is not None and at >= before.moment):
-        return
+    """Yield the start of a sub-process, and its end.
+
+    Args:
+        process: the sub-process.
+        starter: the lane of its parent.
+        started: its own lane.
+        before: the end of the page.
+        of: the parent, on the parent's page; None on the sub-process's own page.
+    """
+    told, to = of or process.pk, process.pk if of else None
+    status = process.status if of else "started"
     yield FlowMessage(
-        at,
-        "end",
-        process.name,
-        sender,
-        receiver,
-        of or process.pk,
-        process.status,
-        took=at - process.started_at,
-        to=process.pk if of else None,
+        process.started_at, "start", process.name, starter, started, told, status, to=to
     )
+    at = process.finished_at
+    if at is not None and (before is None or at < before.moment):
+        took = at - process.started_at
+        yield FlowMessage(
+            at,
+            "end",
+            process.name,
+            started,
+            starter,
+            told,
+            process.status,
+            took=took,
+            to=to,
+        )

@@ -294,9 +294,7 @@ def _open_step(
 ) -> OpenStep:
     node = nodes.get(run.node)
     choices = (
-        choices_of(instance.definition, run.node, node)
-        if run.kind == StepKind.ASK
-        else ()
+        choices_of(instance.definition, run.node) if run.kind == StepKind.ASK else ()
     )
     label, detail = (node.label, detail_of(node)) if node else (run.node, "")
     if detail.casefold() in label.casefold():

@@ -1,4 +1,4 @@
-"""A part of the list of instances, which an index finds from the newest to the oldest or the other way round."""
+"""A part of the list of processes that an index finds, newest or oldest first."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +14,11 @@ from monitoring.queries.looks import first_matching
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 LOOKED_AT = 1_000
-"""Rows that one page looks at for what no index finds; the page after it goes on from there."""
+"""Rows that one page checks for conditions without an index; the next page continues after them."""
 
 
 NOT_BY_INDEX = Cast("pk", CharField()).desc()
-"""The order of the keys, in words that no index has."""
+"""The order of the keys as an expression, which no index has."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Arm:
     """A part of a list.
 
     Args:
-        rows: what an index finds.
-        order: from the newest on, in the words of that index.
-        looked_for: what else must be true of them; it is asked of so many rows at once as a page may look at.
-        beside: rows that name the processes that are looked at, in the words of their index.
-        where: conditions on their data, which are asked of those that are looked at.
-        oldest: whether all is read from the other end.
+        rows: the processes that an index finds.
+        order: of that index, newest first.
+        looked_for: the conditions without an index, checked on a limited number of rows.
+        beside: rows of another table, in the order of their index, that name the processes to look at.
+        where: conditions on the data of the processes.
+        oldest: whether the oldest come first.
     """
 
     rows: ProcessInstanceQuerySet
@@ -44,9 +44,9 @@ class Arm:
     def newest(
         self, number: int, before: UUID | None = None, after: UUID | None = None
     ) -> tuple[ProcessInstanceQuerySet, UUID | None]:
-        """The newest of a span of keys, and the key at which the looking stopped; None when all were looked at.
+        """Return the newest of a span of keys, and the key at which the search stopped; None after all rows.
 
-        Where `oldest` is said they are the oldest.
+        With `oldest` it returns the oldest.
         """
         if self.beside is None and not self.looked_for and self.where is None:
             rows = self.rows.filter(**_span("pk", before, after))
@@ -62,15 +62,15 @@ class Arm:
 
     @property
     def _all(self) -> ProcessInstanceQuerySet:
-        """Any processes. Rows that keys were found for are not narrowed once more by what an index has.
+        """All processes. A query by keys does not repeat the conditions of an index.
 
-        PostgreSQL might go through all of that.
+        PostgreSQL might scan that index.
         """
         found: ProcessInstanceQuerySet = self.rows.model._default_manager.all()
         return found
 
     def _matching(self, keys: list[UUID], number: int) -> list[UUID]:
-        """The first of some processes of which all is true."""
+        """Return the first of some processes that meet all conditions."""
         rows = self._all if self.beside is None else self.rows
         found = rows.filter(self.looked_for, among("pk", keys))
         if self.where is not None:
@@ -94,6 +94,6 @@ class Arm:
 
 
 def _span(field: str, before: UUID | None, after: UUID | None) -> dict[str, UUID]:
-    """The condition that a key is in a span, its ends excluded."""
+    """Return the condition that a key is between two others."""
     ends = {f"{field}__lt": before, f"{field}__gt": after}
     return {name: end for name, end in ends.items() if end is not None}

@@ -1,4 +1,4 @@
-"""What the list of instances is narrowed to: filters that live in the URL."""
+"""The filters of the list of processes, as parameters of an address."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,32 +46,31 @@ from orchestrator.models import (
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 OLDEST = "oldest"
-"""The one other order of a list that all its indexes have: read from their other end."""
+"""The other order that all indexes of a list have: oldest first."""
 
 ORDERS = (
     OLDEST,
     *(f"{sign}{name}" for name in COLUMNS if name != "started" for sign in ("", "-")),
 )
-"""In what order a list can be read beside the newest first: by another column, with "-" the largest first."""
+"""The orders beside newest first: by another column, with "-" descending."""
 
 
 EACH = 10
-"""Graphs of one version that are read each for itself; one made from its input has one for each, and others are looked
-for among all."""
+"""The maximum number of a version's graphs that are read one by one; more are searched among all processes."""
 
 
 @dataclass(frozen=True)
 class Filters(Search):
-    """What the list is narrowed to.
+    """The filters of the list.
 
     Args:
-        where: conditions on the data, as they are written.
-        columns: names of columns with commas between them, which narrow nothing.
-        sort: one of `ORDERS`, which narrows nothing either.
-        graph: the beginning of a definition's fingerprint, where one version has several graphs.
-        doing: what is done in the step, or that it was finished lately; nothing without a step.
-        owner: a user's name, "me" or "nobody".
-        started_since: when they started at the earliest; no parameter of the address.
+        where: conditions on the data, as written.
+        columns: comma-separated names of shown columns.
+        sort: one of `ORDERS`.
+        graph: the beginning of a definition's fingerprint, for versions with several graphs.
+        doing: what is done in the step, or the window in which it was finished; ignored without a step.
+        owner: a user name, "me" or "nobody".
+        started_since: the earliest start; no parameter of the address.
     """
 
     definition: str = ""
@@ -89,7 +88,7 @@ class Filters(Search):
     columns: str = ""
     sort: str = ""
     LOOKS: ClassVar[tuple[str, ...]] = ("columns", "sort")
-    """Parameters that narrow nothing."""
+    """Parameters that exclude no rows."""
 
     started_since: datetime | None = field(default=None, kw_only=True)
 
@@ -117,14 +116,14 @@ class Filters(Search):
         return found if found.sort in ("", *ORDERS) else replace(found, sort="")
 
     def by_name(self) -> "Filters":
-        """The same with the step by its own name, where it was given as people read it."""
+        """Replace the label of a step by its name."""
         if not self.step:
             return self
         return replace(self, step=named_step(self.definition, self.step))
 
     @cached_property
-    def _read(self) -> tuple[Conditions | None, str]:
-        """The conditions on the data, or what is wrong with them."""
+    def _parsed_where(self) -> tuple[Conditions | None, str]:
+        """The conditions on the data, or the mistake in them."""
         try:
             found = read(self.where) if self.where else None
             if found is not None:
@@ -135,17 +134,17 @@ class Filters(Search):
         return found, ""
 
     def mistakes(self) -> Iterator[str]:
-        """What is wrong with the conditions on the data."""
-        if self._read[1]:
-            yield self._read[1]
+        """Yield the mistake in the conditions on the data."""
+        if self._parsed_where[1]:
+            yield self._parsed_where[1]
 
     @property
     def conditions(self) -> Conditions | None:
         """The conditions on the data, if there are any."""
-        return self._read[0]
+        return self._parsed_where[0]
 
     def still(self, keys: Sequence[UUID]) -> set[UUID]:
-        """Those of some processes that match."""
+        """Return the keys of those processes that match."""
         if self.mistake:
             return set()
         rows = self.applied(keys)
@@ -154,19 +153,19 @@ class Filters(Search):
         return set(rows.values_list("pk", flat=True))
 
     def applied(self, among: Sequence[UUID] | None = None) -> ProcessInstanceQuerySet:
-        """The instances that match, all of them or among some; of conditions on the data nothing is asked."""
-        rows = self._narrowed()
+        """Return the processes that match, all or among some, without conditions on the data."""
+        rows = self._indexed_rows()
         if among is not None:
             rows = rows.filter(pk__in=among)
         if self.q:
-            rows = rows.filter(pk__in=self._named(among))
+            rows = rows.filter(pk__in=self._keys_found(among))
         rows = rows.filter(self._looked_for())
         if self.status == "live":
             rows = rows.live()
         return rows.filter(self._in_step()) if self.step else rows
 
     def arms(self) -> list[Arm]:
-        """Those that match as parts that an index finds from the newest to the oldest."""
+        """Return the list as parts that an index finds."""
         if self.mistake:
             return []
         where, oldest = self.conditions, self.oldest_first
@@ -174,24 +173,24 @@ class Filters(Search):
 
     @property
     def _is_live(self) -> bool:
-        """Whether none that has ended matches."""
+        """Whether only live processes match."""
         return self.status == "live" or self.status in LIVE
 
     @property
     def oldest_first(self) -> bool:
-        """Whether those stand first that started first."""
+        """Whether the oldest come first."""
         return self.sort == OLDEST
 
     @property
     def column(self) -> str:
-        """The column by which the list is sorted; "" where it is by the start."""
+        """The column by which the list is sorted; "" for the start."""
         return "" if self.oldest_first else self.sort.removeprefix("-")
 
     def _arms(self) -> list[Arm]:
         parts = self._parts()
         if not self.q:
             return [one for arm in parts for one in self._in(arm)]
-        found = self._found()
+        found = self._by_key_or_id()
         if capped(ProcessInstance.objects.filter(found), MANY).at_least:
             named = [replace(arm, looked_for=arm.looked_for & found) for arm in parts]
         else:
@@ -204,26 +203,28 @@ class Filters(Search):
             looked_for &= Q(finished_at__isnull=True)
         if self.step:
             looked_for &= self._in_step()
-        called = Arm(self._narrowed(), (NOT_BY_INDEX,), looked_for, self._called())
+        called = Arm(
+            self._indexed_rows(), (NOT_BY_INDEX,), looked_for, self._outside_ids()
+        )
         return [*(one for arm in named for one in self._in(arm)), called]
 
-    def _named(self, among: Sequence[UUID] | None) -> QuerySet[Any]:
-        """The keys of those that are looked for, each part by its own index: in one condition none would be used."""
-        found = ProcessInstance.objects.filter(self._found()).order_by()
-        called = self._called().order_by()
+    def _keys_found(self, among: Sequence[UUID] | None) -> QuerySet[Any]:
+        """Return the keys that the search finds, each part by its own index: one condition would use none."""
+        found = ProcessInstance.objects.filter(self._by_key_or_id()).order_by()
+        called = self._outside_ids().order_by()
         if among is not None:
             found = found.filter(pk__in=among)
             called = called.filter(instance__in=among)
         return found.values_list("pk").union(called.values_list("instance_id"))
 
-    def _called(self) -> QuerySet[OutsideId]:
-        """The outside ids that are looked for, those of the newest processes first."""
+    def _outside_ids(self) -> QuerySet[OutsideId]:
+        """Return the outside ids of the search, those of the newest processes first."""
         # A range of one, or PostgreSQL would not go by the index for the order alone.
         rows = OutsideId.objects.filter(value__range=(self.q, self.q))
         return rows.order_by("value", "-instance_id")
 
     def _in(self, arm: Arm) -> list[Arm]:
-        """Those of an arm that are in the step now, and those that ended in it; or that do there what is asked for."""
+        """Limit a part to processes in the step now, or that ended in it; or that do there what is asked for."""
         if not self.step:
             return [arm]
         if window_of(self.doing):
@@ -242,12 +243,12 @@ class Filters(Search):
         statuses = LIVE if self.status == "live" else (self.status,)
         by_visits = self.step and not window_of(self.doing)
         if self._is_live and not by_visits:
-            graphs = _ids(**stored) if (stored := self._stored()) else []
+            graphs = _ids(**stored) if (stored := self._definition_conditions()) else []
             if 0 < len(graphs) <= EACH:
                 rest = replace(self, definition="", version="", graph="")
                 return [
                     Arm(
-                        rest._narrowed().live_on(graph).filter(status=status),
+                        rest._indexed_rows().live_on(graph).filter(status=status),
                         ("definition", "status", "-pk"),
                         rest._looked_for(),
                     )
@@ -256,7 +257,7 @@ class Filters(Search):
                 ]
         looked_for = self._looked_for()
         order = ("name", "-pk") if self.definition else ("-pk",)
-        rows = self._narrowed()
+        rows = self._indexed_rows()
         if self.status != "live":
             return [Arm(rows, order, looked_for)]
         if by_visits:
@@ -264,8 +265,8 @@ class Filters(Search):
         live = [rows.live().filter(status=status) for status in statuses]
         return [Arm(part, order, looked_for) for part in live]
 
-    def _narrowed(self) -> ProcessInstanceQuerySet:
-        """What indexes find."""
+    def _indexed_rows(self) -> ProcessInstanceQuerySet:
+        """Return the processes that indexes find."""
         rows = ProcessInstance.objects.all()
         if self.definition:
             # A range of one, or PostgreSQL would look for them among all, newest first, and not by the index.
@@ -282,13 +283,13 @@ class Filters(Search):
         if self.stalled:
             rows = rows.filter(pk__in=[process.pk for process in stalled_processes()])
         if self.owner:
-            rows = rows.filter(self._owned())
+            rows = rows.filter(self._of_owner())
         return rows
 
     def _looked_for(self) -> Q:
-        """What is true of most, or of few that must be looked for."""
+        """Return the conditions that no index finds."""
         found = Q()
-        if stored := self._stored():
+        if stored := self._definition_conditions():
             found &= Q(definition__in=_ids(**stored))
         if self.status == Status.COMPLETED:
             found &= Q(status=Status.COMPLETED)
@@ -296,8 +297,8 @@ class Filters(Search):
             found &= Q(started_at__gte=self.started_since)
         return found
 
-    def _stored(self) -> dict[str, Any]:
-        """What is true of the rows of the definitions that are named; nothing where none is."""
+    def _definition_conditions(self) -> dict[str, Any]:
+        """Return the conditions on the stored definitions; empty without a version or graph."""
         found: dict[str, Any] = {}
         if self.version.isdecimal():
             found["version"] = int(self.version[:9])
@@ -306,13 +307,13 @@ class Filters(Search):
         return found | ({"name": self.definition} if found and self.definition else {})
 
     def _visits(self) -> QuerySet[StepRun]:
-        """The open visits of the step, but for joins that wait for their branches."""
+        """Return the open visits of the step, without waiting joins."""
         # A range of one, or PostgreSQL would not go by the index for the order alone.
         rows = open_visits().filter(node__range=(self.step, self.step))
         return rows.order_by("node", "-instance_id")
 
     def _in_step(self) -> Q:
-        """In this step, in which visits are open or the last one ended; or doing there what is asked for."""
+        """Return the condition to be in the step now, or to have ended in it; or to do there what is asked for."""
         if window := window_of(self.doing):
             here = StepRun.objects.filter(instance=OuterRef("pk"), node=self.step)
             return Q(Exists(here.filter(came_to_its_end(window))))
@@ -321,8 +322,8 @@ class Filters(Search):
             return Q(Exists(visits_that_do(there, self.doing)))
         return Q(Exists(there)) | Q(finished_at__isnull=False, step=self.step)
 
-    def _owned(self) -> Q:
-        """Seen to by this person."""
+    def _of_owner(self) -> Q:
+        """Return the condition on the owner."""
         if self.owner == "nobody":
             return Q(owner=None)
         users = get_user_model()._default_manager
@@ -333,8 +334,8 @@ class Filters(Search):
         named = users.filter(**{get_user_model().USERNAME_FIELD: self.owner})
         return Q(owner__in=list(named.values_list("pk", flat=True)))
 
-    def _found(self) -> Q:
-        """Process id, or the beginning of a correlation key."""
+    def _by_key_or_id(self) -> Q:
+        """Return the condition on a process id, or on the beginning of a business key."""
         try:
             return Q(pk=UUID(self.q)) | Q(correlation_key=self.q)
         except ValueError:
@@ -346,40 +347,44 @@ class Filters(Search):
             return some & Q(correlation_key__gte=self.q, correlation_key__lt=after)
 
     def parameters(self, **changed: str) -> dict[str, str]:
-        """The filters as parameters of an address, some of them changed."""
+        """Return the filters as parameters of an address, with changes; `doing` needs a step."""
         found = super().parameters(**changed)
         if "step" not in found:
             found.pop("doing", None)
         return found
 
     def narrowing(self) -> dict[str, str]:
-        """The same but for what only says how the list looks."""
+        """Return the parameters that exclude rows."""
         given = self.parameters().items()
         return {name: value for name, value in given if name not in self.LOOKS}
 
+    def stored(self) -> dict[str, str]:
+        """Return the same for storage with an operation: "me" is replaced by the reader's name."""
+        mine = {"owner": self.reader.get_username()} if self.owner == "me" else {}
+        return self.narrowing() | mine
+
     @property
     def step_word(self) -> str:
-        """The step as people read it; "" for none."""
+        """The label of the step; "" for none."""
         return step_of(self.definition, self.step) if self.step else ""
 
     def words(self) -> dict[str, Any]:
-        people = {"me": _("me"), "nobody": _("nobody")}
         live = _("not ended") if self.status == "live" else look(self.status).word
         return {
             "step": self.step_word,
             "doing": doing_word(self.doing),
             "status": live,
-            "owner": people.get(self.owner, self.owner),
+            "owner": owner_word(self.owner),
         }
 
     @property
     def all_columns(self) -> list[Column]:
-        """All columns, and which of them are shown."""
+        """All columns, and whether each is shown."""
         return chosen(self.columns)
 
     @property
     def orders(self) -> list[Column]:
-        """The orders by a column, and which of them the list is in."""
+        """The orders by a column, and whether each is chosen."""
         return [
             Column(name, f"{column.label} {arrow}", name == self.sort)
             for column in self.all_columns
@@ -389,12 +394,17 @@ class Filters(Search):
 
     @property
     def shown_columns(self) -> list[Column]:
-        """The columns that are shown."""
+        """The shown columns."""
         return [column for column in self.all_columns if column.chosen]
 
 
+def owner_word(owner: str) -> str:
+    """Return the label of an owner."""
+    return {"me": _("me"), "nobody": _("nobody")}.get(owner, owner)
+
+
 def _check_reader(reader: Any) -> None:
-    """Refuses conditions on data to whom it is not shown: what is counted would tell of it.
+    """Refuse conditions on data to readers who may not see data: counts would reveal it.
 
     Raises:
         ConditionMistake: the reader may not see data.
@@ -406,5 +416,5 @@ def _check_reader(reader: Any) -> None:
 
 
 def _ids(**conditions: Any) -> list[int]:
-    """The keys of the definitions' rows of which this is true."""
+    """Return the keys of the stored definitions that match."""
     return list(Definition.objects.filter(**conditions).values_list("pk", flat=True))

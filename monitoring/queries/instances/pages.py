@@ -1,4 +1,4 @@
-"""Pages of the list of instances, by key, and rows that stay where they are."""
+"""Pages of the list of processes, and the rows of open pages, which keep their places."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ PAGE = 50
 NEW = 100
 
 BATCH = 500
-"""Rows that a file is given at a time."""
+"""Rows of one batch of a file."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class ListPage(KeyedPage[ProcessInstance]):
     """Rows newest first.
 
     Args:
-        gone: which of the rows match no longer.
-        new: how many match that are not shown.
-        looked_at: among how many the rows were looked for where the looking stopped; 0 where all were looked at.
-        unsorted: whether more match than are sorted by a column.
+        gone: the keys of rows that no longer match.
+        new: the number of matches that are not shown.
+        looked_at: the number of rows that a bounded search looked at; 0 after all rows.
+        unsorted: whether too many rows match to sort them by a column.
     """
 
     gone: frozenset[UUID] = frozenset()
@@ -42,7 +42,7 @@ class ListPage(KeyedPage[ProcessInstance]):
 
     @property
     def sorted_below(self) -> int:
-        """Lists of fewer rows are sorted by a column."""
+        """The number of rows below which a list is sorted by a column."""
         return LOOKED_AT
 
     @property
@@ -51,9 +51,9 @@ class ListPage(KeyedPage[ProcessInstance]):
 
 
 def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
-    """The page that starts below the process id `before`, or the newest; the other way round where that is asked for.
+    """Return the page before a process id, or the newest page; with oldest first, the page after it.
 
-    It has fewer rows than there are when they lie far apart: the next page then goes on from where it stopped looking.
+    A page may be partly filled when matches lie far apart: the next page continues where the search stopped.
     """
     order = ranked(filters)
     if order is not None:
@@ -69,7 +69,7 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
         edges += [edge] if edge is not None else []
     edge = min(edges, default=None) if turned else max(edges, default=None)
     first = _first_of(parts, size + 1, oldest=turned)
-    ordered = sorted(_told(first), key=attrgetter("pk"), reverse=not turned)
+    ordered = sorted(_with_columns(first), key=attrgetter("pk"), reverse=not turned)
     known = [
         row
         for row in ordered
@@ -89,60 +89,69 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
 def _first_of(
     parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool
 ) -> ProcessInstanceQuerySet:
-    """The first rows of several parts of a list: their keys are read at once, and only then what a list tells."""
+    """Return the first rows of several parts of a list; one statement reads their keys first."""
     if len(parts) == 1:
         return parts[0]
-    keys = {uuid_of(stored) for stored, _count in grouped(parts, "id", cap=number)}
-    first = sorted(keys, reverse=not oldest)[:number]
+    first = first_keys(parts, number, oldest=oldest)
     return ProcessInstance.objects.filter(among("pk", first))
 
 
+def first_keys(
+    parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool = False
+) -> list[UUID]:
+    """Return the keys of the first rows of several parts of a list, in one statement."""
+    keys = {uuid_of(stored) for stored, _count in grouped(parts, "id", cap=number)}
+    return sorted(keys, reverse=not oldest)[:number]
+
+
 def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
-    """The page that follows a row in an order, or the first; also where that row matches no longer."""
+    """Return the page after a row in an order; the first page without the row, or if it no longer matches."""
     key = uuid_in(before)
     start = order.index(key) + 1 if key in order else 0
     wanted = order[start : start + size]
-    rows = in_order(_told(ProcessInstance.objects.all()), wanted)
+    rows = in_order(_with_columns(ProcessInstance.objects.all()), wanted)
     more = len(order) > start + size
     return ListPage(rows, str(wanted[-1]) if more else "", first=start == 0)
 
 
-def _told(rows: ProcessInstanceQuerySet) -> Any:
-    """The rows with all that a list tells of them."""
+def _with_columns(rows: ProcessInstanceQuerySet) -> Any:
+    """Select processes with everything that a list shows."""
     told = with_times(rows).select_related("definition", "owner")
     return told.defer("data", "definition__graph")
 
 
 def batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
-    """All rows of the list in its order, some at a time."""
+    """Yield all rows of the list in its order, in batches."""
     return every_page(lambda before: page_of(filters, before, BATCH))
 
 
 def same_rows(
     filters: Filters, shown: list[str], size: int = PAGE, before: str = ""
 ) -> ListPage:
-    """The rows that a page shows already, in their places, and how many that match it does not show yet.
+    """Return the rows of an open page in their places, and the number of new matches.
 
     Args:
-        filters: what the page is narrowed to.
+        filters: of the page.
         shown: the process ids of its rows.
-        size: rows of a full page; a page that is not full could show any that match.
-        before: where the page starts; only the newest page is told of new rows.
+        size: the number of rows of a full page; on a page that is not full any match is new.
+        before: the place before it; only the newest page counts new rows.
     """
     keys = [key for key in map(uuid_in, shown[:size]) if key is not None]
     rows = ProcessInstance.objects.all()
-    if filters.definition:  # a process keeps its own: one of another was never shown
+    if (
+        filters.definition
+    ):  # a process keeps its definition: the page never showed another's
         rows = rows.filter(name=filters.definition)
     gone = frozenset(keys) - filters.still(keys)
     new = 0 if before else _newer(filters, keys, size)
-    return ListPage(in_order(_told(rows), keys), gone=gone, new=new)
+    return ListPage(in_order(_with_columns(rows), keys), gone=gone, new=new)
 
 
 def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
-    """How many match that are not shown: newer ones, or any where a page has room.
+    """Count matches that are not shown: newer ones, or any if the page has room.
 
-    Where the oldest stand first, a full page has none: what is new is at the other end. In the order of a column those
-    are new that belong on the page.
+    With oldest first, a full page has no new rows, since they are at the other end. In the order of a column, the new
+    rows are those that belong on the page.
     """
     full = len(keys) >= size
     order = ranked(filters)
@@ -157,9 +166,6 @@ def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
 
 
 def newest_keys(filters: Filters, number: int, after: UUID | None = None) -> list[UUID]:
-    """The keys of the newest that match, of those that a page looks at."""
-    found: set[UUID] = set()
-    for arm in filters.arms():
-        rows, _ = arm.newest(number, after=after)
-        found |= set(rows.values_list("pk", flat=True))
-    return sorted(found, reverse=True)[:number]
+    """Return the keys of the newest matches among the rows that a page looks at."""
+    parts = [arm.newest(number, after=after)[0] for arm in filters.arms()]
+    return first_keys(parts, number)

@@ -1,4 +1,4 @@
-"""The order of a list by one of its columns, where few enough match that all of them can be looked at."""
+"""The order of a list by a column, if few enough processes match to sort them all."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
 
 MOST = LOOKED_AT - 1
-"""So many are sorted: as many as are looked at for one page."""
+"""The maximum number of sorted rows: as many as one page looks at."""
 
 FIELDS = {"since": "in_step_since", "changed": "changed_at"}
-"""What columns are of, where that has another name."""
+"""The fields of columns with another name."""
 
 
 def ranked(filters: Filters) -> list[UUID] | None:
-    """The keys of all that match in the order of a column, those that have nothing there last.
+    """Return the keys of all matches in the order of a column, empty values last.
 
     Returns:
-        None where the list is not sorted by a column, or more match than are sorted.
+        None if the list is not sorted by a column, or if too many match.
     """
     if not filters.column:
         return None

@@ -1,4 +1,4 @@
-"""Two versions of a definition side by side: their pictures, what differs, and which step of the one is which."""
+"""Two versions of a definition side by side: their pictures, differences, and the mapping of steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import Http404
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.graphs import graph_of, in_code
 from monitoring.queries.lists import number_in
 from orchestrator import registry
 from orchestrator.definition.difference import Difference, difference
@@ -20,24 +20,39 @@ from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.models import Definition
 
 ENDS = ("start", "final")
-"""Kinds of steps in which no process is that goes on."""
+"""Kinds of steps without live processes."""
 
 MAPPABLE = 80
-"""Steps up to which each has a box of its own; of larger graphs those that are none of the other version."""
+"""The number of steps up to which each has a select box; in larger graphs only steps without a match have one."""
 
-SIGNS = {"added": "+", "removed": "\N{MINUS SIGN}", "changed": "≠"}
-"""At a step's corner: what is told by colour is told by these too."""
+MARKS = {
+    "added": ("+", _("added")),
+    "removed": ("\N{MINUS SIGN}", _("removed")),
+    "changed": ("≠", _("changed")),
+}
+"""By mark of a step: the sign at its corner, beside the colour, and the word."""
+
+ASPECTS = {
+    "name": _("its name"),
+    "kind": _("its kind"),
+    "detail": _("what it waits for or repeats over"),
+    "undo": _("how it is undone"),
+    "ways in": _("the ways in"),
+    "ways out": _("the ways out"),
+    "events": _("what becomes of other events"),
+}
+"""The words for the aspects in which a step can differ."""
 
 
 @dataclass(frozen=True)
 class VersionSide:
-    """One of the two.
+    """One of the two versions.
 
     Args:
         definition: its newest row.
-        graph: what it looks like.
+        graph: its graph.
         drawing: the picture.
-        state: how its steps are marked.
+        state: the marks of its steps.
     """
 
     definition: Definition
@@ -45,31 +60,25 @@ class VersionSide:
     drawing: Drawing
     state: DiagramState
 
-    @property
-    def number(self) -> str:
-        """Its version's, as addresses have it."""
-        return str(self.definition.version)
-
 
 @dataclass(frozen=True)
 class StepPair:
-    """A step of the older version, and what of the other it is.
+    """A step of the older version, and its match in the newer one.
 
     Args:
-        name: of the step.
-        label: as people read it.
-        target: the step of the other version; "" where it has none.
-        target_label: the same as people read it.
-        marks: what has changed with it, in words.
+        node: the step.
+        target: the step of the newer version; None for a removed step.
+        marks: what has changed, in words.
     """
 
-    name: str
-    label: str
-    target: str
-    target_label: str
-    marks: tuple[str, ...] = ()
-    waits: bool = True
-    """Whether a process can be in it: of a process manager none is in the first and the last steps."""
+    node: Node
+    target: Node | None
+    marks: tuple[str, ...]
+
+    @property
+    def waits(self) -> bool:
+        """Whether live processes can be in it: not in the first and last steps of a process manager."""
+        return self.node.kind not in ENDS
 
 
 @dataclass(frozen=True)
@@ -82,50 +91,45 @@ class ComparedVersions:
 
     @property
     def pairs(self) -> list[StepPair]:
-        """The steps of the older version in its order, each with what became of it."""
-        labels = {node.id: node.label for node in self.new.graph.nodes}
+        """The steps of the older version in its order, each with its match."""
+        there = {node.id: node for node in self.new.graph.nodes}
         mapped, changed = self.difference.mapped, self.difference.changed
         return [
             StepPair(
-                node.id,
-                node.label,
-                mapped.get(node.id, ""),
-                labels.get(mapped.get(node.id, ""), ""),
-                tuple(map(aspect_word, changed.get(node.id, ()))),
-                node.kind not in ENDS,
+                node,
+                there.get(mapped.get(node.id, "")),
+                tuple(str(ASPECTS[one]) for one in changed.get(node.id, ())),
             )
             for node in self.old.graph.nodes
         ]
 
     @property
     def choices(self) -> list[Node]:
-        """The steps of the other version that a step can be: no process begins or ends by a migration."""
+        """The steps of the newer version to choose from: a migration neither starts nor ends a process."""
         return [node for node in self.new.graph.nodes if node.kind not in ENDS]
 
     @property
     def mappable(self) -> bool:
-        """Whether each step has a box in which it can be said what it is."""
+        """Whether each step has a select box."""
         return len(self.old.graph.nodes) <= MAPPABLE
 
     @property
     def added(self) -> list[Node]:
-        """The steps that are new."""
+        """The new steps."""
         names = set(self.difference.added)
         return [node for node in self.new.graph.nodes if node.id in names]
 
 
 def version_row(name: str, number: str) -> Definition:
-    """The newest row of a version; 404 where it was never seen and the running code does not have it."""
+    """Return the newest row of a version; 404 if neither the tables nor the running code have it."""
     rows = Definition.objects.filter(name=name).defer("graph")
     wanted = number_in(number, 9) or 0
     found = rows.filter(version=wanted).order_by("-pk").first()
-    if found is None:
-        return _not_stored(name, wanted)
-    return found
+    return found or _not_stored(name, wanted)
 
 
 def _not_stored(name: str, version: int) -> Definition:
-    """A version that the running code has and no process has begun on; 404 where it has none."""
+    """Return an unsaved row of a version of the running code; 404 without one."""
     known: Any = registry.definitions.get((name, version))
     if known is None:
         raise Http404
@@ -135,11 +139,10 @@ def _not_stored(name: str, version: int) -> Definition:
 
 
 def picture_of(definition: Definition) -> Graph:
-    """The graph of a version: as it is stored, else as the running code has it."""
+    """Return the graph of a version: the stored one, else that of the running code."""
     if not definition._state.adding:
         return graph_of(definition)
-    known: Any = registry.definitions[definition.name, definition.version]
-    graph: Graph = known.graph()
+    graph: Graph = in_code(definition).graph()
     return graph
 
 
@@ -166,7 +169,7 @@ def compared(
     other = dict.fromkeys(found.changed, "changed")
     there = {found.mapped[name]: mark for name, mark in other.items()}
     said = {
-        name: ", ".join(map(aspect_word, aspects))
+        name: ", ".join(str(ASPECTS[one]) for one in aspects)
         for name, aspects in found.changed.items()
     }
     said_there = {found.mapped[name]: text for name, text in said.items()}
@@ -180,7 +183,7 @@ def compared(
 def _marked(
     drawing: Drawing, marks: Mapping[str, str], said: Mapping[str, str]
 ) -> DiagramState:
-    """The marks of a side's steps; a part that stands for several has those of all of them."""
+    """Return the marks of a side's steps; a part of several steps has the marks of all."""
     found = {}
     for part in drawing.sketch.steps():
         mine = [marks[name] for name in part.members if name in marks]
@@ -190,37 +193,13 @@ def _marked(
 
 
 def _node(part: Part, marks: list[str], said: Mapping[str, str]) -> NodeState:
-    kinds = [kind for kind in SIGNS if kind in marks]
+    kinds = [kind for kind in MARKS if kind in marks]
     several = len(part.members) > 1
-    signs = [f"{SIGNS[k]}{marks.count(k) if several else ''}" for k in kinds]
-    words = [mark_word(kind) for kind in kinds]
+    signs = [f"{MARKS[k][0]}{marks.count(k) if several else ''}" for k in kinds]
+    words = [str(MARKS[kind][1]) for kind in kinds]
     more = [said[name] for name in part.members if name in said][:3]
     return NodeState(
         tuple(f"is-{kind}" for kind in kinds),
         count=" ".join(signs),
         title=f"{part.label}: {', '.join([*words, *more])}",
     )
-
-
-def mark_word(mark: str) -> str:
-    """What a mark means."""
-    words = {
-        "added": _("added"),
-        "removed": _("removed"),
-        "changed": _("changed"),
-    }
-    return words[mark]
-
-
-def aspect_word(aspect: str) -> str:
-    """What of a step is another, in words."""
-    words = {
-        "name": _("its name"),
-        "kind": _("its kind"),
-        "detail": _("what it waits for or repeats over"),
-        "undo": _("how it is undone"),
-        "ways in": _("the ways in"),
-        "ways out": _("the ways out"),
-        "events": _("what becomes of other events"),
-    }
-    return words[aspect]

@@ -1,42 +1,40 @@
-"""The versions of a definition: what runs on each, when it started, and whether the running code still has it."""
+"""The versions of a definition: their processes and starts, and whether the running code has them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404
 
-from monitoring.queries.counts import Capped, capped
+from monitoring.queries.counts import Capped, capped, counted
 from monitoring.queries.definition.standing import standing
-from monitoring.queries.graphs import graph_of, labels_of
+from monitoring.queries.graphs import graph_of, in_code, labels_of
 from orchestrator import registry
 from orchestrator.definition.graph import Graph
-from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
 
 VERSIONS = 30
-"""Versions that the page has, the newest."""
+"""The newest versions that the page shows."""
 
 GRAPHS = 50
-"""Graphs of one version that are looked at, the newest: one made from its input has one for each."""
+"""The newest graphs of one version to look at; a graph made from input has one for each input."""
 
 LACKING = 20
-"""Steps that the running code lacks which are named of one version."""
+"""Missing steps of one version that the page names."""
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """A step on which processes stand although the running code does not have it.
+    """A step with processes that the running code lacks.
 
     Args:
         step: its name.
-        label: the same as people read it.
-        number: how many stand there.
+        label: for people.
+        number: of processes in it.
     """
 
     step: str
@@ -51,13 +49,12 @@ class VersionRow:
     Args:
         number: of the version.
         definition: its newest row.
-        graphs: how many graphs it has: one made from its input has one for each.
-        live: the processes that go on with it.
-        first: when the first one that is kept has started.
-        last: when the last one has.
-        code: "there", or "changed" where the running code has another graph under this number, or "gone".
-        lacking: the steps with processes on them that the running code lacks, where it has the version at all.
-        newest: whether it is the newest one that the running code has.
+        graphs: the number of its graphs; a graph made from input has one for each input.
+        live: the number of live processes.
+        first: the start of the first stored process.
+        last: the start of the last process.
+        code: "there"; "changed" if the running code has another graph under this number; or "gone".
+        lacking: the steps with processes that the running code lacks, if it has the version.
     """
 
     number: int
@@ -68,49 +65,38 @@ class VersionRow:
     last: datetime | None
     code: str
     lacking: Sequence[Lacking] = ()
-    newest: bool = False
 
     @property
     def stands_still(self) -> bool:
-        """Whether processes of it cannot go on with the running code, or some cannot."""
+        """Whether some of its processes cannot continue with the running code."""
         return bool(self.live) and (self.code == "gone" or bool(self.lacking))
 
     @property
-    def text(self) -> str:
-        """Its number as addresses have it."""
-        return str(self.number)
-
-    @property
     def query(self) -> str:
-        """The parameters of the list of the processes that go on with it."""
+        """The parameters of the list of its live processes."""
         return urlencode({**self._about, "status": "live"})
 
     @property
     def standing(self) -> list[tuple[str, Lacking]]:
-        """The parameters of the list of the processes on each step that the running code lacks, and the step."""
+        """The missing steps, each with the parameters of the list of its processes."""
         return [
             (urlencode({**self._about, "step": one.step}), one) for one in self.lacking
         ]
 
     @property
     def _about(self) -> dict[str, str]:
-        return {"definition": self.definition.name, "version": self.text}
-
-    @property
-    def revisions(self) -> str:
-        """Which code it was first seen in, as that has said it."""
-        return self.definition.code_revision
+        return {"definition": self.definition.name, "version": str(self.number)}
 
 
 @dataclass(frozen=True)
 class VersionsPage:
-    """All of a definition's versions, the newest first.
+    """The versions of a definition, the newest first.
 
     Args:
         name: of the definition.
         rows: the versions.
         more: whether there are older ones.
-        target: the newest version that the running code has; None where it has none.
+        target: the newest version of the running code; None without one.
     """
 
     name: str
@@ -119,18 +105,13 @@ class VersionsPage:
     target: int | None = None
 
     @property
-    def to(self) -> str:
-        """The number of that version as addresses have it."""
-        return str(self.target or "")
-
-    @property
     def warned(self) -> list[VersionRow]:
-        """The versions of which processes cannot go on."""
+        """The versions with processes that cannot continue."""
         return [row for row in self.rows if row.stands_still]
 
 
 def versions_page(name: str) -> VersionsPage:
-    """The versions of a definition; 404 when none of that name was ever seen."""
+    """Return the versions of a definition; 404 without any."""
     rows = Definition.objects.filter(name=name).order_by("-version", "-pk")
     numbers = list(
         rows.order_by("-version")
@@ -140,23 +121,22 @@ def versions_page(name: str) -> VersionsPage:
     if not numbers:
         raise Http404
     target = max(in_code_of(name), default=None)
-    found = [_row(name, number, target) for number in numbers[:VERSIONS]]
+    found = [_row(name, number) for number in numbers[:VERSIONS]]
     return VersionsPage(name, found, len(numbers) > VERSIONS, target)
 
 
 def in_code_of(name: str) -> set[int]:
-    """The numbers of the versions that the running code has."""
+    """Return the version numbers of the running code."""
     return {version for other, version in registry.definitions if other == name}
 
 
 def graph_in_code(definition: Definition) -> Graph | None:
-    """The graph that the running code has for a stored version; of one made from its input the stored one itself.
+    """Return the running code's graph of a stored version; for a graph made from input, the stored one.
 
-    None where it does not have the version any more.
+    It is None if the running code lacks the version.
     """
-    try:
-        known: Any = registry.definition(definition.name, definition.version)
-    except UnknownDefinition:
+    known = in_code(definition)
+    if known is None:
         return None
     if getattr(known, "static", known) is None:
         return graph_of(definition)
@@ -164,17 +144,12 @@ def graph_in_code(definition: Definition) -> Graph | None:
     return graph
 
 
-def in_code(definition: Definition) -> bool:
-    """Whether the running code has a version at all."""
-    return (definition.name, definition.version) in registry.definitions
-
-
 def live_on(definitions: Iterable[int]) -> QuerySet[ProcessInstance]:
-    """The processes that go on with some of the stored rows."""
+    """Return the live processes of some stored rows."""
     return ProcessInstance.objects.live().filter(definition__in=list(definitions))
 
 
-def _row(name: str, number: int, target: int | None) -> VersionRow:
+def _row(name: str, number: int) -> VersionRow:
     starts = ProcessInstance.objects.filter(definition=OuterRef("pk"))
     at = starts.order_by("definition", "started_at").values("started_at")
     back = starts.order_by("-definition", "-started_at").values("started_at")
@@ -187,7 +162,7 @@ def _row(name: str, number: int, target: int | None) -> VersionRow:
     number_of_graphs = rows.count() if len(newest) == GRAPHS else len(newest)
     live = capped(live_on(row.pk for row in newest))
     if number_of_graphs > GRAPHS:
-        live = Capped(live.number, live.number)  # those of older graphs are not counted
+        live = counted(live.number, more=True)  # those of older graphs are not counted
     chosen = newest[0]
     code, lacking = _in_code(chosen)
     return VersionRow(
@@ -199,7 +174,6 @@ def _row(name: str, number: int, target: int | None) -> VersionRow:
         max((row.last for row in newest if row.last), default=None),
         code,
         lacking if live else (),
-        number == target,
     )
 
 
@@ -216,13 +190,11 @@ def _in_code(definition: Definition) -> tuple[str, list[Lacking]]:
 
 
 def _standing(definition: Definition, steps: Sequence[str]) -> list[Lacking]:
-    """Those of the steps that processes stand on."""
-    labels, counted = labels_of(definition), standing(definition, steps)
-    found = []
-    for step in steps:
-        number = counted.number(step)
-        unsure = step in counted.unsure
-        if number or unsure:
-            shown = Capped(number, number if unsure else number + 1)
-            found.append(Lacking(step, labels.get(step, step), shown))
-    return found
+    """Return those of the steps that have processes."""
+    labels, counts = labels_of(definition), standing(definition, steps)
+    numbers = {step: counts.capped(step) for step in steps}
+    return [
+        Lacking(step, labels.get(step, step), number)
+        for step, number in numbers.items()
+        if number or number.at_least
+    ]

@@ -1,4 +1,4 @@
-"""What a migration would do to the processes that match: where they would stand, which cannot go over, and why."""
+"""The preview of a migration: the new steps of processes, and why some cannot be migrated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from monitoring.queries.bulk import BulkPreview
 from monitoring.queries.bulk import preview as bulk_preview
-from monitoring.queries.counts import grouped, uuid_of
+from monitoring.queries.instances.pages import first_keys
 from monitoring.queries.processes import in_order
 from monitoring.queries.selections import unchanged
 from monitoring.queries.texts import translated
@@ -21,64 +21,34 @@ from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
 
 LOOKED_AT = 10
-"""Processes that are looked at one by one, the newest: each is planned as it would be carried over."""
-
-
-@dataclass(frozen=True)
-class StepMoves:
-    """The processes in one step.
-
-    Args:
-        label: of the step in which they stand.
-        target: of the step in which they would.
-        number: how many of those that were looked at would go there.
-    """
-
-    label: str
-    target: str
-    number: int
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why some cannot go over.
-
-    Args:
-        text: the reason.
-        number: how many of those that were looked at.
-        example: one of them.
-    """
-
-    text: str
-    number: int
-    example: UUID
+"""The newest processes for which the preview plans the migration."""
 
 
 @dataclass(frozen=True)
 class MigrationPreview:
-    """What a migration would do.
+    """The preview of a migration.
 
     Args:
-        found: what matches, and where it stands.
-        moves: where those that were looked at would stand.
-        reasons: why others of them cannot go over.
-        looked_at: how many were.
+        found: the matching processes.
+        moves: labels of the old and the new step, and the number of planned processes.
+        reasons: why others cannot be migrated, with the processes of each reason.
+        looked_at: the number of processes for which a migration was planned.
     """
 
     found: BulkPreview
-    moves: list[StepMoves] = field(default_factory=list)
-    reasons: list[Reason] = field(default_factory=list)
+    moves: list[tuple[str, str, int]] = field(default_factory=list)
+    reasons: dict[str, list[UUID]] = field(default_factory=dict)
     looked_at: int = 0
 
     @property
     def whole(self) -> bool:
-        """Whether all that matches was looked at."""
+        """Whether all matching processes were planned."""
         return self.found.exact and self.looked_at >= self.found.number
 
     @property
     def fitting(self) -> int:
-        """How many of those that were looked at can go over."""
-        return self.looked_at - sum(one.number for one in self.reasons)
+        """The number of planned processes that can be migrated."""
+        return self.looked_at - sum(map(len, self.reasons.values()))
 
 
 def migration_preview(
@@ -88,14 +58,14 @@ def migration_preview(
     versions: tuple[Definition, Definition],
     steps: Mapping[str, str],
 ) -> MigrationPreview:
-    """What a migration would do if it were begun now; nothing is changed.
+    """Return the preview of a migration; nothing is changed.
 
     Args:
-        about: what is selected.
+        about: the filters of the selection.
         at: the moment of the page.
-        user: who would do it.
-        versions: the two.
-        steps: which step of the newer one each of the other is, as a person says.
+        user: the person.
+        versions: the older and the newer version.
+        steps: the mapping of steps that the person chose.
     """
     found = bulk_preview(migrate, "processes", about, at, user)
     _old, new = versions
@@ -120,19 +90,17 @@ def migration_preview(
     return MigrationPreview(
         found,
         [
-            StepMoves(before.get(one, one), after.get(other, other), number)
+            (before.get(one, one), after.get(other, other), number)
             for (one, other), number in moves.most_common()
         ],
-        [Reason(text, len(some), some[0]) for text, some in reasons.items()],
+        reasons,
         len(some),
     )
 
 
 def _newest(about: Mapping[str, Any], at: datetime) -> list[ProcessInstance]:
-    """The newest of what matches."""
+    """Return the newest matching processes."""
     parts = [arm.newest(LOOKED_AT)[0] for arm in unchanged(about, at)]
-    keys = {uuid_of(stored) for stored, _count in grouped(parts, "id", cap=LOOKED_AT)}
-    wanted = sorted(keys, reverse=True)[:LOOKED_AT]
-    # One definition for all that are on it: its graph, which a plan needs, may be large.
+    # One object for each definition: its graph, which a plan needs, may be large.
     rows = ProcessInstance.objects.prefetch_related("definition")
-    return in_order(rows, wanted)
+    return in_order(rows, first_keys(parts, LOOKED_AT))

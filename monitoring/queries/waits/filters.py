@@ -1,4 +1,4 @@
-"""What the list of waits is narrowed to, and in which order it stands: the least time left, then the longest wait."""
+"""The filters of the list of waits, and its order: the least time left first, then the longest wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from monitoring.queries.among import among
 from monitoring.queries.counts import MANY
 from monitoring.queries.doing import LATE
-from monitoring.queries.instances.filters import Filters
+from monitoring.queries.instances.filters import Filters, owner_word
 from monitoring.queries.lists import Search
 from monitoring.queries.looks import bounded
 from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of
@@ -25,14 +25,14 @@ from orchestrator.conf import conf
 from orchestrator.models import StepRun, StepStatus
 
 LOOKED_AT = 1_000
-"""Rows that one page looks at for what no index finds; the page after it goes on from there."""
+"""Rows that one page checks for conditions without an index; the next page continues after them."""
 
 PROCESSES = 1_000
-"""Processes, of one owner or escalated, whose waits are looked for: the newest."""
+"""The newest processes of one owner, or escalated ones, whose waits are listed."""
 
 ORDER = ("wake_at", "started_at", "pk")
 NOT_BY_INDEX = tuple(Coalesce(name, name).asc() for name in ORDER)
-"""The same order, in words that no index has."""
+"""The same order as expressions, which no index has."""
 
 DUES = {
     "soon": gettext_lazy("due soon"),
@@ -40,18 +40,18 @@ DUES = {
 }
 
 Place = tuple[datetime | None, datetime, int]
-"""Where a visit stands in the list: when it wakes, when it began, and its key."""
+"""The place of a visit in the list: its time of waking, its beginning and its key."""
 
 
 @dataclass(frozen=True)
 class WaitFilters(Search):
-    """What the list is narrowed to.
+    """The filters of the list.
 
     Args:
         definition: the name of one.
         kind: a name of `KINDS`.
         due: a name of `DUES`.
-        escalated: whether its process is.
+        escalated: whether the process is escalated.
         owner: a user's name, "me" or "nobody".
     """
 
@@ -71,12 +71,11 @@ class WaitFilters(Search):
     }
 
     def words(self) -> dict[str, Any]:
-        people = {"me": _("me"), "nobody": _("nobody")}
         return {
             "kind": KINDS[self.kind].label if self.kind in KINDS else self.kind,
             "due": DUES.get(self.due, self.due),
             "escalated": _("yes"),
-            "owner": people.get(self.owner, self.owner),
+            "owner": owner_word(self.owner),
         }
 
     def mistakes(self) -> Iterator[str]:
@@ -86,33 +85,53 @@ class WaitFilters(Search):
             yield _("What is due is looked for as soon or overdue.")
 
     def counted(self) -> QuerySet[StepRun]:
-        """Those that are counted."""
+        """Return the waits to count."""
         if self.mistake:
             return StepRun.objects.none()
         rows = self._found()
         if not self._of_few and self.looked_for():
             looked_at = rows.order_by(*ORDER).values("pk")[:MANY]
             rows = StepRun.objects.filter(self.looked_for(), pk__in=looked_at)
-        # Without an order a whole table might be looked through for the first that match.
+        # Without an order PostgreSQL might scan the whole table for the first matches.
         return rows.order_by() if self._of_few else rows.order_by(*ORDER)
 
-    def parts(self, after: Place | None) -> Iterator[WaitPart]:
-        """What comes after a place, as parts in their order: what has a time, then what has none."""
+    def first(
+        self, number: int, after: Place | None = None
+    ) -> tuple[list[StepRun], Place | None]:
+        """Return the first waits after a place, and the place at which the search stopped; None after all rows."""
+        found: list[StepRun] = []
+        for rows in self.parts(after):
+            runs, edge = self._first_of(rows, number - len(found))
+            found += runs
+            if edge is not None or len(found) >= number:
+                return found, edge
+        return found, None
+
+    def parts(self, after: Place | None) -> Iterator[QuerySet[StepRun]]:
+        """Yield the queries along indexes after a place: waits with a time, then waits without."""
         if self.mistake:
             return
-        rows = self._found()
-        order = NOT_BY_INDEX if self._of_few else ORDER
-        looked_for = Q() if self._of_few else self.looked_for()
+        rows = self._found().order_by(*(NOT_BY_INDEX if self._of_few else ORDER))
         if after is None or after[0] is not None:
-            timed = rows.filter(wake_at__isnull=False)
-            yield WaitPart(_behind(timed, after), order, looked_for)
+            yield _behind(rows.filter(wake_at__isnull=False), after)
         if not self.due:
-            untimed = rows.filter(wake_at__isnull=True)
             before = after if after is not None and after[0] is None else None
-            yield WaitPart(_behind(untimed, before), order, looked_for)
+            yield _behind(rows.filter(wake_at__isnull=True), before)
+
+    def _first_of(
+        self, rows: QuerySet[StepRun], number: int
+    ) -> tuple[list[StepRun], Place | None]:
+        looked_for = Q() if self._of_few else self.looked_for()
+        if not looked_for:
+            return list(read(rows)[:number]), None
+        found, edge = bounded(rows, looked_for, ORDER, LOOKED_AT)
+        # The keys first: otherwise each row that is looked at would be read with its process.
+        first = found.order_by(*NOT_BY_INDEX).values_list("pk", flat=True)
+        shown = StepRun.objects.filter(among("pk", first[:number]))
+        return list(read(shown).order_by(*NOT_BY_INDEX)), edge
 
     def matches(self, keys: list[int]) -> set[int]:
-        """Those of some visits that still match."""
+        """Return the keys of those visits that still match."""
         if self.mistake:
             return set()
         rows = self._found().filter(self.looked_for(), pk__in=keys)
@@ -120,11 +139,11 @@ class WaitFilters(Search):
 
     @property
     def _of_few(self) -> bool:
-        """Whether an index finds the processes, of which there are few."""
+        """Whether an index finds the few processes that match."""
         return bool(self.escalated or self.owner not in ("", "nobody"))
 
     def _found(self) -> QuerySet[StepRun]:
-        """What indexes find; where the processes are few, all that match."""
+        """Return the rows that indexes find; with few processes, all that match."""
         rows = waits_of(self._processes()) if self._of_few else all_waits()
         if self.due == "overdue":
             rows = rows.filter(wake_at__lte=Now() - LATE)
@@ -139,7 +158,7 @@ class WaitFilters(Search):
         return list(rows.values_list("pk", flat=True)[:PROCESSES])
 
     def looked_for(self) -> Q:
-        """What must be so of a visit, which no index finds."""
+        """Return the conditions that no index finds."""
         found = Q()
         if self.definition:
             found &= Q(instance__name=self.definition)
@@ -152,39 +171,13 @@ class WaitFilters(Search):
         return found
 
 
-@dataclass(frozen=True)
-class WaitPart:
-    """A part of the list.
-
-    Args:
-        rows: what an index finds.
-        order: in the words of that index.
-        looked_for: what else must be so of them; it is asked of so many rows at once as a page may look at.
-    """
-
-    rows: QuerySet[StepRun]
-    order: tuple[Any, ...]
-    looked_for: Q
-
-    def first(self, number: int) -> tuple[list[StepRun], Place | None]:
-        """The first of them, and the place at which the looking stopped; None when all were looked at."""
-        rows = self.rows.order_by(*self.order)
-        if not self.looked_for:
-            return list(read(rows)[:number]), None
-        found, edge = bounded(rows, self.looked_for, ORDER, LOOKED_AT)
-        # Their keys first: else all that is looked at is read with its process, to be left out again.
-        first = found.order_by(*NOT_BY_INDEX).values_list("pk", flat=True)
-        shown = StepRun.objects.filter(among("pk", first[:number]))
-        return list(read(shown).order_by(*NOT_BY_INDEX)), edge
-
-
 def place_of(run: StepRun) -> Place:
-    """Where a visit stands in the list."""
+    """Return the place of a visit in the list."""
     return run.wake_at, run.started_at, run.pk
 
 
 def _behind(rows: QuerySet[StepRun], place: Place | None) -> QuerySet[StepRun]:
-    """The rows after a place in the order of the list; all of them wake some time, or none does."""
+    """Limit rows to those after a place; either all rows have a time of waking, or none has."""
     if place is None:
         return rows
     wakes, began, pk = place

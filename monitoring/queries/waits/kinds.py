@@ -1,4 +1,4 @@
-"""What waits, and for what kind of thing."""
+"""Waiting visits and their kinds."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ from orchestrator.models import StepKind, StepRun, StepStatus
 WAITS = (StepStatus.WAITING, StepStatus.RETRYING)
 
 OF_OTHERS = ("", StepKind.WAIT, StepKind.ASK)
-"""Visits that somebody else ends, and that may have a deadline; those of process managers have no kind."""
+"""Kinds of visits that an event or a person ends, and that may have a deadline; "" is a process manager's."""
 
 
 @dataclass(frozen=True)
 class WaitKind:
-    """What a visit waits for.
+    """A kind of wait.
 
     Args:
-        label: what that is called.
-        icon: what stands before it.
-        rows: which of the visits that wait do so for that.
+        label: for people.
+        icon: before the label.
+        rows: the condition of waiting visits of this kind.
+        visits: the kinds of visits that wait like this by design.
     """
 
     label: Any
     icon: str
     rows: Q
+    visits: tuple[str, ...] = ()
 
 
-_BY_DESIGN = Q(status=StepStatus.WAITING, blocked="")
+def _by_design(label: Any, icon: str, *visits: str) -> WaitKind:
+    rows = Q(status=StepStatus.WAITING, blocked="", kind__in=visits)
+    return WaitKind(label, icon, rows, visits)
+
 
 KINDS = {
-    "event": WaitKind(
-        _("an event"), "wait", _BY_DESIGN & Q(kind__in=["", StepKind.WAIT])
-    ),
-    "decision": WaitKind(_("a decision"), "ask", _BY_DESIGN & Q(kind=StepKind.ASK)),
-    "subprocess": WaitKind(
-        _("a sub-process"), "run", _BY_DESIGN & Q(kind=StepKind.RUN)
-    ),
-    "elements": WaitKind(
-        _("the elements of a map"), "map", _BY_DESIGN & Q(kind=StepKind.MAP)
-    ),
-    "timer": WaitKind(_("time to pass"), "sleep", _BY_DESIGN & Q(kind=StepKind.SLEEP)),
+    "event": _by_design(_("an event"), "wait", "", StepKind.WAIT),
+    "decision": _by_design(_("a decision"), "ask", StepKind.ASK),
+    "subprocess": _by_design(_("a sub-process"), "run", StepKind.RUN),
+    "elements": _by_design(_("the elements of a map"), "map", StepKind.MAP),
+    "timer": _by_design(_("time to pass"), "sleep", StepKind.SLEEP),
     "retry": WaitKind(_("another attempt"), "retrying", Q(status=StepStatus.RETRYING)),
     "step": WaitKind(
         _("another step"),
@@ -57,39 +56,30 @@ KINDS = {
         & (~Q(blocked="") | Q(kind__in=[StepKind.STEP, StepKind.UNDO])),
     ),
 }
-"""All of them, by the name that an address has; each visit that waits is of exactly one."""
+"""All kinds by their name in an address; each waiting visit is of exactly one."""
 
-_OF_VISITS = {
-    "": "event",
-    StepKind.WAIT: "event",
-    StepKind.ASK: "decision",
-    StepKind.RUN: "subprocess",
-    StepKind.MAP: "elements",
-    StepKind.SLEEP: "timer",
-}
+_OF_VISITS = {visit: name for name, kind in KINDS.items() for visit in kind.visits}
 
 
 def all_waits() -> QuerySet[StepRun]:
-    """Every open visit that waits.
+    """Return every open visit that waits.
 
-    Not a join, which waits for visits of its own process that are here themselves; and not the elements of a map, for
-    all of which the map is here.
+    Joins are excluded, since they wait for visits of their own process; elements are, since their map stands for them.
     """
     return open_visits().filter(status__in=WAITS)
 
 
 def waits_of(processes: Sequence[UUID]) -> QuerySet[StepRun]:
-    """The same of some processes.
+    """Return the same of some processes.
 
-    In words that the index of all waits does not have: PostgreSQL takes that for short, and goes through all of it
-    instead of the open visits of each process.
+    The condition avoids the index of all waits: PostgreSQL would scan all of it, not the open visits of each process.
     """
     rows = open_visits().alias(how=Coalesce("status", "status"))
     return rows.filter(instance__in=processes, how__in=WAITS)
 
 
 def kind_of(run: StepRun) -> str:
-    """The name of what a visit waits for."""
+    """Return the name of the kind of a waiting visit."""
     if run.status == StepStatus.RETRYING:
         return "retry"
     return "step" if run.blocked else _OF_VISITS.get(run.kind, "step")

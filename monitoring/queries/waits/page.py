@@ -1,21 +1,15 @@
-"""A page of the list of waits, whose rows stay in their places while it is open."""
+"""Pages of the list of waits; rows keep their places while a page is open."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from monitoring.queries.counts import Capped, each_capped
-from monitoring.queries.lists import KeyedPage, page_of, place_in, written
+from monitoring.queries.lists import KeyedPage, format_place, page_of, parse_place
 from monitoring.queries.processes import in_order
-from monitoring.queries.waits.filters import (
-    DUES,
-    Place,
-    WaitFilters,
-    place_of,
-)
+from monitoring.queries.waits.filters import DUES, WaitFilters, place_of
 from monitoring.queries.waits.wait import Wait, read, waits_of
 from orchestrator.models import StepRun
 
@@ -27,8 +21,8 @@ class WaitPage(KeyedPage[Wait]):
     """Waits, the least time left first.
 
     Args:
-        gone: of the rows, the keys of those that no longer match.
-        new: how many belong among the first of the list that the page does not show yet.
+        gone: the keys of shown rows that no longer match.
+        new: the number of waits at the beginning of the list that the page does not show yet.
     """
 
     gone: frozenset[int] = frozenset()
@@ -37,7 +31,7 @@ class WaitPage(KeyedPage[Wait]):
 
 @dataclass(frozen=True)
 class WaitTally:
-    """How many waits there are of one sort, where they are listed, and whether that is what a page shows."""
+    """A number of waits, the address of their list, and whether the page shows that list."""
 
     name: str
     word: Any
@@ -47,44 +41,50 @@ class WaitTally:
 
 
 def wait_page(filters: WaitFilters, after: str = "") -> WaitPage:
-    """The page that starts after a place, or the first.
+    """Return the page after a place, or the first page.
 
-    It has fewer rows than there are when they lie far apart: the next page goes on from where it stopped looking.
+    A page may be partly filled when matches lie far apart: the next page continues where the search stopped.
     """
-    place = _place(after)
-    runs, edge = _first(filters, PAGE + 1, place)
-    stopped = written(*edge) if edge else ""
-    page = page_of(runs, PAGE, _written, edge=stopped, first=place is None)
+    place = parse_place(after, times=2)
+    runs, edge = filters.first(PAGE + 1, place)
+    stopped = format_place(*edge) if edge else ""
+    page = page_of(
+        runs,
+        PAGE,
+        lambda run: format_place(*place_of(run)),
+        edge=stopped,
+        first=place is None,
+    )
     return WaitPage(waits_of(page.rows), page.older, page.first)
 
 
 def same_waits(
     filters: WaitFilters, shown: Sequence[str], after: str = "", within: str = ""
 ) -> WaitPage:
-    """The rows that a page shows already, in their places, and how many belong there that it does not show yet.
+    """Return the rows of an open page in their places, and the number of new rows.
 
     Args:
-        filters: what the page is narrowed to.
+        filters: of the page.
         shown: the keys of its rows.
-        after: where the page starts; only the first page is told of new rows.
-        within: the only definition that is shown; "" for all.
+        after: the place before it; only the first page counts new rows.
+        within: the only definition that the reader may see; "" for all.
     """
     keys = [int(key) for key in shown if key.isdecimal() and len(key) < 19]
     rows = StepRun.objects.filter(**{"instance__name": within} if within else {})
     gone = frozenset(keys) - filters.matches(keys)
     new = 0
     if not after:
-        now, _edge = _first(filters, PAGE, None)
+        now, _edge = filters.first(PAGE)
         new = len({run.pk for run in now} - set(keys))
     return WaitPage(waits_of(in_order(read(rows), keys)), gone=gone, new=new)
 
 
 def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
-    """How many there are in all, and of each sort that somebody should look at.
+    """Return the number of all waits, and of those that need attention.
 
     Args:
-        shown: what the page is narrowed to.
-        within: the only definition of which they are; "" for all.
+        shown: the filters of the page.
+        within: the only definition to count; "" for all.
     """
     every = WaitFilters(within)
     narrowed = [
@@ -103,27 +103,3 @@ def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
         )
         for name, word, filters in narrowed
     ]
-
-
-def _first(
-    filters: WaitFilters, number: int, after: Place | None
-) -> tuple[list[StepRun], Place | None]:
-    """The first of the list after a place, and the place at which the looking stopped; None when all were looked at."""
-    found: list[StepRun] = []
-    for part in filters.parts(after):
-        runs, edge = part.first(number - len(found))
-        found += runs
-        if edge is not None or len(found) >= number:
-            return found, edge
-    return found, None
-
-
-def _written(run: StepRun) -> str:
-    return written(*place_of(run))
-
-
-def _place(text: str) -> Place | None:
-    match place_in(text):
-        case [[wakes, datetime() as began], key]:
-            return wakes, began, key
-    return None

@@ -1,4 +1,4 @@
-"""One wait in words: for what, what passes when, and what each would lead to."""
+"""One wait in words: what it waits for, its deadlines, and what each leads to."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Right
 
 from monitoring.queries.graphs import (
+    attempts_of,
     choices_of,
     graph_of,
     labels_of,
     nodes_of,
-    vertex_of,
 )
 from monitoring.queries.instance.diagram import accepted_now
 from monitoring.queries.instance.trouble import last_line
@@ -31,17 +31,17 @@ from orchestrator.models import ProcessInstance, StepKind, StepRun
 from orchestrator.text import unpacked
 
 SHOWN = 2_000
-"""Characters of an error that are read: its last line says what happened."""
+"""Characters of an error to read: its last line has the message."""
 
 
 @dataclass(frozen=True)
 class Awaited:
-    """What would move a visit on.
+    """What a visit waits for.
 
     Args:
         name: of an event, or of a step.
-        guard: which of those events.
-        leads: the step that it leads to, as people read it; "" where that is this one, or is not known.
+        guard: the condition on the event.
+        leads: the label of the step that it leads to; "" for the same step, or an unknown one.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Wait:
 
     Args:
         run: the visit.
-        name: of the kind of what it waits for.
-        label: its step, as people read it.
-        awaited: what would move it on.
-        timeouts: what happens by itself, the next one first.
-        choices: what can be decided.
-        attempts: how often it is tried in all; 0 where the running code does not say.
-        passed_at: when its last deadline passed that was carried out.
+        name: of the kind of wait.
+        label: of the step.
+        awaited: the events or steps that it waits for.
+        timeouts: the future deadlines, the next one first.
+        choices: of a decision.
+        attempts: the maximum number of attempts; 0 if the running code does not declare it.
+        passed_at: the time of the last deadline that was carried out.
     """
 
     run: StepRun
@@ -83,22 +83,22 @@ class Wait:
 
     @property
     def is_over(self) -> bool:
-        """Whether it does not wait any more."""
+        """Whether it no longer waits."""
         return self.run.finished_at is not None
 
     @property
     def error(self) -> str:
-        """What went wrong when it was tried last."""
+        """The error of the last attempt."""
         return last_line(unpacked(_tail(self.run), self.run.text))
 
     @property
     def has_deadline(self) -> bool:
-        """Whether its time is a deadline."""
+        """Whether its time of waking is a deadline."""
         return self._wakes and self.name in ("event", "decision")
 
     @property
     def is_passing(self) -> bool:
-        """Whether its deadline is being carried out, or could not be: then its time is no deadline."""
+        """Whether its deadline is being carried out, or could not be: then its time is of the next attempt."""
         return self.has_deadline and bool(self.run.owner or _tail(self.run))
 
     @property
@@ -111,7 +111,7 @@ class Wait:
 
 
 def read(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """The same with what a wait is told from; what may be large is left where it is."""
+    """Select visits with the related rows of a wait, without large columns."""
     found = rows.select_related("instance__definition", "instance__owner", "child")
     found = found.defer(
         "instance__definition__graph", "child__data", "result", "saved", "element"
@@ -120,7 +120,7 @@ def read(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
 
 
 def waits_of(runs: Sequence[StepRun]) -> list[Wait]:
-    """Visits that were read so, in words."""
+    """Return the waits of visits that `read` selected."""
     passed = passed_of(runs)
     return [_wait(run, passed.get(run.pk)) for run in runs]
 
@@ -129,7 +129,6 @@ def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
     instance, name = run.instance, kind_of(run)
     definition = instance.definition
     labels, node = labels_of(definition), nodes_of(definition).get(run.node)
-    vertex = vertex_of(definition, run.node) if name == "retry" else None
     return Wait(
         run,
         name,
@@ -138,8 +137,8 @@ def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
         list(timeouts_of(run, instance, labels, _tail(run)))
         if name in ("event", "decision")
         else (),
-        choices_of(definition, run.node, node) if name == "decision" else (),
-        vertex.step.policy.attempts() if vertex else 0,
+        choices_of(definition, run.node) if name == "decision" else (),
+        attempts_of(definition)(run.node) if name == "retry" else 0,
         passed_at,
     )
 
@@ -167,5 +166,5 @@ def _awaited(
 
 
 def _tail(run: StepRun) -> str:
-    """The end of what went wrong with a visit that was read for this page."""
+    """Return the end of the error of a visit that `read` selected."""
     return str(getattr(run, "tail", ""))
