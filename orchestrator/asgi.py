@@ -15,8 +15,8 @@ http = get_asgi_application()  # sets Django up, which what follows relies on
 
 from monitoring.routing import with_live_pages  # noqa: E402
 from orchestrator.serving.bodies import with_bounded_bodies  # noqa: E402
-from orchestrator.sign_in import quieten  # noqa: E402
+from orchestrator.sign_in import hide_tokens  # noqa: E402
 
-quieten(logging.getLogger("uvicorn.access"))
+hide_tokens(logging.getLogger("uvicorn.access"))
 
 application = with_bounded_bodies(with_live_pages(http))

@@ -30,7 +30,7 @@ def connect() -> None:
 
 
 def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_handlers(), *_orders(), *_names(), *_event_names()]
+    return [*_handlers(), *_command_order(), *_names(), *_event_names()]
 
 
 def _handlers() -> Iterator[CheckMessage]:
@@ -57,11 +57,11 @@ def _handlers() -> Iterator[CheckMessage]:
                 )
 
 
-def _orders() -> Iterator[CheckMessage]:
+def _command_order() -> Iterator[CheckMessage]:
     """Commands are carried out in the order written: what waits for the commit cannot come before what is in it."""
     for definition in registry.process_managers():
         for row in definition.all_rows():
-            if pair := _turned_round(row):
+            if pair := _wrong_order(row):
                 later, earlier = pair
                 yield Error(
                     f"{definition.__name__}, row {str(row)!r}: {earlier} is carried out in the commit, and {later}, "
@@ -72,7 +72,7 @@ def _orders() -> Iterator[CheckMessage]:
                 )
 
 
-def _turned_round(row: TransitionRow) -> tuple[str, str] | None:
+def _wrong_order(row: TransitionRow) -> tuple[str, str] | None:
     """The first two of a row's commands, in the order written, that cannot be carried out in it."""
     later = ""
     for issue in row.issues:

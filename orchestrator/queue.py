@@ -27,7 +27,11 @@ from rq import Queue, Worker
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 from rq.utils import utcformat
-from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
+from rq.worker_registration import (
+    REDIS_WORKER_KEYS,
+    WORKERS_BY_QUEUE_KEY,
+    clean_worker_registry,
+)
 
 from orchestrator.conf import conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
@@ -91,7 +95,7 @@ def ring_after_commit(queue: str, *, others: bool = False) -> None:
 
 @contextmanager
 def answering(queue: str) -> Iterator[None]:
-    """While this worker empties a queue it need not be told of more work on it."""
+    """Suppresses bells for a queue while this worker empties it."""
     _answering.add(queue)
     try:
         yield
@@ -101,7 +105,7 @@ def answering(queue: str) -> Iterator[None]:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Nobody rings meanwhile: a test runs what is ready itself, and needs no Redis."""
+    """Suppresses all bells: a test runs ready work itself, and needs no Redis."""
     before = _silent["until"]
     _silent["until"] = float("inf")
     try:
@@ -177,7 +181,7 @@ def heard(queue: str) -> Iterator[bool]:
         RedisError, OSError: Redis is out of reach, or has not answered within that second.
     """
     listening = django_rq.get_queue(in_rq(plain(queue))).connection
-    be_impatient(listening, LISTEN_SECONDS + ANSWER_SECONDS)
+    limit_waiting(listening, LISTEN_SECONDS + ANSWER_SECONDS)
     pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
     with pubsub() as bells:
         bells.subscribe(_channel(queue))
@@ -200,7 +204,7 @@ def _channel(queue: str) -> str:
 
 
 def _is_out_of_reach() -> None:
-    """Lets nobody in this process wait for Redis in the next moment."""
+    """Stops this process from waiting for Redis for a moment."""
     _silent["until"] = max(_silent["until"], time.monotonic() + SILENCE_SECONDS)
 
 
@@ -223,8 +227,13 @@ def depth(queue: str) -> int | None:
 
 
 def add_workers(queue: str, names: Collection[str]) -> None:
-    """Counts workers among those who answer a queue's bells, as each did itself when it began."""
+    """Counts workers among those who answer a queue's bells, as each did itself when it began.
+
+    Those of which Redis has not heard for some minutes are taken out first: nobody may know of them any more. One that
+    was busy for that long is added again by its own supervisor.
+    """
     with _registered(queue) as (pipe, places):
+        clean_worker_registry(_bell(queue, os.getpid()))
         for place in places:
             if names:
                 pipe.sadd(place, *map(_key, names))
@@ -238,28 +247,13 @@ def remove_workers(queue: str, names: Collection[str]) -> None:
         pipe.delete(*map(_key, names))
 
 
-def unheard_workers(queue: str) -> set[str]:
-    """The names of a queue's workers of which Redis has not heard for some minutes."""
-    found: set[str] = set()
-    with _registered(queue) as (pipe, (_, place)):
-        pipe.smembers(place)
-        [keys] = pipe.execute()
-        for key in keys:
-            pipe.exists(key)
-        heard = zip(keys, pipe.execute(), strict=True)
-        names = (
-            key.decode().removeprefix(_key("")) for key, there in heard if not there
-        )
-        found.update(names)
-    return found
-
-
 @contextmanager
 def _registered(queue: str) -> Iterator[tuple[Pipeline, tuple[str, str]]]:
     """Sends what is said about a queue's workers, and gives the two places where they are listed."""
+    bell = _bell(queue, os.getpid())
     try:
-        with _bell(queue, os.getpid()).connection.pipeline(transaction=False) as pipe:
-            yield pipe, (REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY % in_rq(queue))
+        with bell.connection.pipeline(transaction=False) as pipe:
+            yield pipe, (REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY % bell.name)
             pipe.execute()
     except (RedisError, OSError) as error:
         log.info("the queue's workers are not counted: %s", error)
@@ -274,7 +268,7 @@ def _bell(queue: str, pid: int) -> Queue:
     """One queue object, and so one connection, per process; `pid` keeps a forked child from sharing its parent's."""
     # Who rings has waited for the commit already; django-rq's own waiting is not robust.
     found = connected(queue)
-    be_impatient(found.connection, ANSWER_SECONDS)
+    limit_waiting(found.connection, ANSWER_SECONDS)
     return found
 
 
@@ -286,8 +280,8 @@ def connected(queue: str) -> Queue:
     return found
 
 
-def be_impatient(connection: Redis, seconds: float) -> None:
-    """Lets a connection wait for an answer so long and no longer; only one that was cut is tried again, once."""
+def limit_waiting(connection: Redis, seconds: float) -> None:
+    """Limits how long a connection waits for an answer; a lost connection is tried again once."""
     times = {"socket_timeout": seconds, "socket_connect_timeout": ANSWER_SECONDS}
     connection.connection_pool.connection_kwargs.update(times)
     connection.set_retry(Retry(NoBackoff(), 1, (ConnectionLost,)))

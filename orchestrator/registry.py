@@ -96,7 +96,7 @@ class Handler:
     """A function registered for a message type; timeout in seconds."""
 
     function: Callable[..., Any]
-    message: type[Command] | type[Event]
+    message: type[Command | Event]
     after_commit: bool
     attempts: int
     timeout: float
@@ -192,16 +192,8 @@ def handles(
     Raises:
         InvalidDefinition: the function waits inside the commit, or a number makes no sense.
     """
-
-    def register(function: Any) -> Any:
-        handler = Handler(
-            function, command, after_commit, attempts, timeout, queue, threads
-        )
-        _check(handler)
-        command_handlers[command.__name__].append(handler)
-        return function
-
-    return register
+    about = after_commit, attempts, timeout, queue, threads
+    return _registering(command_handlers, command, *about)
 
 
 def reacts_to(
@@ -212,30 +204,44 @@ def reacts_to(
     queue: str = DEFAULT_QUEUE,
 ) -> Registers[E]:
     """Registers a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
+    return _registering(reactions, event, True, attempts, timeout, queue)
+
+
+def _registering(
+    known: dict[str, list[Handler]], message: type[M], *about: Any
+) -> Registers[M]:
+    """A decorator that registers a function for a message type, as a `Handler` of what is said about it.
+
+    It raises InvalidDefinition, naming the function, for one that gives no answer when it is called, or that can never
+    be carried out.
+    """
+    kind: Any = message  # of one of the two that a handler is for
 
     def register(function: Any) -> Any:
-        handler = Handler(function, event, True, attempts, timeout, queue)
-        if is_asynchronous(function):
-            reason = "it is asynchronous, and runs inside a transaction, where nothing may wait: write a plain function"
+        handler = Handler(function, kind, *about)
+        for reason in _reasons(handler):
             raise InvalidDefinition(name_of(function), "", reason)
-        _check(handler)
-        reactions[event.__name__].append(handler)
+        known[message.__name__].append(handler)
         return function
 
     return register
 
 
-def _check(handler: Handler) -> None:
-    """Refuses what gives no answer when it is called, and what can never be carried out.
-
-    Raises:
-        InvalidDefinition: naming the function.
-    """
-    for reason in _reasons(handler):
-        raise InvalidDefinition(name_of(handler.function), "", reason)
-
-
 def _reasons(handler: Handler) -> Iterator[str]:
+    yield from _reasons_of_waiting(handler)
+    if handler.threads is not None and handler.threads < 1:
+        yield f"threads={handler.threads!r} must be a whole number from 1"
+    if handler.attempts < 1:
+        yield f"attempts={handler.attempts!r} must be a whole number from 1"
+    if not handler.timeout > 0:
+        yield f"timeout={handler.timeout!r} must be seconds, more than 0"
+    if not handler.queue:
+        yield f"queue={handler.queue!r} must be the name of a queue"
+
+
+def _reasons_of_waiting(handler: Handler) -> Iterator[str]:
+    if issubclass(handler.message, Event) and is_asynchronous(handler.function):
+        yield "it is asynchronous, and runs inside a transaction, where nothing may wait: write a plain function"
     if inspect.isasyncgenfunction(handler.function):
         yield "it is asynchronous and yields: a handler returns its events"
     if handler.is_call and not handler.after_commit:
@@ -246,14 +252,6 @@ def _reasons(handler: Handler) -> Iterator[str]:
         )
     elif handler.threads is not None and is_asynchronous(handler.function):
         yield f"it is asynchronous and needs no threads: leave threads={handler.threads!r} out"
-    if handler.threads is not None and handler.threads < 1:
-        yield f"threads={handler.threads!r} must be a whole number from 1"
-    if handler.attempts < 1:
-        yield f"attempts={handler.attempts!r} must be a whole number from 1"
-    if not handler.timeout > 0:
-        yield f"timeout={handler.timeout!r} must be seconds, more than 0"
-    if not handler.queue:
-        yield f"queue={handler.queue!r} must be the name of a queue"
 
 
 def collect(module: ModuleType) -> None:

@@ -158,7 +158,7 @@ def _notices() -> Iterator[CheckMessage]:
     """Whoever is declared wrongly is never told, nor whom a deadline notifies and the settings do not name."""
     known = recipients()
     for name, recipient in known.items():
-        for wrong in _never_told(recipient):
+        for wrong in _mistakes_of(recipient):
             said = f"{RECIPIENTS.place((name,))} {wrong}"
             yield Error(said, hint=RECIPIENTS.remedy, id=RECIPIENTS.check)
     if known and not site_url():
@@ -178,7 +178,7 @@ def _notices() -> Iterator[CheckMessage]:
             )
 
 
-def _never_told(recipient: Recipient) -> Iterator[str]:
+def _mistakes_of(recipient: Recipient) -> Iterator[str]:
     known = {definition.name for definition in registry.definitions.values()}
     for missing in sorted(set(recipient.definitions) - known):
         yield f"is about {missing!r}, which is no definition's name; there are {_listed(known)}."

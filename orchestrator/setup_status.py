@@ -24,7 +24,7 @@ __all__ = [
     "database_now",
     "due_by_queue",
     "leases",
-    "queue",
+    "queue_figures",
     "queues",
     "redis_answers",
     "status",
@@ -43,7 +43,7 @@ def status() -> dict[str, Any]:
     return {
         "definitions": definitions(),
         "workers": workers.count(),
-        "queues": {name: queue(name) for name in queues()},
+        "queues": queue_figures(),
         "sweep_lag_seconds": lag,
     }
 
@@ -88,14 +88,18 @@ def queues() -> list[str]:
     return sorted(registry.queues())
 
 
-def queue(name: str) -> dict[str, Any]:
-    """A queue's due work, the age of the oldest of it in seconds, and the bells that are out (None: Redis is away)."""
+def queue_figures() -> dict[str, dict[str, Any]]:
+    """Each queue's due work, the age of the oldest in seconds, and the bells that are out (None: Redis is away)."""
     now = database_now()
-    due = due_by_queue(now, MOST).get(name, Due(0, now))
+    found = due_by_queue(now, MOST)
+    each = {name: found.get(name, Due(0, now)) for name in queues()}
     return {
-        "due": due.number,
-        "oldest_seconds": (now - due.oldest).total_seconds(),
-        "bells": depth(name),
+        name: {
+            "due": due.number,
+            "oldest_seconds": (now - due.oldest).total_seconds(),
+            "bells": depth(name),
+        }
+        for name, due in each.items()
     }
 
 

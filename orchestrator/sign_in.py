@@ -56,8 +56,8 @@ def without_token(path: str) -> str:
     return LINK.sub(r"\1-", path)
 
 
-def quieten(log: logging.Logger) -> None:
-    """Has a web server's log of what is asked for leave out the secrets of sign-in links."""
+def hide_tokens(log: logging.Logger) -> None:
+    """Hides the tokens of sign-in links in a web server's access log."""
 
     def told(record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
@@ -101,7 +101,7 @@ def backend() -> str:
 def tell_of_failures(
     request: HttpRequest, user: AbstractBaseUser, since: datetime | None
 ) -> None:
-    """Tells who signs in how often somebody has failed to since the last time, where that is kept."""
+    """Tells a user of failed sign-ins since the last successful one, if django-axes is installed."""
     if not apps.is_installed("axes"):
         return
     from axes.models import AccessFailureLog  # noqa: PLC0415  only where its app is installed

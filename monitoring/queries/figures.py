@@ -25,7 +25,7 @@ from orchestrator.models import (
     StepStatus,
     Worker,
 )
-from orchestrator.setup_status import leases, queue, queues
+from orchestrator.setup_status import leases, queue_figures
 
 LATELY = timedelta(minutes=5)
 """The age of ended work that still counts for durations."""
@@ -76,7 +76,7 @@ def figures() -> Figures:
         open_incidents=capped(Incident.objects.open(), MANY).number,
         step_seconds=sorted(_step_seconds(now)),
         event_seconds=sorted(_event_seconds(now)),
-        queues={name: queue(name) for name in queues()},
+        queues=queue_figures(),
         leases=leases(),
         workers=dict(alive.order_by()),
         swept_at=Worker.objects.aggregate(at=Max("swept_at"))["at"],

@@ -1,10 +1,12 @@
-"""A command of ours, which ends in a line in any project: without tables, a database, or anybody who reads."""
+"""The base of all commands: expected failures, such as missing tables, end them with one line."""
 
 import codecs
 import errno
 import json
 import os
 import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,10 @@ class ProcessionCommand(BaseCommand):
     """Says in one line what to do when there are no tables, no database, or no room for what is written."""
 
     unread = BROKEN_PIPE
-    """The exit code when whoever reads has seen enough, as in `status | head`."""
+    """The exit code when the reader closes the pipe, as in `status | head`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        let_there_be_streams()
+        open_closed_streams()
         super().__init__(*args, **options)
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -38,7 +40,7 @@ class ProcessionCommand(BaseCommand):
         Raises:
             SystemExit: somebody pressed Ctrl-C, or nobody reads any more.
         """
-        take_any_character()
+        escape_unencodable()
         try:
             super().run_from_argv(argv)
         except KeyboardInterrupt:
@@ -46,7 +48,7 @@ class ProcessionCommand(BaseCommand):
         except BrokenPipeError:
             raise SystemExit(self.unread) from None
         finally:
-            let_go_of_what_cannot_be_written()
+            drop_unwritable_streams()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command.
@@ -64,8 +66,23 @@ class ProcessionCommand(BaseCommand):
         return said
 
 
+def whole_number(least: int, most: float, what: str) -> Callable[[str], int]:
+    """The type of an option that is a whole number within bounds.
+
+    Args:
+        what: how the refusal of another value goes on after "is not".
+    """
+
+    def read(text: str) -> int:
+        if text.isdecimal() and least <= int(text) <= most:
+            return int(text)
+        raise ArgumentTypeError(f"{text!r} is not {what}")
+
+    return read
+
+
 def in_a_line(error: Exception) -> str:
-    """What is said of an error that is none of the code's; "" of others."""
+    """Returns a line on a database or disk failure; "" for an error of the code."""
     if isinstance(error, DatabaseError) and lacks_tables(error):
         return MIGRATE
     if passes(error):
@@ -78,22 +95,22 @@ def in_a_line(error: Exception) -> str:
     return ""
 
 
-def let_there_be_streams() -> None:
-    """Those that are closed (`>&-`) Python has as None."""
+def open_closed_streams() -> None:
+    """Opens /dev/null in the place of closed streams (`>&-`), which are None in Python."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # until Python ends
             setattr(sys, name, nothing)
 
 
-def take_any_character() -> None:
-    """Let standard output do so, whatever its encoding is."""
+def escape_unencodable() -> None:
+    """Escapes characters that the encoding of standard output lacks."""
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors=ESCAPED)
 
 
-def let_go_of_what_cannot_be_written() -> None:
-    """Python tries it again when it ends, and would tell of it in its own words."""
+def drop_unwritable_streams() -> None:
+    """Redirects streams that cannot be flushed: at exit Python would flush again, and print its own error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,7 +1,8 @@
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+from orchestrator.models.person import person
 
 
 class AccessToken(models.Model):
@@ -12,13 +13,7 @@ class AccessToken(models.Model):
 
     name = models.CharField(_("name"), max_length=100)
     digest = models.CharField(_("digest"), max_length=64, unique=True)
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.CASCADE,
-        db_index=False,  # tokens_of_person begins with it
-        related_name="+",
-        verbose_name=_("owner"),
-    )
+    owner = person(_("owner"), models.CASCADE)
     created_at = models.DateTimeField(_("created at"))
     expires_at = models.DateTimeField(_("expires at"))
     last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True)

@@ -1,11 +1,11 @@
 from typing import Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
+from orchestrator.models.person import person
 from orchestrator.models.work import WithText, Work
 
 
@@ -46,13 +46,7 @@ class BulkOperation(Work):
     key = models.UUIDField(_("idempotency key"), unique=True)
     action = models.CharField(_("action"), max_length=30)
     given = models.JSONField(_("what the action is told"), default=list)
-    actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        db_index=False,
-        null=True,
-        verbose_name=_("actor"),
-    )
+    actor = person(_("actor"), null=True, related_name=None)
     actor_name = models.CharField(_("actor name"), max_length=150)
     address = models.GenericIPAddressField(_("from"), null=True, blank=True)
     reason = models.TextField(_("reason"))

@@ -1,10 +1,11 @@
 from typing import Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+
+from orchestrator.models.person import person
 
 
 class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
@@ -30,15 +31,7 @@ class FailureMark(models.Model):
     note = models.TextField(_("note"), blank=True)
     until = models.DateTimeField(_("handled until"), null=True, blank=True)
     last = models.BigIntegerField(_("newest incident seen"), null=True, blank=True)
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        db_index=False,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("owner"),
-    )
+    owner = person(_("owner"), null=True, blank=True)
     revision = models.PositiveIntegerField(_("revision"), default=0)
     changed_at = models.DateTimeField(_("changed at"))
 

@@ -1,10 +1,11 @@
 from typing import Self
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
+
+from orchestrator.models.person import person
 
 
 class Status(models.TextChoices):
@@ -70,14 +71,7 @@ class ProcessInstance(models.Model):
         related_name="children",
     )
     summary = models.CharField(_("summary"), max_length=200, blank=True)
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        db_index=False,
-        null=True,
-        blank=True,
-        verbose_name=_("owner"),
-    )
+    owner = person(_("owner"), null=True, blank=True, related_name=None)
     escalation_level = models.PositiveSmallIntegerField(
         _("escalation level"), default=0
     )

@@ -1,7 +1,8 @@
-from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
+
+from orchestrator.models.person import person
 
 
 class Repair(models.Model):
@@ -19,14 +20,7 @@ class Repair(models.Model):
         related_name="repairs",
         verbose_name=_("process"),
     )
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.SET_NULL,
-        db_index=False,
-        null=True,
-        related_name="+",
-        verbose_name=_("author"),
-    )
+    author = person(_("author"), null=True)
     author_name = models.CharField(_("author's name"), max_length=150)
     edits = models.JSONField(_("edits"), default=list)
     revision = models.PositiveIntegerField(_("revision seen"))

@@ -1,7 +1,8 @@
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+from orchestrator.models.person import person
 
 
 class SavedView(models.Model):
@@ -12,15 +13,7 @@ class SavedView(models.Model):
 
     name = models.CharField(_("name"), max_length=100)
     about = models.JSONField(_("parameters"))
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        models.CASCADE,
-        db_index=False,  # views_of_person begins with it
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("owner"),
-    )
+    owner = person(_("owner"), models.CASCADE, null=True, blank=True)
     saved_by = models.CharField(_("saved by"), max_length=150, blank=True)
     revision = models.PositiveIntegerField(_("revision"), default=0)
     changed_at = models.DateTimeField(_("changed at"))

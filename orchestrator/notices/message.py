@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -101,7 +101,7 @@ def compose(
 ) -> NoticeMessage:
     """Puts a stored notice into words."""
     with translation.override(settings.LANGUAGE_CODE):
-        told = [Item(text=line(item), url=_url(item), **item) for item in items]
+        told = [_item(stored) for stored in items]
         number = sum(counts.values())
         subject = told[0].text if number == 1 else counted(counts)
         return NoticeMessage(
@@ -114,6 +114,11 @@ def compose(
             items=told,
             at=at,
         )
+
+
+def _item(stored: Mapping[str, Any]) -> Item:
+    known = {**stored, "text": line(stored), "url": _url(stored)}
+    return Item(**{field.name: known[field.name] for field in fields(Item)})
 
 
 def _url(item: Mapping[str, Any]) -> str:

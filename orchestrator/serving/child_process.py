@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.serving.end_with_parent import end_with
 from orchestrator.serving.log import last_lines
+from orchestrator.workers.group import end_with
 
 FIRST_PAUSE = 0.5  # seconds before a dead child is started again; doubled each time
 LONGEST_PAUSE = 30.0
@@ -53,7 +53,7 @@ class ChildProcess:
                 stderr=log,
                 pass_fds=self.keep,
                 process_group=0,  # Ctrl-C reaches the parent alone, which then ends everything in order
-                preexec_fn=end_with(os.getpid()),  # noqa: PLW1509  the parent has no threads
+                preexec_fn=end_with(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  the parent has no threads
             )
         self.started_at = time.monotonic()
         self.start_at = None

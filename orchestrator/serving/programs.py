@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,9 +66,13 @@ class Programs:
     def demo(self, web_address: str) -> list[ChildProcess]:
         """Return the simulated exchange and the streams of work; call it before the children that talk to them."""
         exchange_port = port.free()
-        self.environ |= exchange_environ(
-            self.environ, self.data_dir, exchange_port, web_address
-        )
+        made = self.data_dir / "webhook_secret_exchange"
+        # By these the exchange and this site find and trust each other.
+        self.environ |= {
+            "ORDER_LISTING_EXCHANGE_URL": f"http://{port.LOOPBACK}:{exchange_port}",
+            "WEBHOOK_URL": web_address + reverse("webhooks:receive", args=["exchange"]),
+            SECRET: self.environ.get(SECRET) or generated_secret(made, "whsec_"),
+        }
         return [
             self.command("exchange", "exchange", "--port", str(exchange_port)),
             self.command("demo orders", "demo_orders"),
@@ -89,17 +93,3 @@ class Programs:
 
     def log(self, name: str) -> Path:
         return self.data_dir / "logs" / f"{name.replace(' ', '_')}.log"
-
-
-def exchange_environ(
-    environ: Mapping[str, str], data_dir: Path, exchange_port: int, web_address: str
-) -> dict[str, str]:
-    """Return the variables by which the exchange and this site find and trust each other."""
-    secret = environ.get(SECRET) or generated_secret(
-        data_dir / "webhook_secret_exchange", "whsec_"
-    )
-    return {
-        "ORDER_LISTING_EXCHANGE_URL": f"http://{port.LOOPBACK}:{exchange_port}",
-        "WEBHOOK_URL": web_address + reverse("webhooks:receive", args=["exchange"]),
-        SECRET: secret,
-    }

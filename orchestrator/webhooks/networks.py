@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import IPv6Address, ip_address
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Any
 
 from django.http import HttpRequest
 
@@ -23,16 +25,11 @@ def check_network(networks: Sequence[Network], request: HttpRequest) -> None:
     if not networks:
         return
     address = request.META.get("REMOTE_ADDR", "")
-    try:
+    peer: Any = None
+    with suppress(ValueError):  # a unix socket has none
         peer = ip_address(address)
-    except ValueError:  # a unix socket has none
-        raise _elsewhere(address) from None
-    if isinstance(peer, IPv6Address) and peer.ipv4_mapped:
-        peer = peer.ipv4_mapped
-    if not any(peer in network for network in networks):
-        raise _elsewhere(address)
-
-
-def _elsewhere(address: str) -> NotAccepted:
-    detail = f"{address or 'an unknown address'} is none that this source sends from"
-    return NotAccepted(403, "forbidden_address", detail)
+    peer = getattr(peer, "ipv4_mapped", None) or peer
+    if peer is None or not any(peer in network for network in networks):
+        who = address or "an unknown address"
+        detail = f"{who} is none that this source sends from"
+        raise NotAccepted(403, "forbidden_address", detail)

@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.queue import be_impatient, connected
+from orchestrator.queue import connected, limit_waiting
 from orchestrator.webhook_settings import Rate
 from orchestrator.webhooks.not_accepted import NotAccepted
 
@@ -71,5 +71,5 @@ def check_rate(source: str, rate: Rate | None, number: int = 1) -> None:
 @cache
 def _valkey() -> Redis:
     connection: Redis = connected(DEFAULT_QUEUE).connection
-    be_impatient(connection, PATIENCE)  # the sender waits for the answer
+    limit_waiting(connection, PATIENCE)  # the sender waits for the answer
     return connection

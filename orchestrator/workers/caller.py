@@ -1,7 +1,7 @@
 """A worker process that keeps calls in flight: work that waits outside, many at once.
 
-One thread, the first, does all that concerns the database: it claims, prepares, stores what comes of the calls, and
-asks what they want to know. Another one is the event loop. A third one listens for bells.
+The first thread does all that concerns the database: it claims work, prepares calls, stores their outcomes and answers
+their questions. The second thread runs the event loop. The third listens for bells.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -44,11 +45,11 @@ log = logging.getLogger(__name__)
 NAME = "procession-call"
 
 IDLE_SECONDS = 1.0
-"""How long it waits for anything before it looks around."""
+"""The longest pause of the first thread."""
 AGAIN_SECONDS = 0.3
-"""About how long after the database has refused something is tried again."""
-DEAF_SECONDS = 2.0
-"""How long it polls before it tries Redis again."""
+"""The pause before a refused statement is sent again, about."""
+POLLING_SECONDS = 2.0
+"""How long the database is polled before Redis is tried again."""
 
 Act = Callable[[], None]
 
@@ -66,23 +67,23 @@ class Caller:
         self.queue, self.worker, self.shared = queue, worker, shared
         self.flights: dict[Call, Flight] = {}
         self.unneeded: set[Call] = set()
-        """Calls that others have taken over, or nobody needs any more, and whose threads go on all the same."""
+        """Calls whose work another worker has taken over or settled, while their threads still run."""
         self.again: list[tuple[float, Act]] = []
-        """What the database has refused, and when it is tried again."""
+        """Refused writes, each with the time of the next attempt."""
         self.leaving = False
-        """Whether a call goes on although its time is over: this worker begins nothing more, and ends."""
-        self.deaf = True
-        """Whether no bells are heard."""
+        """Whether a call overruns and cannot be ended: this worker begins no more calls, and ends."""
+        self.polling = True
+        """Whether Redis is out of reach, so that the database is polled."""
         self._acts: queues.SimpleQueue[Act | Came] = queues.SimpleQueue()
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
         worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
         self.room = Room(lambda: [*self.flights, *self.unneeded], lambda: shared.room)
         self.to_make = CallsToMake(worker_slice, self.room)
-        self.loop = EventLoop(self._tell, shared.turn, shared.turned)
+        self.loop = EventLoop(self._acts.put, shared)
 
     def run(self) -> None:
-        """Runs until it is asked to stop by SIGTERM or SIGINT, or must be replaced."""
+        """Runs until SIGTERM or SIGINT, or until this process must be replaced."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         signal.signal(signal.SIGINT, self._ask_to_stop)
         threading.Thread(target=self._listen, name="bells", daemon=True).start()
@@ -102,7 +103,7 @@ class Caller:
 
     def _ask_to_stop(self, signum: int, frame: Any) -> None:
         self.worker.stopping = lambda: True
-        self._acts.put(_nothing)
+        self._acts.put(_wake)
 
     def _go_on(self) -> None:
         names = [call.name for call in self.flights]
@@ -114,12 +115,12 @@ class Caller:
         self._settle_all([act for act in found if isinstance(act, Came)])
         if time.monotonic() - self._looked_at > conf().HEARTBEAT_SECONDS:
             self._looked_at = time.monotonic()
-            self._let_go_of_lost()
+            self._end_lost()
         if not self._over() and self.shared.room and self._may_claim():
             self._claim()
 
     def _due(self) -> list[Act | Came]:
-        """What there is to do, waiting for it if there is nothing."""
+        """Returns what is to be done now; waits if there is nothing."""
         now = time.monotonic()
         found: list[Act | Came] = [act for due, act in self.again if due <= now]
         self.again = [(due, act) for due, act in self.again if due > now]
@@ -135,20 +136,20 @@ class Caller:
         if self.to_make.more and self.shared.room and not self._over():
             return max(0.0, min(self._claim_at - now, IDLE_SECONDS))
         ends = [due for due, _ in self.again]
-        if self.deaf:
+        if self.polling:
             ends.append(self._claim_at)
         return max(0.0, min([*ends, now + IDLE_SECONDS]) - now)
 
     def _may_claim(self) -> bool:
         now = time.monotonic()
-        return now >= self._claim_at and (self.to_make.more or self.deaf)
+        return now >= self._claim_at and (self.to_make.more or self.polling)
 
     # Beginning calls
 
     def _claim(self) -> None:
         asked = time.monotonic()
         found = self.to_make.claim(self.shared.room)
-        if self.deaf and not self.to_make.more:
+        if self.polling and not self.to_make.more:
             self._claim_at = time.monotonic() + conf().POLL_SECONDS
         begun, call = list[Flight](), None
         try:
@@ -165,10 +166,10 @@ class Caller:
             self.loop.begin(begun)
 
     def _keep_own(self, begun: list[Flight]) -> None:
-        """Lets go of those calls that others have taken over while they were prepared.
+        """Drops the calls whose work was claimed by another worker during their preparation.
 
         Raises:
-            DatabaseError: it cannot be known; all are let go.
+            DatabaseError: the owner is not known; all of them are dropped.
         """
         mine = set[Call]()
         try:
@@ -176,11 +177,11 @@ class Caller:
         finally:
             for flight in begun:
                 if flight.call not in mine:
-                    self._let_go(flight)
+                    self._forget(flight)
             begun[:] = [flight for flight in begun if flight.call in mine]
 
     def _shown(self, call: Call) -> Flight:
-        """A call that is about to begin; its supervisor knows of it from now on."""
+        """Shows the supervisor a call that is about to begin."""
         until = time.monotonic() + call.timeout + conf().EVENT_TIMEOUT
         place = self.shared.begin(call.name, until, idempotent=call.idempotent)
         flight = self.flights[call] = Flight(call, place)
@@ -188,27 +189,26 @@ class Caller:
         return flight
 
     async def _asked(self, function: Callable[[], Any]) -> Any:
-        """Has the first thread call a function, in the event loop's."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        """Calls a function in the first thread, from the event loop."""
+        future = Future[Any]()
         self._acts.put(partial(self._answer, future, function))
-        return await future
+        return await asyncio.wrap_future(future)
 
-    def _answer(self, future: asyncio.Future[Any], function: Callable[[], Any]) -> None:
+    def _answer(self, future: Future[Any], function: Callable[[], Any]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return  # the call has ended
         try:
-            self.loop.answer(future, function(), None)
+            future.set_result(function())
         except Exception as error:  # noqa: BLE001  # the one who asks is told
             if passes(error):
                 uncertain.note()
                 connections.close_all()
-            self.loop.answer(future, None, error)
+            future.set_exception(error)
 
-    # What comes of them
-
-    def _tell(self, came: Came) -> None:
-        self._acts.put(came)
+    # Outcomes of calls
 
     def _settle_all(self, came: Sequence[Came]) -> None:
-        """Stores what came of calls, in one commit where they go together."""
+        """Stores the outcomes of calls, in one commit where that is possible."""
         sets = defaultdict[Hashable, list[Came]](list)
         for one in came:
             good = one.error is None and not one.late
@@ -222,7 +222,7 @@ class Caller:
                 self._settle(found[begin : begin + MOST])
 
     def _settle(self, came: Sequence[Came]) -> None:
-        """Stores what came of calls; what the database refuses is tried again as long as they are held."""
+        """Stores the outcomes of calls; a refused write is tried again as long as their work is claimed."""
         for one in came:
             if one.goes_on and not self.leaving:
                 log.error("%s does not end: the worker is replaced", one.call.name)
@@ -246,13 +246,13 @@ class Caller:
             self.room.note_begun()
             return
         for flight in flights:
-            self._let_go(flight)
+            self._forget(flight)
         begun = [self._shown(call) for call in following]
         self.room.note_begun()
         self.loop.begin(begun)
 
     def _stored(self, came: Sequence[Came]) -> list[Call]:
-        """Stores what came of one call, or of several that go together; gives the calls that follow."""
+        """Stores the outcome of one call, or of several of one commit; returns the calls that follow."""
         if not came:
             return []
         if len(came) > 1:
@@ -269,13 +269,13 @@ class Caller:
         following = call.failed(error) if error else call.returned(one.result)
         return [] if following is None else [following]
 
-    def _let_go(self, flight: Flight) -> None:
+    def _forget(self, flight: Flight) -> None:
         del self.flights[flight.call]
         self.shared.end(flight.place)
         self.to_make.more |= self.room.note_end(flight.call)
 
-    def _let_go_of_lost(self) -> None:
-        """Ends the calls that others have taken over, or whose processes were cancelled."""
+    def _end_lost(self) -> None:
+        """Ends the calls whose work another worker has claimed, or whose processes were cancelled."""
         if not self.flights:
             return
         mine = still_mine(self.worker.owner, self.flights)
@@ -283,33 +283,33 @@ class Caller:
             log.info("%s was settled by somebody else", call.name)
             flight = self.flights[call]
             self.loop.cancel(flight)
-            self._let_go(flight)
+            self._forget(flight)
             if call.threads is not None:
                 self.unneeded.add(call)
 
     # Bells
 
     def _listen(self) -> None:
-        """Hears bells, in a thread of its own."""
+        """Listens for bells, in a thread of its own."""
         while True:
             try:
                 for rang in heard(self.queue):
-                    self.deaf = False
+                    self.polling = False
                     if rang:
                         self._acts.put(self._look_for_more)
             except (RedisError, OSError) as error:
                 log.warning("Redis is out of reach, polling the database: %s", error)
-                self.deaf = True
+                self.polling = True
                 self._acts.put(self._look_for_more)
-                time.sleep(DEAF_SECONDS)
+                time.sleep(POLLING_SECONDS)
 
     def _look_for_more(self) -> None:
         self.to_make.more = True
         self._claim_at = 0.0  # it may have polled before it heard
 
 
-def _nothing() -> None:
-    """Wakes who waits for something to do."""
+def _wake() -> None:
+    """Does nothing: as an act, it only ends the pause of the first thread."""
 
 
 def run(queue: str, worker: Current, shared: SharedCalls) -> None:

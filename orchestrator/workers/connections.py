@@ -46,21 +46,15 @@ def limit() -> None:
     for db in connections.all(initialized_only=False):
         if db.vendor == "postgresql":
             db.close()
-            options, sessions = db.settings_dict["OPTIONS"], has_sessions(db)
+            options = db.settings_dict["OPTIONS"]
+            # Behind a pooler each transaction has another; such a project does without server-side cursors.
+            sessions = not db.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
             options.update(limited(options, sessions=sessions))
             if sessions:
                 # Else Django would set it with a question, before the connection is watched.
                 options["options"] += f" -c TimeZone={db.timezone_name}"
             options.pop("pool", None)
     connection_created.connect(_watch)
-
-
-def has_sessions(db: BaseDatabaseWrapper) -> bool:
-    """Whether a connection has a session of its own, as far as the settings say.
-
-    Through a pooler in transaction mode each transaction has another. Such a project does without server-side cursors.
-    """
-    return not db.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
 
 
 def _watch(connection: BaseDatabaseWrapper, **signal: object) -> None:

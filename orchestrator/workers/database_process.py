@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
@@ -27,8 +27,6 @@ from orchestrator.workers.report import WorkerReport
 log = logging.getLogger(__name__)
 
 NAME = "procession-db"
-STORED, REFUSED = b"stored", b"refused"
-STORED_AND_CALLS = b"stored, and calls are to be made"
 ANSWER_SECONDS = 5.0
 """A process that has not stored a report by then is killed and replaced."""
 LOCK_SECONDS = 0.5
@@ -38,12 +36,13 @@ IDLE = 0
 """How libpq calls a connection on which no transaction has begun."""
 
 
-class DatabaseProcess:
+class DatabaseProcess(group.Helper):
     """Stores one report at a time; started with the first one, and started again after it was killed or has died."""
 
+    _line: Connection[Any, Any]
+
     def __init__(self) -> None:
-        self._pid = 0
-        self._line: Connection[Any, Any] | None = None
+        super().__init__(NAME)
         self._report: WorkerReport | None = None
         self._since = 0.0
         self.calls = False
@@ -56,24 +55,25 @@ class DatabaseProcess:
 
     def send(self, report: WorkerReport) -> None:
         """Gives it a report to store; it must not be busy."""
-        if self._pid and group.stands_still(self._pid):
-            self.end()  # it would not read a long report, and writing it waits for that
-        line = self._line or self._start()
+        if self.is_gone:
+            self._line, its = Pipe()
+            self.begin(lambda: _store_all(its))
+            its.close()
         self._report, self._since = report, time.monotonic()
         try:
-            line.send_bytes(json.dumps(encode(report)).encode())
+            self._line.send_bytes(json.dumps(encode(report)).encode())
         except OSError as error:  # it has died; that is its answer
-            log.warning("process %s takes no report: %s", self._pid, error)
+            log.warning("process %s takes no report: %s", self.pid, error)
 
     def answer(self) -> tuple[WorkerReport, bool] | None:
         """The report that it was given and whether it was stored; None as long as that is not known."""
-        report, line = self._report, self._line
-        if report is None or line is None:
+        report = self._report
+        if report is None:
             return None
-        if line.poll():
-            stored = self._heard(line)
+        if self._line.poll():
+            stored = self._heard()
         elif time.monotonic() - self._since > ANSWER_SECONDS:
-            log.error("the database does not answer, process %s is killed", self._pid)
+            log.error("the database does not answer, process %s is killed", self.pid)
             self.end()
             stored = False
         else:
@@ -90,55 +90,40 @@ class DatabaseProcess:
 
     def end(self) -> None:
         """Kills it; what it was at may be stored or not."""
-        if self._line is not None:
-            self._line.close()
-            group.end(self._pid)
-        self._pid, self._line, self._report = 0, None, None
+        super().end()
+        self._report = None
 
-    def _heard(self, line: Connection[Any, Any]) -> bool:
+    def _heard(self) -> bool:
         try:
-            said = line.recv_bytes()
+            calls: bool | None = json.loads(self._line.recv_bytes())
         except (EOFError, OSError):
-            log.error("process %s, which writes to the database, is gone", self._pid)
+            log.error("process %s, which writes to the database, is gone", self.pid)
             self.end()
             return False
-        self.calls = self.calls or said == STORED_AND_CALLS
-        return said != REFUSED
-
-    def _start(self) -> Connection[Any, Any]:
-        self._line, its = Pipe()
-        self._pid = group.fork(lambda: _run(its))
-        its.close()
-        return self._line
-
-
-def _run(its: Connection[Any, Any]) -> None:
-    """Stores report after report, until the supervisor has ended or kills this process."""
-    group.serve(NAME)
-    with be_impatient():
-        _store_all(its)
+        self.calls = self.calls or bool(calls)
+        return calls is not None
 
 
 def _store_all(line: Connection[Any, Any]) -> None:
-    while True:
-        try:
+    """Stores report after report, until the supervisor has ended or kills this process."""
+    with limit_lock_waiting(), suppress(EOFError):
+        while True:
             report = decode(WorkerReport, json.loads(line.recv_bytes()))
-        except EOFError:
-            return
-        line.send_bytes(_stored(report))
+            line.send_bytes(json.dumps(_stored(report)).encode())
 
 
-def _stored(report: WorkerReport) -> bytes:
+def _stored(report: WorkerReport) -> bool | None:
+    """Whether work is due that waits outside; None where the database has refused the report."""
     try:
-        return STORED_AND_CALLS if report.store() else STORED
+        return report.store()
     except DatabaseError as error:
         log.warning("the database refused the supervisor, trying again: %s", error)
         connections.close_all()
-        return REFUSED
+        return None
 
 
-def be_impatient() -> AbstractContextManager[None]:
-    """Lets no statement wait for a lock: the one who holds it may be the worker that is to be killed."""
+def limit_lock_waiting() -> AbstractContextManager[None]:
+    """Limits how long a statement waits for a lock: its holder may be a worker that must be killed."""
     if connection.vendor == "postgresql":
         return connection.execute_wrapper(_soon)
     connection_created.connect(_sqlite_soon)

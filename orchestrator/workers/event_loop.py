@@ -17,6 +17,7 @@ from django.db import close_old_connections, connections
 
 from orchestrator.engine.claims.calls import Call
 from orchestrator.exceptions import ExitRefused
+from orchestrator.workers.shared_calls import SharedCalls
 
 log = logging.getLogger(__name__)
 
@@ -63,17 +64,11 @@ class EventLoop:
 
     Args:
         tell: told what came of a call, in whatever thread.
-        turn: told at which place of `SharedCalls` is the call that it goes on with.
-        turned: told that it goes on with none.
+        shared: where it shows which call it goes on with.
     """
 
-    def __init__(
-        self,
-        tell: Callable[[Came], None],
-        turn: Callable[[int], None],
-        turned: Callable[[], None],
-    ) -> None:
-        self._tell, self._turn, self._turned = tell, turn, turned
+    def __init__(self, tell: Callable[[Came], None], shared: SharedCalls) -> None:
+        self._tell, self._shared = tell, shared
         self._loop = asyncio.new_event_loop()
         # The protocol that is declared for it names parameters that not all versions give.
         made: Any = self._task
@@ -103,19 +98,6 @@ class EventLoop:
     def cancel(self, flight: Flight) -> None:
         """Ends a call of which nobody needs the result any more, if it can be ended."""
         self._loop.call_soon_threadsafe(self._cancel, flight)
-
-    def answer(self, future: asyncio.Future[Any], result: Any, error: Any) -> None:
-        """Gives a coroutine of a call what it has asked for."""
-
-        def set_() -> None:
-            if future.done():
-                return  # it was cancelled meanwhile
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
-
-        self._loop.call_soon_threadsafe(set_)
 
     # In its thread
 
@@ -191,7 +173,7 @@ class EventLoop:
         flight = _flight.get(None)
         if flight is None:
             return asyncio.Task(coroutine, loop=loop, **given)
-        shown = _Shown(coroutine, flight.place, self._turn, self._turned)
+        shown = _Shown(coroutine, flight.place, self._shared)
         task = asyncio.Task(shown, loop=loop, **given)
         flight.tasks.add(task)
         task.add_done_callback(flight.tasks.discard)
@@ -215,14 +197,9 @@ class _Shown(Coroutine[Any, Any, Any]):
     """A coroutine of a call's: while it runs, and holds up all others, it is shown that it does."""
 
     def __init__(
-        self,
-        coroutine: Coroutine[Any, Any, Any],
-        place: int,
-        turn: Callable[[int], None],
-        turned: Callable[[], None],
+        self, coroutine: Coroutine[Any, Any, Any], place: int, shared: SharedCalls
     ) -> None:
-        self._coroutine, self._place = coroutine, place
-        self._turn, self._turned = turn, turned
+        self._coroutine, self._place, self._shared = coroutine, place, shared
         self.__name__ = getattr(coroutine, "__name__", "coroutine")
         self.__qualname__ = getattr(coroutine, "__qualname__", "coroutine")
 
@@ -243,7 +220,7 @@ class _Shown(Coroutine[Any, Any, Any]):
         return self._coroutine.__await__()
 
     def _step(self, step: Callable[..., Any], *given: Any) -> Any:
-        self._turn(self._place)
+        self._shared.turn(self._place)
         try:
             return step(*given)
         except (SystemExit, KeyboardInterrupt) as ending:
@@ -254,4 +231,4 @@ class _Shown(Coroutine[Any, Any, Any]):
                 type(ending).__name__,
             ) from ending
         finally:
-            self._turned()
+            self._shared.turned()

@@ -13,6 +13,9 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+RESPAWN_SECONDS = 5.0
+"""A helper that has ended is not started again before that: what ended it may end the next one too."""
+
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 STOPPED = b"Tt"
@@ -33,7 +36,8 @@ def _be_child(parent: int, run: Callable[[], None]) -> None:
     status = 1
     try:
         lead()
-        _end_with(parent)
+        if ask := end_with(parent, signal.SIGKILL):  # so that no orphan goes on
+            ask()
         run()
         status = 0
     except SystemExit as exit_:
@@ -44,12 +48,21 @@ def _be_child(parent: int, run: Callable[[], None]) -> None:
         os._exit(status)
 
 
-def _end_with(parent: int) -> None:
-    """On Linux the kernel kills this process when its parent dies, so that no orphan goes on."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
+def end_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
+    """Return what a child of the process `parent` calls first, or None if the system lacks it.
+
+    The child is then sent this signal when its parent ends in any way, SIGKILL included.
+    """
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None)  # nothing may be loaded between fork and exec
+
+    def ask() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:  # it ended before it could be asked for
             os._exit(1)
+
+    return ask
 
 
 def call(name: str) -> None:
@@ -58,17 +71,22 @@ def call(name: str) -> None:
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
 
 
-def serve(name: str) -> None:
-    """Has this process, under a name of its own, be ended by its supervisor alone."""
+def _serve(name: str, run: Callable[[], None]) -> None:
     call(name)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    run()
 
 
 class Helper:
-    """A process beside a supervisor's workers; what it was at when it is killed is done or not."""
+    """A process beside a supervisor's workers; what it was at when it is killed is done or not.
 
-    def __init__(self) -> None:
+    Args:
+        name: up to 15 letters, by which `ps` and `top` show it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.pid = 0
 
     @property
@@ -81,14 +99,38 @@ class Helper:
         return not self.pid
 
     def begin(self, run: Callable[[], None]) -> None:
-        """Starts it."""
-        self.pid = fork(run)
+        """Starts it; its supervisor alone ends it."""
+        self.pid = fork(lambda: _serve(self.name, run))
 
     def end(self) -> None:
         """Kills it."""
         if self.pid:
             end(self.pid)
         self.pid = 0
+
+
+class OptionalHelper(Helper):
+    """A helper that runs as long as the settings want it.
+
+    Args:
+        name: see `Helper`.
+        run: what it does until it is killed.
+        is_wanted: whether there may be anything to do.
+    """
+
+    def __init__(
+        self, name: str, run: Callable[[], None], is_wanted: Callable[[], object]
+    ) -> None:
+        super().__init__(name)
+        self.run, self.is_wanted = run, is_wanted
+        self._start_at = 0.0
+
+    def start(self) -> None:
+        """Starts it, unless it runs, has ended just after its start, or is not wanted."""
+        now = time.monotonic()
+        if self.is_gone and now >= self._start_at and self.is_wanted():
+            self._start_at = now + RESPAWN_SECONDS
+            self.begin(self.run)
 
 
 def lead(pid: int = 0) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import mmap
-import struct
 import time
 from collections.abc import Callable, Sequence
+from ctypes import Structure, c_double, c_uint32, sizeof
 from typing import NamedTuple
 
 from orchestrator.engine.claims.held import (
@@ -62,7 +62,10 @@ class SharedHeld(Held):
 
     def __init__(self, wake: Callable[[float], None] = lambda due: None) -> None:
         self._wake = wake
-        self.claims, self.results = SharedPage(CLAIMS_ROOM), SharedPage(RESULTS_ROOM)
+        self.claims, self.results = (
+            SharedPage.of(CLAIMS_ROOM),
+            SharedPage.of(RESULTS_ROOM),
+        )
 
     # The worker
 
@@ -71,7 +74,7 @@ class SharedHeld(Held):
             self._wake(asked + CLAIMS_SECONDS)
 
     def begun(self, number: int, free: int = 0) -> None:
-        self.claims.set_number(free * FREE + number + 1)
+        self.claims.number = free * FREE + number + 1
 
     def let_go(self) -> None:
         self.claims.clear()
@@ -79,7 +82,7 @@ class SharedHeld(Held):
     def returned(self, result: UnstoredResult) -> bool:
         line = json.dumps(result) + "\n"
         if self.results.since:
-            self.results.set_number(0)
+            self.results.number = 0
             return self.results.append(line)
         now = time.monotonic()
         fits = self.results.write(line, now)
@@ -87,7 +90,7 @@ class SharedHeld(Held):
         return fits
 
     def calling(self) -> None:
-        self.results.set_number(CALLING)
+        self.results.number = CALLING
 
     def stored(self) -> None:
         self.results.clear()
@@ -127,61 +130,53 @@ class Written(NamedTuple):
     text: str
 
 
-class SharedPage:
-    """Shared memory for a text, with the monotonic time since when it holds, 0 for not at all, and a number."""
+class SharedPage(Structure):
+    """Shared memory for a text, with the monotonic time since when it holds, 0 for not at all, and a number.
 
-    SINCE = struct.Struct("d")
-    NUMBER = LENGTH = struct.Struct("I")
-    NUMBER_AT = SINCE.size
-    LENGTH_AT = NUMBER_AT + NUMBER.size
-    TEXT_AT = LENGTH_AT + LENGTH.size
+    It begins with these fields; the text follows them.
+    """
 
-    def __init__(self, room: int) -> None:
-        self._memory = mmap.mmap(-1, room)
+    since: float
+    number: int
+    length: int
+    _fields_ = (("since", c_double), ("number", c_uint32), ("length", c_uint32))
+    _memory: mmap.mmap
 
-    @property
-    def since(self) -> float:
-        return self.SINCE.unpack_from(self._memory)[0]  # type: ignore[no-any-return]
-
-    @property
-    def number(self) -> int:
-        return self.NUMBER.unpack_from(self._memory, self.NUMBER_AT)[0]  # type: ignore[no-any-return]
-
-    @property
-    def _length(self) -> int:
-        return self.LENGTH.unpack_from(self._memory, self.LENGTH_AT)[0]  # type: ignore[no-any-return]
+    @classmethod
+    def of(cls, room: int) -> SharedPage:
+        """Makes an empty page of so many bytes."""
+        memory = mmap.mmap(-1, room)
+        page = cls.from_buffer(memory)
+        page._memory = memory
+        return page
 
     def write(self, text: str, since: float, number: int = 0) -> bool:
         """Writes a page anew; whether there was room for it. Since when it holds is written last."""
         self.clear()
-        self.set_number(number)
-        self.LENGTH.pack_into(self._memory, self.LENGTH_AT, 0)
+        self.number, self.length = number, 0
         if not self.append(text):
             return False
-        self.SINCE.pack_into(self._memory, 0, since)
+        self.since = since
         return True
 
     def append(self, text: str) -> bool:
         """Adds to a page; whether there was room for it."""
-        data, begin = text.encode(), self.TEXT_AT + self._length
+        data, begin = text.encode(), sizeof(self) + self.length
         ends = begin + len(data)
         if ends > len(self._memory):
             return False
         self._memory[begin:ends] = data
-        self.LENGTH.pack_into(self._memory, self.LENGTH_AT, ends - self.TEXT_AT)
+        self.length += len(data)
         return True
 
-    def set_number(self, number: int) -> None:
-        self.NUMBER.pack_into(self._memory, self.NUMBER_AT, number)
-
     def clear(self) -> None:
-        self.SINCE.pack_into(self._memory, 0, 0.0)
+        self.since = 0.0
 
     def read(self) -> Written:
         """What it says; nothing if the worker is just writing it anew."""
         since = self.since
         number = self.number
-        data = self._memory[self.TEXT_AT : self.TEXT_AT + self._length]
+        data = self._memory[sizeof(self) : sizeof(self) + self.length]
         if not since or self.since != since:
             return Written(0.0, 0, "")
         return Written(since, number, data.decode())

@@ -21,8 +21,7 @@ from orchestrator.engine.notices import outages, outbox
 from orchestrator.engine.notices.gathering import gather
 from orchestrator.models import Notice
 from orchestrator.notice_settings import recipients
-from orchestrator.workers import group
-from orchestrator.workers.sending import Sending
+from orchestrator.workers.sending import Sending, SendingOutcome
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +33,6 @@ OUTAGES_SECONDS = 5.0
 FORGET_SECONDS = 3600.0
 PORTION_SECONDS = 1.0
 """How long is gathered at a time: what came of attempts is to be stored before their claims have run out."""
-RESPAWN_SECONDS = 5.0
-"""One that has ended is not started again before that: what ends it may end the next one too."""
 
 
 class Notifier:
@@ -108,17 +105,16 @@ class Notifier:
             DatabaseError: it refused for now.
         """
         for one in list(self.sending):
-            if one.outcome is not None:
-                self._store(one)
+            if (outcome := one.outcome) is not None:
+                self._store(one.notice, outcome)
                 self.sending.remove(one)
                 one.end()
 
     def _send(self, notice: Notice) -> None:
         self.sending.append(Sending(notice, recipients()[notice.recipient]))
 
-    def _store(self, one: Sending) -> None:
-        notice, outcome = one.notice, one.outcome
-        if outcome is None or not outcome.error:
+    def _store(self, notice: Notice, outcome: SendingOutcome) -> None:
+        if not outcome.error:
             stored = outbox.sent(notice)
         else:
             log.warning(
@@ -135,28 +131,14 @@ class Notifier:
             log.info("notice %s is somebody else's by now", notice)
 
 
-class NotifierProcess(group.Helper):
-    """The process in which a supervisor has people told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._start_at = 0.0
-
-    def start(self) -> None:
-        """Starts it, unless it runs or nobody is to be told."""
-        now = time.monotonic()
-        if self.is_gone and now >= self._start_at and _anybody():
-            self._start_at = now + RESPAWN_SECONDS
-            self.begin(_run)
-
-
-def _anybody() -> bool:
+def has_recipients() -> bool:
+    """Whether anybody is to be told; False while the settings cannot be used."""
     try:
         return bool(recipients())
     except SettingRefused:
         return False
 
 
-def _run() -> None:
-    group.serve(NAME)
+def run() -> None:
+    """Tells people until this process is killed."""
     Notifier().run(lambda: False)

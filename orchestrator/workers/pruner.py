@@ -16,7 +16,6 @@ from django.db import connections
 from orchestrator.conf import conf
 from orchestrator.engine.pruning import Pruning
 from orchestrator.retention import retention
-from orchestrator.workers import group
 
 log = logging.getLogger(__name__)
 
@@ -28,18 +27,8 @@ ACTOR = "workers"
 """Who it was, in the audit."""
 
 
-class PrunerProcess(group.Helper):
-    """The process in which a supervisor has old processes removed."""
-
-    def start(self) -> None:
-        """Starts it, unless it runs or every process is kept for ever."""
-        if self.is_gone and retention():
-            self.begin(run)
-
-
 def run() -> None:
     """Removes what may go, again and again, until it is killed."""
-    group.serve(NAME)
     pause = conf().SWEEP_SECONDS * FIRST_SWEEPS
     while True:
         time.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # jitter

@@ -123,8 +123,3 @@ class WorkerReport:
         for queue, workers in groupby(gone, lambda worker: worker.queue):
             if doorbell.in_rq(queue) in settings.RQ_QUEUES:
                 doorbell.remove_workers(queue, [worker.id for worker in workers])
-        # Whoever is neither in the table nor heard of in Redis was left by a supervisor that nobody knows any more.
-        unheard = doorbell.unheard_workers(self.queue)
-        known = Worker.objects.filter(id__in=unheard).values_list("id", flat=True)
-        if unheard and (strangers := unheard.difference(known)):
-            doorbell.remove_workers(self.queue, strangers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
@@ -79,14 +79,14 @@ class Sending:
 
     def _heard(self) -> SendingOutcome:
         try:
-            return SendingOutcome(**json.loads(self.line.recv_bytes()))
+            return SendingOutcome(*json.loads(self.line.recv_bytes()))
         except (EOFError, OSError):
             return SendingOutcome("the process that was sending it has died")
 
 
 def _send(line: Connection[Any, Any], notice: Notice, recipient: Recipient) -> None:
     group.call(NAME)
-    line.send_bytes(json.dumps(asdict(attempt(notice, recipient))).encode())
+    line.send_bytes(json.dumps(astuple(attempt(notice, recipient))).encode())
 
 
 def attempt(notice: Notice, recipient: Recipient) -> SendingOutcome:

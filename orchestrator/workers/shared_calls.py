@@ -5,30 +5,39 @@ When the worker is gone, its supervisor knows by that which calls it was at, and
 
 from __future__ import annotations
 
-import mmap
-import struct
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from ctypes import Structure, c_bool, c_char, c_double, c_int64
 
-ENTRY = struct.Struct("d?55s")
-"""The moment by which it must be over, 0 for an empty place; whether it is idempotent; its name."""
-TURN = struct.Struct("dq")
-"""Since when the event loop is at one call, 0 for at none; that call's place."""
+from orchestrator.workers.shared_memory import shared
 
 
-class ShownCall(NamedTuple):
+class ShownCall(Structure):
     """A call in flight, as its worker has shown it.
 
     Args:
-        until: the monotonic time by which it must be over.
+        until: the monotonic time by which it must be over; 0 for an empty place.
         idempotent: whether it may be called again when it is not known how far it came.
-        work: its name.
+        name: its name.
     """
 
     until: float
     idempotent: bool
-    work: str
+    name: bytes
+    _fields_ = (("until", c_double), ("idempotent", c_bool), ("name", c_char * 55))
+
+    @property
+    def work(self) -> str:
+        """Its name."""
+        return self.name.decode()
+
+
+class _Turn(Structure):
+    """Since when the event loop is at one call, 0 for at none; that call's place."""
+
+    since: float
+    place: int
+    _fields_ = (("since", c_double), ("place", c_int64))
 
 
 class SharedCalls:
@@ -39,7 +48,7 @@ class SharedCalls:
     """
 
     def __init__(self, places: int) -> None:
-        self._memory = mmap.mmap(-1, TURN.size + places * ENTRY.size)
+        self._calls, self._turn = shared(ShownCall * places), shared(_Turn)
         self._free = list(range(places))
 
     # The worker
@@ -52,16 +61,14 @@ class SharedCalls:
     def begin(self, work: str, until: float, *, idempotent: bool) -> int:
         """Shows a call before it begins, and gives its place. The moment is written last: what is half there is not."""
         place = self._free.pop()
-        entry = ENTRY.pack(until, idempotent, work.encode())
-        at = TURN.size + place * ENTRY.size
-        self._memory[at + 8 : at + ENTRY.size] = entry[8:]
-        self._memory[at : at + 8] = entry[:8]
+        call = self._calls[place]
+        call.idempotent, call.name = idempotent, work.encode()
+        call.until = until
         return place
 
     def be_over_by(self, place: int, until: float) -> None:
         """Shows that a call must be over by another moment."""
-        at = TURN.size + place * ENTRY.size
-        self._memory[at : at + 8] = struct.pack("d", until)
+        self._calls[place].until = until
 
     def end(self, place: int) -> None:
         """Shows that a call is over and stored."""
@@ -70,30 +77,22 @@ class SharedCalls:
 
     def turn(self, place: int) -> None:
         """Shows that the event loop is at one call from now on."""
-        self._memory[: TURN.size] = TURN.pack(time.monotonic(), place)
+        self._turn.place = place
+        self._turn.since = time.monotonic()
 
     def turned(self) -> None:
         """Shows that it is at none."""
-        self._memory[: TURN.size] = bytes(TURN.size)
+        self._turn.since = 0.0
 
     # Its supervisor
 
     def __iter__(self) -> Iterator[ShownCall]:
         """Those in flight."""
-        for until, idempotent, work in ENTRY.iter_unpack(self._memory[TURN.size :]):
-            if until:
-                yield ShownCall(until, idempotent, work.rstrip(b"\0").decode())
-
-    @property
-    def any(self) -> bool:
-        """Whether any call is in flight."""
-        return next(iter(self), None) is not None
+        now = type(self._calls).from_buffer_copy(self._calls)
+        return (call for call in now if call.until)
 
     @property
     def turning(self) -> tuple[float, str]:
         """Since when the event loop is at one call, 0 for at none, and that call's name."""
-        since, place = TURN.unpack_from(self._memory)
-        if not since:
-            return 0.0, ""
-        at = TURN.size + place * ENTRY.size
-        return since, ENTRY.unpack_from(self._memory, at)[2].rstrip(b"\0").decode()
+        since, place = self._turn.since, self._turn.place
+        return since, self._calls[place].work if since else ""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import mmap
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from ctypes import Structure, c_char, c_double
 
-FORM = struct.Struct("d64s")
+from orchestrator.workers.shared_memory import shared
+
+
+class _Work(Structure):
+    until: float
+    name: bytes
+    _fields_ = (("until", c_double), ("name", c_char * 64))
 
 
 class Slot:
@@ -19,7 +24,7 @@ class Slot:
     """
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, FORM.size)
+        self._shown = shared(_Work)
 
     @contextmanager
     def watch(
@@ -31,32 +36,28 @@ class Slot:
         its seconds begin anew at the end of the block, and none of them pass inside it. Within one piece of work
         another may be marked; when that is over, the first is what the child is at again.
         """
-        around = self._memory[:]
+        around = self._shown.until, self._shown.name
         reports = _Reports(self, work, time.monotonic() + seconds, heartbeat)
         with reports:
             pass
         try:
             yield lambda: reports
         finally:
-            self._memory[:] = around
+            self._shown.until, self._shown.name = around
 
     @property
     def until(self) -> float:
         """The monotonic time by which the child's present piece of work must be over; 0 when it is idle."""
-        return self._read()[0]
+        return self._shown.until
 
     @property
     def work(self) -> str:
         """The name of the work that the child is at, or was at when it died, or could store nothing of; "" for none."""
-        return self._read()[1]
-
-    def _read(self) -> tuple[float, str]:
-        until, work = FORM.unpack_from(self._memory)
-        return until, work.rstrip(b"\0").decode()
+        return self._shown.name.decode()
 
     def write(self, until: float, work: str) -> None:
         """Marks a piece of work that must be over by a moment of the monotonic clock."""
-        FORM.pack_into(self._memory, 0, until, work.encode())
+        self._shown.until, self._shown.name = until, work.encode()
 
 
 class _Reports(AbstractContextManager[None]):

@@ -23,12 +23,11 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Definition, Lost
 from orchestrator.queue import calls_of
-from orchestrator.workers import caller, group
+from orchestrator.retention import retention
+from orchestrator.workers import caller, group, notifier, pruner
 from orchestrator.workers.current import Current
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.held import SharedHeld
-from orchestrator.workers.notifier import NotifierProcess
-from orchestrator.workers.pruner import PrunerProcess
 from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
 from orchestrator.workers.shared_calls import SharedCalls
 from orchestrator.workers.taking_over import TakingOverProcess
@@ -112,26 +111,19 @@ class WorkerProcess:
     @property
     def living(self) -> LivingWorker:
         """It, as a worker that lives."""
-        busy = self.worker.slot.until > 0 or (self.calls is not None and self.calls.any)
+        busy = self.worker.slot.until > 0 or any(self.calls or ())
         holds = busy and not self.still and not self.killed
         age = time.monotonic() - self.born
         calls = self.calls is not None
         return LivingWorker(self.worker.owner, self.pid, age, holds, calls)
 
-    @property
-    def ended(self) -> LostWorker:
-        """It, as a worker that was asked to stop: what it is at did not kill it, but may have had its effect."""
-        return self._gone(Lost.CUT_OFF)
-
-    @property
-    def lost(self) -> LostWorker:
-        """It, as a worker that is gone."""
-        return self._gone(Lost.DIED)
-
-    def _gone(self, how: Lost) -> LostWorker:
-        """It, as a worker that is gone, and how it was lost if it was not killed for its work.
+    def gone(self, how: Lost) -> LostWorker:
+        """It, as a worker that is gone.
 
         Where it is known which call was to blame for that, the idempotent ones beside it are innocent.
+
+        Args:
+            how: how it was lost if it was not killed for its work.
         """
         work, calls = self.worker.slot.work, list(self.calls or ())
         in_hand = {work: self.killed or how} if work else {}
@@ -154,8 +146,10 @@ class Supervisor:
         self.lost: dict[LostWorker, float] = {}
         self.database = DatabaseProcess()
         self.taking_over = TakingOverProcess(queue)
-        self.pruner = PrunerProcess()
-        self.notifier = NotifierProcess()
+        self.pruner = group.OptionalHelper(pruner.NAME, pruner.run, retention)
+        self.notifier = group.OptionalHelper(
+            notifier.NAME, notifier.run, notifier.has_recipients
+        )
         self.stopping = False
         self._looked_at = time.monotonic()
         self._beat_at = self._sweep_at = self._spawn_at = self._tell_at = 0.0
@@ -187,7 +181,7 @@ class Supervisor:
         gone = [child for child in self.children.values() if group.has_ended(child.pid)]
         for child in gone:
             del self.children[child.pid]
-            self.lost[child.lost] = now
+            self.lost[child.gone(Lost.DIED)] = now
             log.warning("worker %s is gone, replacing it", child.pid)
             if now - child.born < RESPAWN_SECONDS:
                 self._spawn_at = now + RESPAWN_SECONDS
@@ -277,7 +271,8 @@ class Supervisor:
         self.taking_over.end()
         self.pruner.end()
         self.notifier.end()
-        ended = [child.ended for child in self.children.values()]
+        # What they were at did not kill them, but may have had its effect.
+        ended = [child.gone(Lost.CUT_OFF) for child in self.children.values()]
         until = time.monotonic() + LAST_SECONDS
         if self.database.wait(until):
             last = WorkerReport(self.id, self.queue, [], [*self.lost, *ended])

@@ -1,20 +1,19 @@
-"""Taking over in time what busy workers hold beside the work that they are at.
+"""Takes over claims and results that a worker holds while it is busy with other work.
 
-It runs in a process of its own beside the supervisor, which never waits for the database, and it works while a worker's
-own interpreter stands still. What it does may come late, twice or never: a worker lets go by itself as soon as it can,
-and each statement takes only what is still held.
+It runs in a process of its own: the supervisor never waits for the database, and a busy worker's interpreter may stand
+still. A worker frees its claims and stores its results by itself as soon as it can. Each statement here takes only what
+the worker still holds, so it may come late, twice or never.
 """
 
 from __future__ import annotations
 
 import logging
-import mmap
 import os
 import select
-import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from ctypes import c_double
 from datetime import timedelta
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -29,53 +28,50 @@ from orchestrator.workers.held import (
     CLAIMS_SECONDS,
     SharedHeld,
 )
+from orchestrator.workers.shared_memory import shared
 
 log = logging.getLogger(__name__)
 
 NAME = "procession-held"
 
 AGAIN_SECONDS = 0.05
-"""How soon is looked again after the database has refused."""
+"""The pause after the database has refused a statement."""
 
 GLANCE_SECONDS = 0.004
-"""How soon is looked again at results that their worker is seeing to itself."""
+"""The pause before another look at results that their worker is storing itself."""
 
 Act = Callable[[str, float], None]
 
 
 class Waker:
-    """Wakes who sleeps for too long, across a fork; made before it.
+    """Wakes a sleeping process, across a fork; made before the fork.
 
-    Until when it sleeps is in shared memory: hardly any of those who have something for it need a system call.
+    The end of the sleep stands in shared memory, so a waker seldom needs a system call.
     """
 
-    UNTIL = struct.Struct("d")
-
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, self.UNTIL.size)
+        self._until = shared(c_double)
         self._out, self._in = os.pipe()
         os.set_blocking(self._out, False)
         os.set_blocking(self._in, False)
 
     def wake(self, due: float) -> None:
-        """Wakes it unless it is up by then, for what it can see already; by the monotonic clock."""
-        if due < self.UNTIL.unpack_from(self._memory)[0]:
+        """Wakes the sleeper unless it wakes before `due`, a time of the monotonic clock."""
+        if due < self._until.value:
             with suppress(BlockingIOError):  # enough is written to wake anybody
                 os.write(self._in, b".")
 
     def sleep(self, soonest: Callable[[], float]) -> None:
-        """Sleeps until the soonest moment at which something is due, infinite for none, or until it is woken."""
-        self._sleep_until(float("inf"))  # first: what is not seen by this look wakes it
+        """Sleeps until the time that `soonest` returns, infinite for none, or until it is woken."""
+        self._until.value = float(
+            "inf"
+        )  # first: what is not seen by this look wakes it
         until = soonest()
-        self._sleep_until(until)
+        self._until.value = until
         pause = None if until == float("inf") else max(0.0, until - time.monotonic())
         if select.select([self._out], [], [], pause)[0]:
             os.read(self._out, 4096)
-        self._sleep_until(0.0)
-
-    def _sleep_until(self, moment: float) -> None:
-        # At once: `pack_into` would leave a 0 there for a moment.
-        self._memory[:] = self.UNTIL.pack(moment)
+        self._until.value = 0.0
 
 
 class TakingOver:
@@ -90,10 +86,10 @@ class TakingOver:
         self.queue = queue
         self.workers = workers
         self._seen: dict[tuple[str, str], float] = {}
-        """What was taken over of each worker last, by the moment since when it was held."""
+        """The last page that was taken over of each worker, by the time since when it holds."""
 
     def run(self, waker: Waker) -> None:
-        """Runs until it is killed."""
+        """Runs until this process is killed."""
         while True:
             waker.sleep(self.soonest)
             try:
@@ -104,7 +100,7 @@ class TakingOver:
                 time.sleep(AGAIN_SECONDS)
 
     def look(self) -> None:
-        """Takes over what has been held for too long.
+        """Takes over claims and results that were held for too long.
 
         Raises:
             DatabaseError: the database refused; it may be tried again.
@@ -114,11 +110,11 @@ class TakingOver:
                 act(owner, since)
 
     def soonest(self) -> float:
-        """The monotonic time at which something is due; infinite as long as nothing is held."""
+        """Returns the monotonic time of the next look; infinite if no worker holds anything."""
         return min((due for *_, due in self._due()), default=float("inf"))
 
     def _due(self) -> Iterator[tuple[Act, str, float, float]]:
-        """What is held and was not taken over: of which worker, since when, and when it is to be."""
+        """Yields each page that was not taken over: its act, worker, time since when it holds, and due time."""
         for owner, held in self.workers.items():
             since = held.results.since
             if since and self._seen.get((owner, "results")) != since:
@@ -151,22 +147,18 @@ class TakingOver:
 
 
 class TakingOverProcess(group.Helper):
-    """The process in which a supervisor has what its workers hold looked after; another one when these have changed."""
+    """The process that takes over for a supervisor's workers; a new one is started for new workers."""
 
     def __init__(self, queue: str) -> None:
-        super().__init__()
+        super().__init__(NAME)
         self.queue = queue
         self._waker = Waker()
 
     def wake(self, due: float) -> None:
-        """Has it look at what is held by a moment of the monotonic clock, from whatever process."""
+        """Wakes the process for a page that is due at a time of the monotonic clock; any process may call it."""
         self._waker.wake(due)
 
     def start(self, workers: Mapping[str, SharedHeld]) -> None:
-        """Looks after these workers from now on, and no longer after those of before."""
+        """Replaces the process by one that looks after these workers."""
         self.end()
-        self.begin(lambda: self._run(workers))
-
-    def _run(self, workers: Mapping[str, SharedHeld]) -> None:
-        group.serve(NAME)
-        TakingOver(self.queue, workers).run(self._waker)
+        self.begin(lambda: TakingOver(self.queue, workers).run(self._waker))

@@ -22,9 +22,9 @@ from orchestrator.conf import conf
 from orchestrator.queue import (
     ANSWER_SECONDS,
     answers,
-    be_impatient,
     connected,
     is_bell,
+    limit_waiting,
     of_rq,
 )
 from orchestrator.workers.current import Current, become, current
@@ -41,7 +41,7 @@ class DoorbellWorker(SimpleWorker):
     """RQ's worker with what doorbells need: one allowed function, no maintenance, a stop that never cuts a commit."""
 
     def __init__(self, queue: Queue, name: str) -> None:
-        be_impatient(queue.connection, LISTEN_SECONDS + ANSWER_SECONDS)
+        limit_waiting(queue.connection, LISTEN_SECONDS + ANSWER_SECONDS)
         super().__init__(
             [queue],
             name=name,

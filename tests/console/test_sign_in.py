@@ -16,7 +16,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from orchestrator import sign_in
-from orchestrator.sign_in import InvalidLink, backend, quieten, redeem, sign_in_path
+from orchestrator.sign_in import InvalidLink, backend, hide_tokens, redeem, sign_in_path
 from tests.conftest import of
 from tests.services.cases import cases
 from tests.services.client import Client
@@ -88,7 +88,7 @@ def test_the_secret_of_a_link_is_in_no_log(
 ) -> None:
     link, secret = sign_in_path(viewer), token(viewer)
     access = logging.getLogger("uvicorn.access")
-    quieten(access)
+    hide_tokens(access)
 
     with caplog.at_level(logging.DEBUG):
         answers = [Client().get(link), Client().get(link)]

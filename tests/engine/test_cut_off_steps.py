@@ -113,7 +113,7 @@ CARRIED_OUT: tuple[str, list[str], list[str]] = ("completed", ["pay"], [])
 
 def stopped(child: WorkerProcess) -> None:
     """Have a supervisor stop a worker, which does not end in time."""
-    WorkerReport("supervisor", "default", [], [child.ended]).store()
+    WorkerReport("supervisor", "default", [], [child.gone(Lost.CUT_OFF)]).store()
 
 
 def stopped_at_a_step(*, begins: bool = True) -> None:

@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import threading
@@ -21,7 +22,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from orchestrator.serving.child_process import ChildProcess
-from orchestrator.serving.end_with_parent import end_with
 from orchestrator.workers import group
 
 KEPT = 3  # loaded processes that wait for the next command in their environment; each has some 70 MB
@@ -47,7 +47,7 @@ class LoadedProcess:
             stdout=subprocess.PIPE,
             text=True,
             process_group=0,
-            preexec_fn=end_with(os.getpid()),  # noqa: PLW1509  as in ChildProcess
+            preexec_fn=group.end_with(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  as in ChildProcess
         )
         atexit.register(self.end)
 
@@ -161,7 +161,7 @@ def serve(questions: IO[str], answers: IO[str]) -> list[str]:
 def become_child(parent: int, log: str) -> None:
     """Give this process what ChildProcess gives those it starts."""
     group.lead()
-    if ask := end_with(parent):
+    if ask := group.end_with(parent, signal.SIGTERM):
         ask()
     to_log = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for path, flags, targets in ((os.devnull, os.O_RDONLY, [0]), (log, to_log, [1, 2])):

@@ -1,4 +1,4 @@
-from argparse import SUPPRESS, ArgumentTypeError
+from argparse import SUPPRESS
 from importlib import import_module
 from subprocess import CalledProcessError
 from typing import Any
@@ -6,7 +6,10 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.management.procession_command import ProcessionCommand
+from orchestrator.management.procession_command import (
+    ProcessionCommand,
+    whole_number,
+)
 
 
 class Command(ProcessionCommand):
@@ -19,7 +22,7 @@ class Command(ProcessionCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--instances",
-            type=number_of_instances,
+            type=whole_number(1, 100_000_000, "a number of processes: 1 to 100000000"),
             help="how many there are then, with those of earlier calls",
         )
         parser.add_argument("--record", action="store_true", help=SUPPRESS)
@@ -69,9 +72,3 @@ def _recordings(recording: Any) -> Any:
         raise CommandError(
             f"The processes to be copied did not run: {' '.join(said)}"
         ) from None
-
-
-def number_of_instances(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) <= 100_000_000:
-        return int(text)
-    raise ArgumentTypeError(f"{text!r} is not a number of processes: 1 to 100000000")

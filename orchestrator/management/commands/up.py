@@ -1,9 +1,9 @@
 """`manage.py up`: everything that Procession needs, from one command."""
 
+import math
 import signal
 import sys
 import time
-from argparse import ArgumentTypeError
 from contextlib import closing
 from pathlib import Path
 from socket import socket
@@ -15,7 +15,10 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import OperationalError, connection, connections
 
 from orchestrator.engine.storage import definitions
-from orchestrator.management.procession_command import ProcessionCommand
+from orchestrator.management.procession_command import (
+    ProcessionCommand,
+    whole_number,
+)
 from orchestrator.serving import CannotStart, port, valkey, web
 from orchestrator.serving.administrator import first_administrator, way_in
 from orchestrator.serving.child_process import ChildProcess
@@ -23,6 +26,8 @@ from orchestrator.serving.child_processes import ChildProcesses
 from orchestrator.serving.lock import sole_use
 from orchestrator.serving.programs import Programs, lacks_readers
 
+PORT = whole_number(0, 65_535, "a port: 1 to 65535, or 0 for any that is free")
+PROCESSES = whole_number(1, math.inf, "a number of processes: 1 or more")
 PAUSE = 0.2  # seconds between two looks at the children
 ELSEWHERE = (
     "up runs the project that Procession brings along. In a project of your own, start its web server as ever, and the "
@@ -38,12 +43,10 @@ class Command(ProcessionCommand):
     stopping = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--port", type=port_number, default=8000, help="default: 8000"
-        )
+        parser.add_argument("--port", type=PORT, default=8000, help="default: 8000")
         parser.add_argument(
             "--workers",
-            type=at_least_one,
+            type=PROCESSES,
             default=2,
             help="processes that run steps; default: 2",
         )
@@ -141,17 +144,3 @@ class Command(ProcessionCommand):
     def say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def port_number(text: str) -> int:
-    if text.isdecimal() and int(text) < 65_536:
-        return int(text)
-    raise ArgumentTypeError(
-        f"{text!r} is not a port: 1 to 65535, or 0 for any that is free"
-    )
-
-
-def at_least_one(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise ArgumentTypeError(f"{text!r} is not a number of processes: 1 or more")
