@@ -18,9 +18,8 @@ from orchestrator.engine.bulk.turn import SLICE_SECONDS, turn
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.due import due
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
-from orchestrator.engine.claims.lines import InOtherHands, Lines, put_off
-from orchestrator.engine.claims.watching import watched
-from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, nobody
+from orchestrator.engine.claims.lines import ClaimedElsewhere, Lines, postpone
+from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, no_watch
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.running import EventRunner
 from orchestrator.engine.steps.group import ROOM
@@ -38,10 +37,10 @@ from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import answering, ring
 
 FEW = 4
-"""How many pieces of work are claimed at first: few, as nobody knows yet how long they take."""
+"""How many pieces of work are claimed at first: few, since their duration is not known yet."""
 
 GO_ON_SECONDS = 0.1
-"""For how long a worker goes on with what follows before it looks for what is due beside that."""
+"""How long a worker goes on with steps that follow before it looks for other due work."""
 
 
 def drain(
@@ -50,7 +49,7 @@ def drain(
     owner: str = "",
     seconds: float | None = None,
     stop: Callable[[], bool] = lambda: False,
-    watch: Watch = nobody,
+    watch: Watch = no_watch,
     held: Held | None = None,
     alone: bool = False,
 ) -> int:
@@ -63,7 +62,7 @@ def drain(
         stop: asked between pieces of work; what is claimed but not begun is given back uncharged.
         watch: told of each piece of work and the seconds it may take.
         held: where it is shown what is claimed and not begun, and which results are not stored yet; None for nowhere.
-        alone: nobody else runs this work, so that what is claimed is begun here, however long that takes.
+        alone: this worker is the only one, and begins all that it claims, however long that takes.
 
     Returns:
         How many pieces of work were run.
@@ -110,9 +109,9 @@ class ReadyWork:
         """How many pieces of work were run."""
         self.events = EventRunner(worker_slice)
         self.steps = StepRunner(worker_slice)
-        self.elsewhere = InOtherHands()
-        self._passed_over = False
-        """Whether events were passed over since some were run: who settles one looks for those that wait for it."""
+        self.elsewhere = ClaimedElsewhere()
+        self._skipped = False
+        """Whether events were skipped since some were run: look again after the next one is settled."""
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """How many pieces of each kind are claimed next."""
         self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
@@ -125,7 +124,7 @@ class ReadyWork:
     def run_once(self) -> bool:
         """Claims and runs a batch of each kind; whether there may be more for this worker."""
         known = self.elsewhere.count()
-        self._passed_over = self._passed_over and known > 0
+        self._skipped = self._skipped and known > 0
         tables = [kind.table for kind in self.kinds]
         *found, many = due(self.worker_slice.queue, [*tables, bulk_operations])
         led = [
@@ -136,11 +135,11 @@ class ReadyWork:
         if many and turn.is_now(others=any(led)):
             led.append(self._slice_of_bulk())
         if any(led):
-            self._passed_over = True  # it may be what comes after those that were run
+            self._skipped = True  # it may be what comes after those that were run
             return True
         if self.elsewhere.count() > known:
             return True  # there may be others behind them
-        if self._passed_over:
+        if self._skipped:
             self.elsewhere.clear()
             return True
         return False
@@ -150,7 +149,7 @@ class ReadyWork:
         here = self.worker_slice
         claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
         for item in claimed:
-            with turn.taken() as taken, watched(item.work, here):
+            with turn.taken() as taken, here.watched(item.work):
                 taken.begun = bulk.run(item.work, SLICE_SECONDS, self.stop)
         return bool(claimed)
 
@@ -158,8 +157,7 @@ class ReadyWork:
         command = item.work
         handler = outbox.handler_of(command)
         limit = handler.timeout if handler else conf().EVENT_TIMEOUT
-        name = leases.name_of(commands, command.pk)
-        with self.worker_slice.watch(limit, name):
+        with self.worker_slice.watch(limit, leases.name_of(command)):
             outbox.carry_out(command)
 
     def _step(self, item: Claimed[StepRun]) -> None:
@@ -167,7 +165,7 @@ class ReadyWork:
         if run.kind:
             self.steps.run(run)
             return
-        with watched(run, self.worker_slice):
+        with self.worker_slice.watched(run):
             deadlines.fire(run)  # of a process manager, whose steps only wait
 
     def _batch(self, kind: WorkKind) -> bool:
@@ -183,7 +181,7 @@ class ReadyWork:
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
             ring(here.queue, others=True)
-        moved = self._put_off(lines.early)
+        moved = self._postpone(lines.early)
         done = self._run_in_time(kind, lines, asked)
         if kind.table is step_runs:
             done += self._go_on()
@@ -206,9 +204,9 @@ class ReadyWork:
         steps.forget()
         return done
 
-    def _put_off(self, early: list[Claimed[Any]]) -> bool:
-        """Gives back what is too early; whether any of it is not in the hands of others."""
-        found = put_off(self.worker_slice.queue, self.worker_slice.owner, early)
+    def _postpone(self, early: list[Claimed[Any]]) -> bool:
+        """Gives back events that are too early; whether any of them waits for no other worker."""
+        found = postpone(self.worker_slice.queue, self.worker_slice.owner, early)
         self.elsewhere.note(found)
         return len(found) < len(early)
 
@@ -222,14 +220,14 @@ class ReadyWork:
         """Runs claimed work in its order; what cannot be begun in time is for others. Returns how many were run."""
         held, mine, begun, shown = self.worker_slice.held, lines.mine, 0, 0
         early = list[Claimed[Any]]()
-        held.claimed(_claims(kind.table, mine, lines), asked)
+        held.claimed(_claims(lines), asked)
         if kind.table is events:
             self.events.begin(lines)
         try:
             for number, item in enumerate(mine):
                 if number and not self._may_begin(number - shown, asked):
                     break
-                self.events.make_way(item)
+                self.events.finish_before(item)
                 if lines.has(item):
                     kind.run(item)
                 else:
@@ -242,41 +240,38 @@ class ReadyWork:
         finally:
             held.let_go()
         if not uncertain.noted():
-            self._put_off(early)
+            self._postpone(early)
             works = [item.work for item in mine[begun:]]
             if works or self._is_late(asked):
                 works += self.steps.take()
-            self._let_others(kind.table, works)
+            self._leave_to_others(works)
         return begun - len(early)
 
     def _unbegun_steps(self, mine: Sequence[Claimed[StepRun]]) -> list[Claim]:
         runs = [*(item.work for item in mine), *self.steps.following]
-        return [Claim(leases.name_of(step_runs, run.pk), "") for run in runs]
+        return [Claim(leases.name_of(run), "") for run in runs]
 
     def _is_late(self, asked: float) -> bool:
         return not self.alone and time.monotonic() - asked > BEGIN_SECONDS
 
     def _may_begin(self, number: int, asked: float) -> bool:
-        """Whether claimed work is begun now; nobody else may begin it then."""
+        """Whether this worker begins a claimed piece of work now; no other worker may begin it then."""
         free = number if self.events.holds else 0
-        # First: who sees it later leaves it alone.
+        # First: a supervisor that reads it later leaves the work alone.
         self.worker_slice.held.begun(number, free)
         return not (self._is_late(asked) or self.stop() or uncertain.noted())
 
-    def _let_others(self, table: Table[Any], works: list[Any]) -> None:
+    def _leave_to_others(self, works: list[Any]) -> None:
         if not works:
             return
-        here = self.worker_slice
-        names = [leases.name_of(table, work.pk) for work in works]
+        here, names = self.worker_slice, [leases.name_of(work) for work in works]
         take_over.unbegun(here.queue, here.owner, names)
         ring(here.queue, others=True)
 
 
-def _claims(
-    table: Table[Any], mine: Sequence[Claimed[Any]], lines: Lines
-) -> list[Claim]:
+def _claims(lines: Lines) -> list[Claim]:
     """Claimed work, as it is shown to a supervisor."""
     return [
-        Claim(leases.name_of(table, item.work.pk), str(lines.line_of(item)))
-        for item in mine
+        Claim(leases.name_of(item.work), str(lines.line_of(item)))
+        for item in lines.mine
     ]

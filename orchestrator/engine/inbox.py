@@ -162,33 +162,30 @@ def caused(
 
 
 def follow_ups(
-    instance: ProcessInstance,
+    instance: ProcessInstance | None,
     happened: Sequence[Event],
     command_id: UUID,
     now: datetime,
 ) -> list[InboxEvent]:
-    """Inbox rows of the events that a command caused: for its own process if that has rows for them."""
-    definition = definitions.definition_of(instance)
-    return [
-        row
-        for number, event in enumerate(happened)
-        for row in caused(
-            event,
-            instance.pk if definition.can_handle(event) else None,
-            command_id,
-            number,
-            now,
-        )
-    ]
+    """Inbox rows of the events that a command caused: for its own process, if it has one with rows for them."""
+    rows: list[InboxEvent] = []
+    for number, event in enumerate(happened):
+        process_id = None
+        if instance is not None:
+            takes = definitions.definition_of(instance).can_handle(event)
+            process_id = instance.pk if takes else None
+        rows += caused(event, process_id, command_id, number, now)
+    return rows
 
 
-def reactions(rows: Sequence[InboxEvent]) -> list[Statement]:
-    """Stores the commands for the simple event handlers of new rows: once an event, however many targets it has."""
+def stored(rows: Sequence[InboxEvent]) -> list[Statement]:
+    """Stores new rows with the commands for their simple event handlers: once an event, however many its targets."""
     firsts: dict[str, InboxEvent] = {}
     for row in rows:
         firsts.setdefault(row.event_id, row)
     found = [command for row in firsts.values() for command in reacting([row])]
-    return [commands.insert(*found)] if found else []
+    reactions = [commands.insert(*found)] if found else []
+    return [*events.inserts(rows), *reactions]
 
 
 def reacting(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:

@@ -22,9 +22,9 @@ from orchestrator.engine.claims.held import (
 )
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
-from orchestrator.engine.steps import quick_results, session
-from orchestrator.engine.steps.quick_results import QuickResults
-from orchestrator.engine.steps.session import HeldResult
+from orchestrator.engine.steps import group, session
+from orchestrator.engine.steps.group import QuickResults
+from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
@@ -321,7 +321,7 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
     monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
     monkeypatch.setattr("orchestrator.engine.claims.held.HOLD_SECONDS", 30)
-    monkeypatch.setattr(quick_results, "TAKE_SECONDS", 30)  # it comes to it just then
+    monkeypatch.setattr(group, "TAKE_SECONDS", 30)  # it comes to it just then
     process = launch(LongLayer, ("a", "b", "c"), (), AT_ONCE)
 
     def look() -> None:

@@ -301,7 +301,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
     """Work that kills its worker must not use up its neighbours' attempts."""
     numbers = waiting_scans()
     assert len(claim(events, "A")) == 3
-    leases.end(["A"], in_hand={name_of(events, numbers[1]): Lost.DIED})
+    leases.end(["A"], in_hand={name_of(InboxEvent(pk=numbers[1])): Lost.DIED})
 
     held = InboxEvent.objects.filter(pk__in=numbers).order_by("pk")
     assert [*held.values_list("attempt", "owner")] == [(0, ""), (1, ""), (0, "")]
@@ -309,7 +309,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
 
     booking_due()
     [held] = claim(commands, "A")
-    leases.end(["A"], in_hand={name_of(commands, held.pk): Lost.DIED})
+    leases.end(["A"], in_hand={name_of(held): Lost.DIED})
     assert (fresh(held).attempt, held.owner) == (1, "")
 
 

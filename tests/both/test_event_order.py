@@ -16,7 +16,7 @@ from uuid6 import uuid7
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.definition import Event
-from orchestrator.engine.claims.lines import followers, put_off
+from orchestrator.engine.claims.lines import followers, postpone
 from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver
@@ -207,7 +207,7 @@ def test_what_waited_for_an_event_that_is_parked_meanwhile_goes_on_at_once() -> 
     found = [(item.work.pk, item.ahead) for item in claimed]
     assert found == [(packed, frozenset({early}))]
 
-    put_off("default", "this worker", claimed)
+    postpone("default", "this worker", claimed)
     pass_time(seconds=1)
     assert verdicts(packed, early) == ["moved", "moved"]
 

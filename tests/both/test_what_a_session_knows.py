@@ -289,7 +289,7 @@ def test_a_step_whose_end_was_rolled_back_is_run(
     [begun] = runner.take()
 
     def refused(
-        _session: Session, _stored: object
+        _session: Session, *_stored: object
     ) -> None:  # it is the last thing done
         raise ProgrammingError("the commit was refused")
 

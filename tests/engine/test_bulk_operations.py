@@ -100,7 +100,7 @@ def dies(operation: BulkOperation, slice: Callable[[], object]) -> bool:
     try:
         slice()
     except Killed:
-        work = leases.name_of(bulk_operations, operation.pk)
+        work = leases.name_of(operation)
         leases.end(["killed"], in_hand={work: Lost.DIED})
         return True
     return False

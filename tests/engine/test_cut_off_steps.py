@@ -120,7 +120,7 @@ def stopped_at_a_step(*, begins: bool = True) -> None:
     """Let a worker claim a step and perhaps begin it, and be killed then because its supervisor stops."""
     child = WorkerProcess(os.getpid(), Current())
     [claimed] = step_runs.claim("default", child.worker.owner, 1, 10, **CLAIMED)
-    name = name_of(step_runs, claimed.work.pk)
+    name = name_of(claimed.work)
     with child.worker.slot.watch(300, name) if begins else nullcontext():
         stopped(child)
 

@@ -305,7 +305,8 @@ def test_what_a_command_caused_is_reacted_to_once_whatever_its_targets() -> None
         for where in ("east", "west")
         for target in ("shipping", "another")
     ]
-    send(inbox.reactions(rows))
+    [*_, reactions] = inbox.stored(rows)
+    send([reactions])
     places = IssuedCommand.objects.values_list("body__place", flat=True)
     assert sorted(places) == ["east", "west"]
     IssuedCommand.objects.all().delete()  # of events that were never received

@@ -30,7 +30,7 @@ from orchestrator.engine.operations import (
     unpause,
 )
 from orchestrator.engine.operations.circumstances import UNDOING
-from orchestrator.engine.steps.quick_results import QuickResults
+from orchestrator.engine.steps.group import QuickResults
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.tables import step_runs

@@ -28,7 +28,6 @@ from orchestrator.engine.operations import retry
 from orchestrator.engine.steps.attempts import MOST_STARTS
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now, send
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
 from orchestrator.workers.held import results_of
@@ -209,7 +208,7 @@ def lost() -> Asked | None:
 
 
 def work_of(run: StepRun) -> str:
-    return leases.name_of(step_runs, run.pk)
+    return leases.name_of(run)
 
 
 def watched(process: ProcessInstance) -> list[str]:

@@ -560,7 +560,7 @@ def test_one_whose_end_kills_whoever_hears_of_it_is_given_up_until_a_retry() -> 
     for _ in range(attempts):
         run = claimed_by_the_dead()
         assert run.status == "waiting"
-        work = leases.name_of(step_runs, run.pk)
+        work = leases.name_of(run)
         leases.end(["dead"], in_hand={work: Lost.DIED})
 
     assert standing(go_on(process)) == ["failed", "completed"]

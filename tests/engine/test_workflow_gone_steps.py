@@ -151,7 +151,7 @@ def test_a_step_whose_worker_died_is_not_run_again_for_having_been_set_aside() -
     charged.clear()
     receipt = start_process(ChargedBefore)
     (taken,) = step_runs.claim("default", "dead", 1, 10, **CLAIMED)
-    at = leases.name_of(step_runs, taken.work.pk)
+    at = leases.name_of(taken.work)
     leases.end(["dead"], in_hand={at: Lost.DIED})
     charging = Process(receipt.process_id)
     with other_release():

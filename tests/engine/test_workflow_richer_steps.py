@@ -9,7 +9,6 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator import start_process
 from orchestrator.engine.claims import leases
 from orchestrator.engine.operations import pause, redo, resume, skip, unpause
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.models import Lost, StepRun
 from orchestrator.testing import Process, pass_time, run, started
@@ -182,7 +181,7 @@ def test_a_step_that_runs_too_long_is_caught_by_its_type() -> None:
     receipt = start_process(Guarded, Order("slow"))
     risky = StepRun.objects.filter(node="risky")
     risky.update(attempt=1, owner="a worker", status="running")
-    name = leases.name_of(step_runs, risky.get().pk)
+    name = leases.name_of(risky.get())
     leases.end(["a worker"], in_hand={name: Lost.TIMED_OUT})
     run()
 

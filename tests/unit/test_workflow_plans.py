@@ -4,9 +4,10 @@ import tracemalloc
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from orchestrator.collecting import Latest
 from orchestrator.definition import Workflow, needs, step
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.storage.plans import Plans, size
+from orchestrator.engine.storage.definitions import BYTES, Began, Made, plan_size
 from tests.unit.workflows import plan_of, steps, work
 
 a, b, c, d = steps("a b c d")
@@ -18,7 +19,7 @@ small, other, dense = (
 
 
 def test_a_plan_belongs_to_its_class_and_its_input() -> None:
-    plans = Plans()
+    plans = Latest[Made, Plan](BYTES, plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), other)
 
@@ -28,7 +29,7 @@ def test_a_plan_belongs_to_its_class_and_its_input() -> None:
 
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
-    plans = Plans(room=2 * size(small))
+    plans = Latest[Made, Plan](2 * plan_size(small), plan_size)
     for name in "one", "two":
         plans.keep((Workflow, name), small)
     plans.get((Workflow, "one"))
@@ -40,8 +41,10 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 def test_links_take_room_too() -> None:
     assert len(dense.links) > len(dense.vertices)
-    assert size(dense) > size(small) + 2 * (size(other) - size(small))
-    plans = Plans(room=3 * size(small))
+    assert plan_size(dense) > plan_size(small) + 2 * (
+        plan_size(other) - plan_size(small)
+    )
+    plans = Latest[Made, Plan](3 * plan_size(small), plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), small)
     plans.keep((Workflow, "dense"), dense)
@@ -51,7 +54,7 @@ def test_links_take_room_too() -> None:
 
 
 def test_one_that_is_larger_than_all_room_is_kept_alone() -> None:
-    plans = Plans(room=1)
+    plans = Latest[Made, Plan](1, plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), other)
 
@@ -60,7 +63,7 @@ def test_one_that_is_larger_than_all_room_is_kept_alone() -> None:
 
 
 def test_the_same_plan_again_takes_no_more_room() -> None:
-    plans = Plans(room=2 * size(small))
+    plans = Latest[Made, Plan](2 * plan_size(small), plan_size)
     plans.keep((Workflow, "one"), small)
     for _ in range(5):
         plans.keep((Workflow, "two"), small)
@@ -69,13 +72,13 @@ def test_the_same_plan_again_takes_no_more_room() -> None:
 
 
 def test_of_so_many_processes_the_checksums_are_known() -> None:
-    plans = Plans(processes=2)
+    checksums = Latest[Began, str](2)
     now = datetime.now(UTC)
     first, second, third = ((uuid4(), now, 1) for _ in range(3))
     for process in (first, second, third):
-        plans.checksums.keep(process, "sum")
+        checksums.keep(process, "sum")
 
-    known = [plans.checksums.get(process) for process in (first, second, third)]
+    known = [checksums.get(process) for process in (first, second, third)]
     assert known == [None, "sum", "sum"]
 
 
@@ -86,7 +89,7 @@ def test_its_size_is_about_what_it_takes_in_memory() -> None:
         taken, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 
-        assert size(plan) / 2.5 < taken < size(plan) * 2.5
+        assert plan_size(plan) / 2.5 < taken < plan_size(plan) * 2.5
 
 
 def _grid(count: int, ways: int) -> Plan:

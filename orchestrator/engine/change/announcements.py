@@ -1,4 +1,4 @@
-"""Telling the site, after the commit, what has changed; a receiver that fails cannot harm it."""
+"""Signals after the commit: they tell the site what has changed, and a receiver that fails cannot harm the commit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def announce_bulk(operation: BulkOperation) -> None:
 
 
 def announce_failures(definition: str) -> None:
-    """Tells that people have said something of failures, of a definition if they have one."""
+    """Tells that people have marked failures, and of which definition if there is one."""
     _tell(Incident, None, definition)
 
 

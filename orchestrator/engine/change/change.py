@@ -7,13 +7,13 @@ process managers and workflows add to it is in `manager` and `workflow`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from orchestrator.conf import conf
 from orchestrator.definition.codec import digest
-from orchestrator.engine.change import incidents, occurrences, offering, pausing
+from orchestrator.engine.change import incidents, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.storage import definitions
@@ -27,12 +27,14 @@ from orchestrator.engine.storage.tables import (
 from orchestrator.exceptions import LimitReached
 from orchestrator.models import (
     Cause,
+    CauseKind,
     Checkpoint,
     Incident,
     ProcessInstance,
     Status,
     StepRun,
     StepStatus,
+    Work,
 )
 from orchestrator.notice_settings import Topic
 from orchestrator.queue import ring_after_commit
@@ -115,7 +117,7 @@ class ProcessChange:
     @property
     def told(self) -> list[Statement]:
         """What people are told of it: a part of its writes."""
-        return occurrences.told(
+        return incidents.told(
             self._topics,
             self.now,
             process=self.instance,
@@ -307,3 +309,37 @@ class ProcessChange:
         if self.instance.finished_at is not None:
             return [offering.left_over(pk, offering.ENDED, now)]
         return offering.oldest(pk, self.awaited(), now)
+
+
+def is_by_itself(instance: ProcessInstance) -> bool:
+    """Whether a change of the process concerns nothing but itself."""
+    return (
+        instance.finished_at is None
+        and instance.paused_at is None
+        and instance.parent_id is None
+        and not instance.parked
+    )
+
+
+def settle_unmoved(
+    process: ProcessInstance | None,
+    cause: CauseKind,
+    work: Work,
+    marks: Sequence[Statement],
+    now: datetime,
+) -> None:
+    """Settles work that moves nothing; a process that was in trouble over it shows how it stands without it.
+
+    Args:
+        process: the locked process; None where it cannot have been in trouble over that.
+        cause: what settles the work.
+        work: an event, a command or a deadline.
+        marks: its writes.
+        now: the database's time.
+    """
+    if process is None or process.finished_at or process.status not in TROUBLED:
+        send(marks)
+        return
+    change = ProcessChange(process, Cause.of(cause, work.pk, process.revision), now)
+    change.mark(*marks)
+    change.write()

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import CodeType, FrameType
 
 from orchestrator.definition.codec import digest
@@ -28,9 +27,10 @@ OURS = ("orchestrator", "monitoring")
 LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
-@dataclass(frozen=True)
-class FailureCause:
-    """A failure, as far as it is like others.
+def fingerprint(
+    kind: str, definition: str, step: str, message: str, error: str, place: str
+) -> str:
+    """What failures of one cause have in common.
 
     Args:
         kind: of the incident.
@@ -40,27 +40,7 @@ class FailureCause:
         error: the class of the exception, with its module.
         place: the innermost function of the application that it was raised through, with its module.
     """
-
-    kind: str
-    definition: str
-    step: str
-    message: str
-    error: str = ""
-    place: str = ""
-
-    @cached_property
-    def key(self) -> str:
-        """The same for all failures of one cause."""
-        return digest(
-            [
-                str(self.kind),
-                self.definition,
-                self.step,
-                self.error,
-                self.place,
-                normal(self.message),
-            ]
-        )
+    return digest([str(kind), definition, step, error, place, normal(message)])
 
 
 def normal(message: str) -> str:

@@ -7,6 +7,7 @@ itself when enough have arrived.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from orchestrator.definition.workflow.advance import (
@@ -15,13 +16,14 @@ from orchestrator.definition.workflow.advance import (
     ReadJoins,
     Settled,
     advance,
+    starved,
 )
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
-from orchestrator.engine.change import joins, redoing, retrying, secret_values
+from orchestrator.engine.change import redoing, retrying, secret_values
 from orchestrator.engine.change.application_code import contained
 from orchestrator.engine.change.visits import elements
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
 from orchestrator.engine.storage import definitions, idle_limit, tables
 from orchestrator.exceptions import NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
@@ -132,8 +134,8 @@ class Following:
         found = list(given_up.order_by("pk"))
         over = {"finished_at": self.change.now, "left": self.change.revision}
         for run in found:
-            values = {**over, "blocked": "", "blocked_on": ""}
-            self.change.mark(tables.step_runs.update(values, {"id": run.pk}))
+            settled = tables.step_runs.update({**over, **UNBLOCKED}, {"id": run.pk})
+            self.change.mark(settled)
             self.change.touch(run, StepStatus.CANCELLED)
         return found
 
@@ -141,7 +143,7 @@ class Following:
         """How joins stand, as stored and as this change has made them."""
         self.read(names)
         return {
-            name: joins.arrivals_of(row, over=self._is_over(row))
+            name: arrivals_of(row, over=self._is_over(row))
             for name in names
             if (row := self._joins.get(name)) is not None
         }
@@ -162,7 +164,7 @@ class Following:
 
     def _arrive(self, name: str, now: Arrivals) -> None:
         """Another branch has come to a join that still waits, or has started before."""
-        row, counts = self._joins.get(name), joins.counts(now)
+        row, counts = self._joins.get(name), join_columns(now)
         if row is None:
             row = self._joins[name] = self.change.new_visit(self.change.plan[name])
             row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
@@ -195,7 +197,7 @@ class Following:
         """A step starts."""
         row = self.change.new_visit(vertex, number)
         if arrivals is not None:
-            joins.start(row, vertex, arrivals, self.change.now)
+            start_join(row, vertex, arrivals, self.change.now)
         self.change.instance.step = vertex.name
         known = self._joins.get(vertex.name) if arrivals is not None else None
         if vertex.each is not None:
@@ -243,6 +245,35 @@ class Following:
         self.change.keep(rows[0])
         for row in rows:
             self.change.add(row)
+
+
+def arrivals_of(row: StepRun, *, over: bool) -> Arrivals:
+    """How a join stands whose row this is."""
+    return Arrivals(row.arrived, row.taken, over, failed_branches(row))
+
+
+def join_columns(now: Arrivals) -> dict[str, Any]:
+    """The columns that say how a join stands, also that nothing counts any more when it was given up.
+
+    When its step has started the progress is the step's own.
+    """
+    found: dict[str, Any] = {"arrived": now.arrived, "taken": now.taken}
+    if not now.fired:
+        found["progress"] = {"failed": now.failed} if now.failed else None
+    return found
+
+
+def start_join(row: StepRun, vertex: Vertex, now: Arrivals, at: datetime) -> None:
+    """Has a join's step begin; one that lacks branches is run at once in order to fail, whatever else it would do."""
+    row.arrived, row.taken = now.arrived, now.taken
+    if starved(vertex, now):
+        row.progress = {"failed": now.failed} if now.failed else None
+        row.status, row.wake_at = StepStatus.READY, at
+
+
+def failed_branches(row: StepRun) -> int:
+    """How many branches of a join that waits have failed."""
+    return int((row.progress or {}).get("failed", 0))
 
 
 def _is_stored(row: StepRun) -> bool:

@@ -1,19 +1,19 @@
-"""Opening and resolving what needs a person."""
+"""Opening and resolving what needs a person, and noting what people are told of in the commit that makes it true."""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.failure_cause import FailureCause, error_of, place_of
-from orchestrator.engine.change.occurrences import told
+from orchestrator.engine.change.failure_cause import error_of, fingerprint, place_of
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.batch import Statement
-from orchestrator.models import Incident, ProcessInstance
-from orchestrator.notice_settings import Topic
+from orchestrator.models import Incident, Occurrence, ProcessInstance
+from orchestrator.notice_settings import Topic, is_wanted
 from orchestrator.text import first_wording, packed, storable, told_by, typed
 
 MAX_DETAIL = 16 * 1024
@@ -43,22 +43,17 @@ def opened(
         about: which event, command or step run it concerns (as `event_id=…`).
     """
     name, step = (instance.name, instance.step) if instance else (definition, "")
-    failure = FailureCause(
-        kind,
-        name,
-        step,
-        storable(first_wording(message))[:500],
-        storable(error_of(error)) if error else "",
-        storable(place_of(error)) if error else "",
-    )
+    first = storable(first_wording(message))[:500]
+    raised = storable(error_of(error)) if error else ""
+    place = storable(place_of(error)) if error else ""
     alike: dict[str, Any] = {
         "kind": kind,
         "step": step,
         "message": storable(message)[:500],
         "text": packed(message),
-        "error": failure.error,
-        "place": failure.place,
-        "fingerprint": failure.key,
+        "error": raised,
+        "place": place,
+        "fingerprint": fingerprint(kind, name, step, first, raised, place),
     }
     incident = Incident(
         instance_id=instance.pk if instance else None,
@@ -71,6 +66,45 @@ def opened(
         [Topic.FAILURE], now, process=instance, definition=definition, **alike
     )
     return [tables.incidents.insert(incident), *people]
+
+
+def told(
+    topics: Iterable[Topic],
+    now: datetime,
+    *,
+    process: ProcessInstance | None = None,
+    definition: str = "",
+    step: str = "",
+    recipients: Sequence[str] = (),
+    **more: Any,
+) -> list[Statement]:
+    """Has people told, if any of them are to know.
+
+    Args:
+        topics: what it is.
+        now: when it is.
+        process: the process that it is about.
+        definition: the name of its definition, where there is no process.
+        step: where it is; the process's current step when empty.
+        recipients: the names of those who are told, whatever else they want to be told of.
+        more: further columns.
+    """
+    if process is not None:
+        definition = process.name
+        more |= {"process_id": process.pk, "correlation_key": process.correlation_key}
+        step = step or process.step
+    topics = list(topics)
+    if not topics or not is_wanted(topics, definition, recipients):
+        return []
+    row = Occurrence(
+        topics=" ".join(topics),
+        recipients=list(recipients),
+        definition=definition,
+        step=step,
+        at=now,
+        **more,
+    )
+    return [tables.occurrences.insert(row)]
 
 
 def resolved(by: str, now: datetime, **about: Any) -> Statement:

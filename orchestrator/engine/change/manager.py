@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
-from uuid6 import uuid7
 
 from orchestrator import registry
-from orchestrator.definition import Command, Decision, Event, ProcessManager
+from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import secret_values, turns
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
     engines,
     kept_waiting,
 )
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolved
-from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.tables import commands, events, outside_ids, step_runs
+from orchestrator.engine.storage.tables import commands, outside_ids, step_runs
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Cause,
@@ -58,26 +55,6 @@ class ManagerChange(ProcessChange):
         self.attempt = attempt
         self.issued: list[IssuedCommand] = []
         self.caused: list[InboxEvent] = []
-
-    @classmethod
-    def begin(
-        cls,
-        definition: type[ProcessManager],
-        process_id: UUID | None,
-        key: str,
-        cause: Cause,
-        now: datetime,
-        attempt: int,
-    ) -> ManagerChange:
-        """The first change of a new process."""
-        instance = ProcessInstance(
-            id=process_id or uuid7(),
-            definition_id=definitions.row_of(definition),
-            name=definition.name,
-            correlation_key=key,
-            started_at=now,
-        )
-        return cls(instance, cause, now, attempt)
 
     # Commands
 
@@ -121,20 +98,8 @@ class ManagerChange(ProcessChange):
         said = secret_values.line_without(answer.text, kind, row.body)
         row.answer, row.finished_at = storable(said), self.now
         row.follow_ups = len(answer.events)
-        self._cause_events(answer.events, row.id)
-
-    def _cause_events(self, happened: Sequence[Event], command_id: UUID) -> None:
-        """Puts the events that a handler returned into the inbox of this same commit."""
-        self.caused += inbox.follow_ups(self.instance, happened, command_id, self.now)
-
-    def _outgoing(self) -> list[Statement]:
-        rows: list[Statement] = []
-        if self.issued:
-            rows.append(commands.insert(*self.issued))
-        if self.caused:
-            rows += events.inserts(self.caused)
-            rows += inbox.reactions(self.caused)
-        return rows
+        # They come into the inbox with this same commit.
+        self.caused += inbox.follow_ups(self.instance, answer.events, row.id, self.now)
 
     # Steps
 
@@ -142,7 +107,7 @@ class ManagerChange(ProcessChange):
         """Takes over a decision: step, data, deadlines, escalation."""
         instance = self.instance
         self.edge = decision.edge
-        turns.line_up(self.issued, decision.at_once)
+        _line_up(self.issued, decision.at_once)
         was, instance.data = instance.data, encode(decision.data)
         self.writes += outside_ids.changed(definition, instance.pk, was, instance.data)
         instance.summary = secret_values.summary_of(
@@ -157,7 +122,7 @@ class ManagerChange(ProcessChange):
         self.notify(decision.notifies)
 
     def _assign(self, name: str) -> None:
-        """Gives the process to somebody; where nobody has that name any more, others are to look."""
+        """Assigns the process to a person; escalates it where no active person has that name."""
         person = active_person(name)
         if person is None:
             self.escalate(Text("there is nobody with the name %(who)s", repr(name)))
@@ -234,7 +199,9 @@ class ManagerChange(ProcessChange):
         return {"data": self.instance.data, "summary": self.instance.summary}
 
     def prepared(self) -> list[Statement]:
-        return [*super().prepared(), *self._outgoing()]
+        issued = [commands.insert(*self.issued)] if self.issued else []
+        caused = inbox.stored(self.caused) if self.caused else []
+        return [*super().prepared(), *issued, *caused]
 
     def written(self) -> None:
         super().written()
@@ -242,8 +209,34 @@ class ManagerChange(ProcessChange):
             ring_after_commit(queue)
 
 
+def _line_up(issued: Sequence[IssuedCommand], free: Collection[int]) -> None:
+    """Has each command after the commit held by the one before it, but for those in the places that are free."""
+    before: IssuedCommand | None = None
+    for place, row in enumerate(issued):
+        if row.delivery != Delivery.AFTER_COMMIT or place in free:
+            continue
+        if before is not None:
+            before.holds = row.id
+            row.status, row.wake_at = CommandStatus.HELD, None
+        before = row
+
+
+def release(command: IssuedCommand, now: datetime) -> list[Statement]:
+    """Makes the command due that this one holds, if it holds any, and has its queue rung after the commit."""
+    if command.holds is None:
+        return []
+
+    def ring(rows: list[Any]) -> None:
+        for (queue,) in rows:
+            ring_after_commit(queue)
+
+    due = {"status": CommandStatus.READY, "wake_at": now}
+    held = {"id": command.holds, "status": CommandStatus.HELD}
+    return [commands.update(due, held, rows=None).returning("queue", ring)]
+
+
 def active_person(name: str) -> AbstractBaseUser | None:
-    """The active person who signs in with this name, of whatever kind the project's users are; None if nobody does."""
+    """The active person who signs in with this name, of whatever kind the project's users are, if any."""
     model = get_user_model()
     found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
     return found if found is not None and found.is_active else None

@@ -53,7 +53,7 @@ def awaited_at(plan: Plan, nodes: Collection[str]) -> set[str]:
 
 
 def oldest(process_id: UUID, types: Types, now: datetime) -> list[Statement]:
-    """Offers the oldest parked event of these types; one that a worker has in its hands comes by itself, as offered."""
+    """Offers the oldest parked event of these types; a worker that has claimed it delivers it as offered."""
     table = events.name
     parked = f"SELECT MIN(id) AS id FROM {table} WHERE process_id = %s AND verdict = 'parked'"  # noqa: S608  # names are ours
     if types is None:

@@ -29,7 +29,7 @@ WAITING = (Verdict.RECEIVED, Verdict.PARKED)
 
 
 def rest(process_id: UUID, now: datetime) -> None:
-    """Puts what nobody has claimed to rest, with what is left until it was to wake; of a parked event its patience."""
+    """Puts unclaimed work to rest, with the time that is left until it would wake; of a parked event its patience."""
     runs, events = _waiting(process_id, owner="", wake_at__isnull=False)
     parked = events.filter(verdict=Verdict.PARKED)
     parked.update(remaining=_left("patience_until", now), wake_at=None)

@@ -14,8 +14,8 @@ from django.db.models import Max
 
 from orchestrator.definition.codec import digest, encode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import incidents
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change import incidents, visits
+from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
 from orchestrator.engine.storage.results import GIVEN, intact, last_visit
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Permanent, ProcessionError
@@ -208,12 +208,7 @@ def finished(change: WorkflowChange, run: StepRun) -> None:
 
 def wake_readers(change: WorkflowChange, step: str) -> None:
     """Lets go on who waits for a step's redo; if there is still no sound result they find that out themselves."""
-    awake = {
-        "status": StepStatus.READY,
-        "wake_at": change.now,
-        "blocked": "",
-        "blocked_on": "",
-    }
+    awake = {**UNBLOCKED, "status": StepStatus.READY, "wake_at": change.now}
     mine = {"instance_id": change.instance.pk, "finished_at": None}
     open_ones: dict[str, Any] = {**mine, **_blocked_on(step)}
     change.mark(step_runs.update(awake, open_ones, rows=None))
@@ -233,26 +228,15 @@ def last_results(change: WorkflowChange, step: str) -> list[StepRun]:
 def _last_rounds(change: WorkflowChange, step: str, **only: Any) -> dict[Visit, int]:
     """The highest round of each visit of a step, also of those that were given up: no number is used twice."""
     runs = change.instance.step_runs.filter(node=step, **only).order_by()
-    visits = runs.values("visit", "item", "kind").annotate(last=Max("round"))
-    return {(row["visit"], row["item"], row["kind"]): row["last"] for row in visits}
+    found = runs.values("visit", "item", "kind").annotate(last=Max("round"))
+    return {(row["visit"], row["item"], row["kind"]): row["last"] for row in found}
 
 
 def _again(
     change: WorkflowChange, run: StepRun, rounds: Mapping[Visit, int]
 ) -> StepRun:
-    asleep = run.kind in WAITING  # for somebody else
-    return StepRun(
-        instance_id=run.instance_id,
-        node=run.node,
-        kind=run.kind,
-        visit=run.visit,
-        item=run.item,
-        element=run.element,
-        round=rounds[run.visit, run.item, run.kind] + 1,
-        redo=True,
-        status=StepStatus.WAITING if asleep else StepStatus.READY,
-        queue=run.queue,
-        wake_at=None if asleep else change.now,
-        entered=change.revision,
-        started_at=change.now,
+    following = rounds[run.visit, run.item, run.kind] + 1
+    begins = run.kind not in WAITING  # for somebody else
+    return visits.like(
+        run, change.revision, change.now, begins=begins, round=following, redo=True
     )

@@ -17,7 +17,11 @@ from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.change.workflow import WorkflowChange, locked_child
+from orchestrator.engine.change.workflow import (
+    UNBLOCKED,
+    WorkflowChange,
+    locked_child,
+)
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import commands, events, instances, step_runs
 from orchestrator.models import (
@@ -113,9 +117,8 @@ def mark_due(change: WorkflowChange, run: StepRun) -> None:
     if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:
-        again["declined"] = False
         # It looks anew whether what it needs is there.
-        again["blocked"] = again["blocked_on"] = ""
+        again |= {**UNBLOCKED, "declined": False}
     if child is not None and child.status == Status.CANCELLED:
         again["child"] = None  # it needs another one
     same = {"id": run.pk, "status": run.status, "owner": run.owner}
@@ -214,29 +217,24 @@ def revive(change: WorkflowChange, node: str) -> None:
 
 
 UNHELD: dict[str, Any] = {"wake_at": None, "owner": "", "attempt": 0}
-WAITS_FOR_CHILD: dict[str, Any] = {
-    **UNHELD,
-    "status": StepStatus.WAITING,
-    "error": "",
-    "declined": False,
-    "blocked": "",
-    "blocked_on": "",
+UNTROUBLED: dict[str, Any] = {
+    **UNBLOCKED,
     "remaining": None,
+    "error": "",
     "lost": "",
     "given_back": 0,
+}
+"""The columns of a visit of which nothing is known of earlier attempts."""
+
+WAITS_FOR_CHILD = {
+    **UNHELD,
+    **UNTROUBLED,
+    "status": StepStatus.WAITING,
+    "declined": False,
 }
 """A visit that waits for the end of its sub-process."""
 
-REVIVED: dict[str, Any] = {
-    "blocked": "",
-    "blocked_on": "",
-    "finished_at": None,
-    "left": None,
-    "remaining": None,
-    "error": "",
-    "lost": "",
-    "given_back": 0,
-}
+REVIVED = {**UNTROUBLED, "finished_at": None, "left": None}
 
 
 def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from django.db.models import Q
 
 from orchestrator.collecting import gathered
 from orchestrator.engine.change import retrying
-from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.change.change import ProcessChange, is_by_itself
+from orchestrator.engine.change.workflow import UNBLOCKED
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import commands, incidents, step_runs
 from orchestrator.models import (
@@ -89,13 +90,7 @@ def retries(
 
 def _is_simple(instance: ProcessInstance) -> bool:
     """Whether a retry of the process concerns nothing but itself."""
-    return bool(
-        instance.status == Status.FAILED
-        and instance.finished_at is None
-        and instance.paused_at is None
-        and instance.parent_id is None
-        and not instance.parked
-    )
+    return instance.status == Status.FAILED and is_by_itself(instance)
 
 
 def _otherwise_troubled(keys: Sequence[UUID]) -> Iterable[Iterable[UUID]]:
@@ -148,8 +143,7 @@ def _retry(
         change.mark(commands.update(ready, as_read))
         change.rings.add(command.queue)
     for run in facts.steps.get(instance.pk, ()):
-        due = {**again, "status": StepStatus.READY, "declined": False}
-        due |= {"blocked": "", "blocked_on": ""}
+        due = {**again, **UNBLOCKED, "status": StepStatus.READY, "declined": False}
         held = {"id": run.pk, "status": run.status, "owner": run.owner}
         change.mark(step_runs.update(due, held))
         change.steps[run.node] = str(StepStatus.READY)

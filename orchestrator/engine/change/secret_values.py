@@ -1,7 +1,7 @@
 """Values of secret fields are kept out of what is told of errors: before it is stored, so that nothing has to mask it.
 
-Whoever has the data of a failing piece of work in hand notes its secret values with the error; all texts of the error
-are then written without them. What a function has fetched itself, and put into its message, nobody can know.
+Code that has the data of failing work notes its secret values with the error; all texts of the error are then written
+without them. A secret that a function has fetched itself, and put into its message, cannot be known.
 """
 
 from __future__ import annotations

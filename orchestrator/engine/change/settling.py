@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.engine.change import incidents, maps, redoing
 from orchestrator.engine.change.following import Following, go_on
-from orchestrator.engine.change.undoing import is_undone_later
+from orchestrator.engine.change.visits import is_undone_later
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import StepKind, StepRun, StepStatus

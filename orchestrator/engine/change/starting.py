@@ -18,11 +18,11 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage import definitions, keys
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.receipts import StartReceipt
-from orchestrator.engine.storage.tables import outside_ids
+from orchestrator.engine.storage.tables import instances, outside_ids
 from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 
@@ -134,5 +134,5 @@ def _repeat(
                 f"the process {process_id} was started before with another input; use a new id for a new process"
             )
         return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)
-    keys.check_free(definition.name, key)
+    instances.check_free(definition.name, key)
     return None

@@ -1,4 +1,9 @@
-"""New rows for the visits of a workflow's steps."""
+"""New rows for the visits of a workflow's steps, and for undoing what these have done.
+
+Each finished step that can be undone is undone, the last one first, each once, with its own retries (Garcia-Molina and
+Salem, Sagas, 1987: a process that cannot go on is taken back step by step). `workflow` begins it, `settling` goes on
+with it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.definition.codec import encode_as
-from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.definition.workflow.steps import Step
-from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.queue import calls_of, plain
 
 KINDS = {
@@ -69,20 +74,37 @@ def elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
 
 
 def _element(head: StepRun, index: int, value: Any, *, begins: bool) -> StepRun:
-    return _new(
-        instance_id=head.instance_id,
-        node=head.node,
-        kind=StepKind.ITEM,
-        item=index,
-        element=value,
-        visit=head.visit,
-        round=head.round,
-        status=StepStatus.READY if begins else StepStatus.WAITING,
-        queue=head.queue,
-        wake_at=head.started_at if begins else None,
-        entered=head.entered,
-        started_at=head.started_at,
-    )
+    of_item = {"kind": StepKind.ITEM, "item": index, "element": value}
+    return like(head, head.entered, head.started_at, begins=begins, **of_item)
+
+
+def like(
+    run: StepRun, revision: int, now: datetime, *, begins: bool, **values: Any
+) -> StepRun:
+    """A further visit of the same step as another one, from a revision on; it waits for its turn unless it begins.
+
+    Args:
+        run: the other visit.
+        revision: of its process.
+        now: the database's time.
+        begins: whether it is ready.
+        values: columns that are others than that one's.
+    """
+    same: dict[str, Any] = {
+        "instance_id": run.instance_id,
+        "node": run.node,
+        "kind": run.kind,
+        "visit": run.visit,
+        "item": run.item,
+        "element": run.element,
+        "round": run.round,
+        "queue": run.queue,
+        "status": StepStatus.READY if begins else StepStatus.WAITING,
+        "wake_at": now if begins else None,
+        "entered": revision,
+        "started_at": now,
+    }
+    return _new(**{**same, **values})
 
 
 def _new(**values: Any) -> StepRun:
@@ -97,3 +119,42 @@ def _new(**values: Any) -> StepRun:
 def _defaults() -> tuple[Any, ...]:
     row = StepRun()
     return tuple(getattr(row, field.attname) for field in row._meta.concrete_fields)
+
+
+# Undoing
+
+
+def done_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
+    """The finished visits that can be undone, the last one first; of a redone one its last round."""
+    if not plan.undoable:
+        return []
+    runs = instance.step_runs.filter(node__in=plan.undoable, status=StepStatus.DONE)
+    runs = runs.exclude(kind__in=[StepKind.UNDO, StepKind.MAP])
+    last = {(run.node, run.visit, run.item): run for run in runs.order_by("round")}
+    return sorted(last.values(), key=lambda run: (run.left or 0, run.pk), reverse=True)
+
+
+def comes_to_its_end(run: StepRun, plan: Plan) -> bool:
+    """Whether a step is running whose effect could not be undone if its result were lost: it is undone afterwards."""
+    if run.blocked == Blocked.UNDOING:
+        return True
+    if run.node not in plan.undoable or run.redo:
+        return False
+    plain = run.kind in (StepKind.STEP, StepKind.ITEM)
+    own = plain and plan[run.node].step.function is not None
+    return bool(own and run.status == StepStatus.RUNNING and run.owner)
+
+
+def is_undone_later(run: StepRun, plan: Plan) -> bool:
+    """Whether a visit that is over now had only been left to come to its end, while its process is being undone."""
+    if run.kind == StepKind.UNDO or run.node not in plan.undoable:
+        return False
+    return StepRun.objects.filter(pk=run.pk, blocked=Blocked.UNDOING).exists()
+
+
+def undo_of(
+    run: StepRun, plan: Plan, revision: int, now: datetime, *, begins: bool
+) -> StepRun:
+    """The visit that undoes a finished one, from a revision on; it waits for its turn unless it begins."""
+    queue = queue_of(plan[run.node].undo, run.queue)
+    return like(run, revision, now, begins=begins, kind=StepKind.UNDO, queue=queue)

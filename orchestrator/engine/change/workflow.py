@@ -12,8 +12,12 @@ from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
-from orchestrator.engine.change.undoing import comes_to_its_end, done_visits, undo_of
-from orchestrator.engine.change.visits import visit
+from orchestrator.engine.change.visits import (
+    comes_to_its_end,
+    done_visits,
+    undo_of,
+    visit,
+)
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import Batch, Statement, database_now
 from orchestrator.engine.storage.row_statements import Update
@@ -29,6 +33,9 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+
+UNBLOCKED: dict[str, Any] = {"blocked": "", "blocked_on": ""}
+"""The columns of a visit that nothing holds back."""
 
 AT_WORK = (StepStatus.READY, StepStatus.RUNNING)
 
@@ -119,10 +126,9 @@ class WorkflowChange(ProcessChange):
     def _over(self) -> dict[str, Any]:
         """The columns of a visit that is over."""
         return {
+            **UNBLOCKED,
             "wake_at": None,
             "owner": "",
-            "blocked": "",
-            "blocked_on": "",
             "finished_at": self.now,
             "left": self.revision,
         }

@@ -18,6 +18,7 @@ from collections.abc import (
 from contextlib import contextmanager
 from typing import Any
 
+from orchestrator.engine.claims.leases import name_of
 from orchestrator.models import Work
 
 Ask = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -29,7 +30,6 @@ class Call(ABC):
 
     Args:
         work: the claimed row.
-        name: its name (`leases.name_of`).
         timeout: seconds that it may take.
         heartbeat: seconds within which it must report, again and again; None when it need not.
         idempotent: whether it may be called again when it is not known how far it came.
@@ -40,7 +40,6 @@ class Call(ABC):
     def __init__(
         self,
         work: Work,
-        name: str,
         *,
         timeout: float,
         heartbeat: float | None,
@@ -48,7 +47,7 @@ class Call(ABC):
         threads: int | None,
         kind: Hashable,
     ) -> None:
-        self.work, self.name, self.kind = work, name, kind
+        self.work, self.name, self.kind = work, name_of(work), kind
         self.timeout, self.heartbeat = timeout, heartbeat
         self.idempotent, self.threads = idempotent, threads
         self.most = threads

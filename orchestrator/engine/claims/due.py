@@ -74,7 +74,7 @@ def due_by_queue(now: datetime, most: int) -> dict[str, Due]:
 
 
 def unattended() -> list[str]:
-    """The queues that nobody sees to: work is due on them, and no worker of theirs lives."""
+    """The queues without a living worker on which work is due."""
     now = database_now()
     found = due_by_queue(now, 1)
     alive = Worker.objects.alive(now).filter(queue__in=found)

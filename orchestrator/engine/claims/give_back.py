@@ -1,8 +1,8 @@
 """Giving claimed work back: what was not begun, what must wait, and what the database refused.
 
-The attempt is not charged. What the database refuses usually passes; what does not pass would have a step's function
-run without end: an error of its own that only looks so, or a row that the database never takes. A step's attempt that
-was given back so often counts as failed.
+The attempt is not charged. A refusal of the database usually passes. One that does not would have a step's function run
+without end: the function's own error may look like one, or the database may never take the row. So an attempt of a step
+counts as failed after some refusals.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rested(run: StepRun) -> Statement:
 
 
 def soon(least: float, most: float) -> datetime:
-    """A moment between so many seconds from now: many that are given back at once do not come back at once."""
+    """A random moment between two numbers of seconds from now, so that many rows do not come back at once."""
     pause = random.uniform(least, most)  # noqa: S311  # spread, not secrecy
     return database_now() + timedelta(seconds=pause)
 
@@ -53,7 +53,7 @@ def wait_for_room(work: Work) -> None:
 
 
 def at_once(work: Work) -> None:
-    """Gives work back that stays due: who claims it knows when there is room for it."""
+    """Gives work back that stays due: its next worker knows when there is room for it."""
     send([given_back(work, database_now())])
 
 

@@ -1,7 +1,7 @@
 """What a worker holds beside the work that it is at, shown to whoever supervises it.
 
-It has claimed work and not begun it, and it has results of a map's quick elements that are not stored yet. As long as
-it is at something else it can see to neither: after a moment others take both over (`take_over`).
+A worker holds work that it has claimed and not begun, and results of quick steps that are not stored yet. While it runs
+another function it can do neither: after a moment other workers take both over (`take_over`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Held:
         """Shows that nothing of what was claimed is waiting any more."""
 
     def returned(self, result: UnstoredResult) -> bool:
-        """Shows a result that is held; False if nobody can see it, so that it must be stored now."""
+        """Shows a result that is held; False if no supervisor sees it, so that it must be stored now."""
         return False
 
     def calling(self) -> None:

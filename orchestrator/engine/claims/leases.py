@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator.collecting import gathered
 from orchestrator.conf import conf
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import (
@@ -20,7 +20,7 @@ from orchestrator.engine.storage.batch import (
 from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import WORK, step_runs
-from orchestrator.models import Lost, StepStatus
+from orchestrator.models import Lost, StepStatus, Work
 from orchestrator.text import Text, packed, typed
 
 ERRORS = {Lost.TIMED_OUT: "TimedOut", Lost.DIED: "WorkerDied"}
@@ -48,9 +48,9 @@ def may_end(since: float) -> bool:
     return time.monotonic() - since > conf().LEASE_SECONDS / 2
 
 
-def name_of(table: Table[Any], pk: object) -> str:
+def name_of(work: Work) -> str:
     """One piece of work as text, short enough for a worker's slot."""
-    return f"{table.model._meta.model_name}:{pk}"
+    return f"{work._meta.model_name}:{work.pk}"
 
 
 def end_uncertain(owner: str, besides: Collection[str] = ()) -> bool:
@@ -119,10 +119,8 @@ def charged(
         lost: the names of the work, with how it was lost.
         now: the database's time.
     """
-    by_kind = defaultdict[tuple[Table[Any], Lost], list[Any]](list)
-    for work, happened in lost.items():
-        table, pk = named(work)
-        by_kind[table, happened].append(pk)
+    works = ((*named(work), happened) for work, happened in lost.items())
+    by_kind = gathered(((table, happened), pk) for table, pk, happened in works)
     for (table, happened), keys in by_kind.items():
         for owner in owners:
             yield from _charged(table, keys, owner, happened, now)

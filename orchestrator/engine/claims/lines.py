@@ -22,7 +22,7 @@ from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import UNDECIDED
 
 A_MOMENT = timedelta(seconds=0.05)
-"""For how long nobody looks again at what comes after an event that others have in their hands."""
+"""How long events wait before they are looked at again, when they come after one that another worker has claimed."""
 
 
 class Lines:
@@ -66,9 +66,9 @@ class Lines:
 def followers(
     event: InboxEvent, instance: ProcessInstance | None, now: datetime
 ) -> list[Statement]:
-    """Wakes what was put off until the next attempt of an event that is settled now."""
+    """Wakes the events that were postponed until the next attempt of an event that is settled now."""
     if not event.error:
-        return []  # nobody waits for longer than a moment
+        return []  # no event waits for longer than a moment
     target, key = event.target, event.correlation_key
     if instance is not None:
         target, key = instance.name, instance.correlation_key
@@ -85,7 +85,7 @@ def followers(
     return found
 
 
-def put_off(
+def postpone(
     queue: str, owner: str, early: Sequence[Claimed[InboxEvent]]
 ) -> list[InboxEvent]:
     """Gives events back that come too early.
@@ -100,20 +100,18 @@ def put_off(
         early: what is given back.
 
     Returns:
-        Those that are in other hands, and due at once.
+        Those whose earlier events another worker has claimed; they are due at once.
     """
     if not early:
         return []
-    take_over.unbegun(
-        queue, owner, [leases.name_of(events, item.work.pk) for item in early]
-    )
+    take_over.unbegun(queue, owner, [leases.name_of(item.work) for item in early])
     # Only now is asked who has those ahead: when they are settled, these can be claimed already.
     numbers = set().union(*(item.ahead for item in early))
     undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)
     now = database_now()
     soon = now + A_MOMENT
     with transaction.atomic():
-        # Locked, for who settles one wakes what waits for it: these wait by then.
+        # Locked: the worker that settles one wakes the events behind it, and these must be waiting by then.
         unheld = undecided.filter(Q(owner="") | Q(wake_at__lte=now))
         free = unheld.select_for_update(skip_locked=True)
         moments = {
@@ -133,8 +131,8 @@ def put_off(
     return [item.work for item in early if not held.isdisjoint(item.ahead)]
 
 
-class InOtherHands:
-    """Processes whose next event another worker has in its hands: for a moment, the rest is not claimed beside it."""
+class ClaimedElsewhere:
+    """Processes whose next event another worker has claimed: for a moment, their other events are not claimed here."""
 
     def __init__(self) -> None:
         self._until: dict[UUID | tuple[str, str], float] = {}

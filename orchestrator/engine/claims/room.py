@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable
 from orchestrator.engine.claims.calls import Call
 
 FULL_SECONDS = 0.3
-"""For how long none of a kind are claimed after there was no room for one."""
+"""How long no call of a kind is claimed after there was no room for one."""
 
 
 class Room:

@@ -1,6 +1,6 @@
 """Taking over what a busy worker holds beside the work that it is at (see `held`), for others to go on with.
 
-The worker may notice at any moment by itself, so each statement has a condition that what it takes is still held.
+The worker may give it up by itself at any moment, so each statement takes only what is still held.
 """
 
 from __future__ import annotations

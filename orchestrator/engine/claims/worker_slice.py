@@ -7,7 +7,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
+from orchestrator.conf import conf
+from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.held import UNSEEN, Held
+from orchestrator.models import Work
 
 Reporting = Callable[[], AbstractContextManager[None]]
 """Says that the piece of work is getting on. What the engine does meanwhile takes none of its heartbeat."""
@@ -29,7 +32,7 @@ class Watch(Protocol):
 
 
 @contextmanager
-def nobody(
+def no_watch(
     seconds: float, work: str, heartbeat: float | None = None
 ) -> Iterator[Reporting]:
     """Watches nothing."""
@@ -51,5 +54,14 @@ class WorkerSlice:
     queue: str
     owner: str
     over: Callable[[], bool] = lambda: False
-    watch: Watch = nobody
+    watch: Watch = no_watch
     held: Held = UNSEEN
+
+    def watched(
+        self, work: Work, seconds: float = 0
+    ) -> AbstractContextManager[Reporting]:
+        """Watches what is done with a piece of work: so many seconds of its own, and as long as a transaction may take.
+
+        What hangs is ended by the supervisor, and a death in between is counted.
+        """
+        return self.watch(seconds + conf().EVENT_TIMEOUT, leases.name_of(work))

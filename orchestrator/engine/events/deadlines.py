@@ -13,7 +13,7 @@ from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, pausing
 from orchestrator.engine.change.application_code import applications
-from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.change.change import settle_unmoved
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims.give_back import rested
 from orchestrator.engine.failures import of_work
@@ -37,7 +37,7 @@ def fire(run: StepRun) -> None:
         with transaction.atomic(durable=True):
             _fire(run)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_deadline(run, error)
+        of_work.of_work(run, error)
 
 
 def _fire(run: StepRun) -> None:
@@ -59,21 +59,11 @@ def _fire(run: StepRun) -> None:
     if run.error:
         move.mark(incidents.resolved("handled", now, step_run_id=run.pk))
     if decision.outcome != "moved":
-        _pass_by(run, move)
+        concerned = instance if run.error else None
+        settle_unmoved(concerned, CauseKind.SETTLED, run, move.marks, now)
         return
     move.take(definition, decision)
     move.write()
-
-
-def _pass_by(run: StepRun, move: ManagerChange) -> None:
-    """Settles a deadline that moves nothing; a process that was in trouble over it shows how it stands without it."""
-    if run.error and move.troubled:
-        settled = Cause.of(CauseKind.SETTLED, run.pk, move.instance.revision)
-        change = ProcessChange(move.instance, settled, move.now)
-        change.mark(*move.marks)
-        change.write()
-    else:
-        send(move.marks)
 
 
 def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Statement:

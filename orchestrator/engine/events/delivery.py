@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
+from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.conf import conf
@@ -23,15 +25,13 @@ from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.give_back import given_back
 from orchestrator.engine.events import unrouted
-from orchestrator.engine.events.addressee import of_key
 from orchestrator.engine.events.parking import Parking
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.steps import waits
-from orchestrator.engine.storage import beginnings, definitions, keys
+from orchestrator.engine.storage import beginnings, definitions
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.tables import instances
-from orchestrator.exceptions import WorkerDied
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -51,15 +51,11 @@ def deliver(event: InboxEvent) -> bool:
         Whether it is decided, so that what was received after it may follow.
     """
     try:
-        if event.attempt > conf().EVENT_ATTEMPTS:
-            raise WorkerDied(
-                "the worker died or was killed in each of %(number)s attempts",
-                event.attempt - 1,
-            )
+        of_work.check_attempts(event, conf().EVENT_ATTEMPTS)
         with transaction.atomic(durable=True):
             return _deliver(event)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_event(event, error)
+        of_work.of_work(event, error)
     return False
 
 
@@ -96,6 +92,21 @@ def _find(event: InboxEvent) -> tuple[ProcessInstance | None, datetime]:
             event.process_id = pk  # so that a failure is shown where it belongs
             return instances.lock(pk)
     return None, database_now()
+
+
+def of_key(name: str, key: str, *, starts: bool) -> UUID | None:
+    """The live process of a key, else the last one, unless the event starts another; None where there is none.
+
+    Args:
+        name: of the definition.
+        key: the correlation key, not empty.
+        starts: whether the event starts a process.
+    """
+    known = ProcessInstance.objects.filter(name=name, correlation_key=key)
+    pk = known.live().values_list("pk", flat=True).first()
+    if pk is None and not starts:
+        pk = known.order_by("-id").values_list("pk", flat=True).first()
+    return pk
 
 
 def _started_by(event: InboxEvent) -> type[ProcessManager] | None:
@@ -174,15 +185,16 @@ def _offer_to_steps(handling: Parking, definition: type[Workflow]) -> None:
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> None:
     message = inbox.read(event.type, event.body)
     if event.starts:
-        keys.check_free(event.target, event.correlation_key)
-    move = ManagerChange.begin(
-        definition,
-        event.process_id,
-        event.correlation_key,
-        Cause.of(CauseKind.EVENT, event.pk),
-        now,
-        event.attempt,
+        instances.check_free(event.target, event.correlation_key)
+    instance = ProcessInstance(
+        id=event.process_id or uuid7(),
+        definition_id=definitions.row_of(definition),
+        name=definition.name,
+        correlation_key=event.correlation_key,
+        started_at=now,
     )
+    cause = Cause.of(CauseKind.EVENT, event.pk)
+    move = ManagerChange(instance, cause, now, event.attempt)
     first = definition(move.instance.pk, definition.first, None)
     with applications():
         decision = first.execute(message, move.execute)

@@ -14,10 +14,11 @@ from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
+from orchestrator.engine.change.change import is_by_itself
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.events.delivery import settle
-from orchestrator.engine.steps.clock import Clock
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import Clock
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import (
     Cause,
@@ -51,7 +52,9 @@ class EventGroup:
     def decide(self, event: InboxEvent) -> ManagerChange | None:
         """The change that an event leads to, not written; None where it does not go together with others."""
         instance = self._known.get(event.process_id)
-        if instance is None or not _is_simple(event) or not _is_calm(instance):
+        if instance is None or not _is_simple(event) or instance.status not in CALM:
+            return None
+        if not is_by_itself(instance):
             return None
         del self._known[instance.pk]  # until it is written
         try:
@@ -93,17 +96,6 @@ def _is_simple(event: InboxEvent) -> bool:
         and event.verdict == Verdict.RECEIVED
         and event.attempt == 1
         and not event.error
-    )
-
-
-def _is_calm(instance: ProcessInstance) -> bool:
-    """Whether a change of the process concerns nothing but itself."""
-    return bool(
-        instance.status in CALM
-        and instance.finished_at is None
-        and instance.paused_at is None
-        and instance.parent_id is None
-        and not instance.parked
     )
 
 

@@ -12,22 +12,20 @@ from django.db import transaction
 from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
-from orchestrator.engine.change import incidents, secret_values, turns
+from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import applications, kept_waiting
-from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.status import TROUBLED
+from orchestrator.engine.change.change import settle_unmoved
+from orchestrator.engine.change.manager import release
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.batch import Statement, send
-from orchestrator.engine.storage.tables import commands, events, instances
-from orchestrator.exceptions import HandlerMissing, WorkerDied
+from orchestrator.engine.storage.batch import Statement
+from orchestrator.engine.storage.tables import commands, instances
+from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
-    Cause,
     CauseKind,
     CommandStatus,
     Delivery,
-    InboxEvent,
     IssuedCommand,
 )
 from orchestrator.queue import calls_of, is_of_calls, ring_after_commit
@@ -46,7 +44,7 @@ def carry_out(command: IssuedCommand) -> None:
             return
         _carry_out(command, checked(command, handler))
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_command(command, error, attempts_of(handler))
+        of_work.of_work(command, error, attempts_of(handler))
 
 
 def checked(command: IssuedCommand, handler: Handler | None) -> Handler:
@@ -60,11 +58,7 @@ def checked(command: IssuedCommand, handler: Handler | None) -> Handler:
         raise HandlerMissing(
             "no handler for %(type)s in the running code", command.type
         )
-    if command.attempt > handler.attempts:
-        raise WorkerDied(
-            "the worker died or was killed in each of %(number)s attempts",
-            command.attempt - 1,
-        )
+    of_work.check_attempts(command, handler.attempts)
     return handler
 
 
@@ -112,18 +106,11 @@ def settle(command: IssuedCommand, answer: Answer) -> None:
 
 def _settle(command: IssuedCommand, answer: Answer) -> None:
     instance, now = instances.lock(command.instance_id)
-    marks = [_done(command, answer, now), *turns.let_go(command, now)]
+    marks = [_done(command, answer, now), *release(command, now)]
     marks += _caused(command, answer, now)
     if command.error:
         marks.append(incidents.resolved("done", now, command_id=command.pk))
-    if instance is not None and instance.status in TROUBLED:
-        move = ProcessChange(
-            instance, Cause.of(CauseKind.COMMAND, command.pk, instance.revision), now
-        )
-        move.mark(*marks)
-        move.write()
-    else:
-        send(marks)
+    settle_unmoved(instance, CauseKind.COMMAND, command, marks, now)
 
 
 def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
@@ -144,12 +131,7 @@ def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
 def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[Statement]:
     if not answer.events:
         return []
-    rows: list[InboxEvent] = []
-    if command.instance is not None:
-        rows = inbox.follow_ups(command.instance, answer.events, command.pk, now)
-    else:
-        for number, event in enumerate(answer.events):
-            rows += inbox.caused(event, None, command.pk, number, now)
+    rows = inbox.follow_ups(command.instance, answer.events, command.pk, now)
     for queue in {row.queue for row in rows}:
         ring_after_commit(queue)
-    return [*events.inserts(rows), *inbox.reactions(rows)]
+    return inbox.stored(rows)

@@ -13,10 +13,17 @@ from datetime import datetime, timedelta
 from orchestrator.engine import inbox
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.announcements import announce_event
+from orchestrator.engine.change.change import settle_unmoved
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances
-from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
+from orchestrator.models import (
+    CauseKind,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    Verdict,
+)
 from orchestrator.registry import Declared
 from orchestrator.text import Text
 
@@ -44,7 +51,7 @@ class Parking(EventHandling):
         else:
             marks = self._late(until)
         marks += self._counted(1)
-        self.put_aside(self.process, [*marks, *self._behind(takes)])
+        self._put_aside([*marks, *self._behind(takes)])
 
     def _until(self, definition: Declared) -> datetime:
         return self.event.patience_until or self.now + inbox.patience(definition)
@@ -77,7 +84,7 @@ class Parking(EventHandling):
     def leave(self, takes: Takes, marks: list[Statement]) -> None:
         """Settles the event, which has moved nothing; it may have been parked before."""
         marks += self._counted(0)
-        self.put_aside(self.process, [*marks, *self._behind(takes)])
+        self._put_aside([*marks, *self._behind(takes)])
 
     def turn_away_late(self) -> None:
         """Shows the event, whose process has ended; another that was parked until then is next."""
@@ -90,7 +97,13 @@ class Parking(EventHandling):
         if parked:
             marks += self._counted(0)
             marks.append(offering.left_over(self.process.pk, 1, self.now))
-        self.put_aside(self.process, marks)
+        self._put_aside(marks)
+
+    def _put_aside(self, marks: list[Statement]) -> None:
+        """Settles the event, which moves nothing."""
+        concerned = self.process if self.event.error else None
+        settle_unmoved(concerned, CauseKind.SETTLED, self.event, marks, self.now)
+        announce_event(self.event)
 
     def _behind(self, takes: Takes) -> list[Statement]:
         """Offers the next parked event that the process would take, behind one that has moved nothing."""

@@ -19,7 +19,7 @@ from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.incidents import named
-from orchestrator.engine.events.addressee import of_key
+from orchestrator.engine.events.delivery import of_key
 from orchestrator.engine.steps.waits import Waiting
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance

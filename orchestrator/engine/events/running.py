@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.claims.held import Holding
 from orchestrator.engine.claims.lines import Lines
-from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events.delivery import deliver
 from orchestrator.engine.events.group import EventGroup
@@ -18,11 +15,8 @@ from orchestrator.models import InboxEvent
 Item = Claimed[InboxEvent]
 
 
-class Decided(NamedTuple):
-    """An event that is decided and not written."""
-
-    item: Item
-    change: ManagerChange
+Decided = tuple[Item, ManagerChange]
+"""An event that is decided and not written, and the change that it leads to."""
 
 
 class EventRunner:
@@ -39,7 +33,7 @@ class EventRunner:
         self.begin(Lines([]))
 
     def begin(self, lines: Lines) -> None:
-        """Takes a claimed batch in hand."""
+        """Begins a claimed batch."""
         self._lines = lines
         self._group = EventGroup(item.work for item in lines.mine)
 
@@ -48,18 +42,17 @@ class EventRunner:
         """Whether events are decided and not written: others may take them over."""
         return bool(self._decided)
 
-    def make_way(self, item: Item) -> None:
+    def finish_before(self, item: Item) -> None:
         """Writes what comes before an event in its line."""
         if self._decided and self._lines.line_of(item) in self._decided:
             self.finish()
 
     def run(self, item: Item) -> None:
         """Delivers an event, or decides it for now; notes when what is behind it must wait."""
-        with watched(item.work, self.worker_slice):
+        with self.worker_slice.watched(item.work):
             change = self._group.decide(item.work)
             if change is not None:
-                decided = Decided(item, change)
-                self._decided.hold(self._lines.line_of(item), decided)
+                self._decided.hold(self._lines.line_of(item), (item, change))
             elif not deliver(item.work):
                 self._lines.stop(item)
         if self._decided.are_due:
@@ -69,13 +62,11 @@ class EventRunner:
         """Writes what is decided, and delivers by itself what cannot be written with others."""
         left_out = decided = self._decided.take()
         if len(decided) > 1:
-            found = commit_together(
-                decided, lambda one: (one.change, one.change.prepared())
-            )
+            found = commit_together(decided, lambda one: (one[1], one[1].prepared()))
             left_out = found.left_out
             for _, change in found.done:
                 self._group.learn(change.instance)
         for item, _ in left_out:
-            with watched(item.work, self.worker_slice):
+            with self.worker_slice.watched(item.work):
                 if not deliver(item.work):
                     self._lines.stop(item)

@@ -7,15 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.claims.lines import followers
-from orchestrator.engine.storage.batch import Statement, send
+from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import (
-    Cause,
-    CauseKind,
     InboxEvent,
     Incident,
     ProcessInstance,
@@ -86,15 +81,3 @@ class EventHandling:
             event_id=event.pk,
         )
         return [incidents.resolved("seen again", now, event_id=event.pk), *opened]
-
-    def put_aside(self, process: ProcessInstance, marks: list[Statement]) -> None:
-        """Settles an event that moves nothing; a process that was in trouble over it shows how it stands without it."""
-        troubled = process.finished_at is None and process.status in TROUBLED
-        if self.event.error and troubled:
-            cause = Cause.of(CauseKind.SETTLED, self.event.pk, process.revision)
-            move = ProcessChange(process, cause, self.now)
-            move.mark(*marks)
-            move.write()
-        else:
-            send(marks)
-        announce_event(self.event)

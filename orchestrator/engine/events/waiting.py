@@ -6,16 +6,14 @@ from typing import Any
 
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.engine.change.application_code import contained
-from orchestrator.engine.claims import give_back, leases
+from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.room import Room
-from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import outbox
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.engine.storage.tables import commands
 from orchestrator.models import IssuedCommand
 from orchestrator.queue import plain
 from orchestrator.registry import Answer, Handler, in_use
@@ -36,7 +34,6 @@ class CommandCall(Call):
         asynchronous = is_asynchronous(in_use(handler.function))
         super().__init__(
             command,
-            leases.name_of(commands, command.pk),
             timeout=handler.timeout,
             heartbeat=None,
             idempotent=True,  # at least once, with its id as idempotency key
@@ -57,7 +54,7 @@ class CommandCall(Call):
             return self.handler.answered(returned)
 
     def returned(self, result: Any) -> Call | None:
-        with watched(self.command, self.worker_slice):
+        with self.worker_slice.watched(self.command):
             try:
                 outbox.settle(self.command, result)
             except Exception as error:
@@ -68,15 +65,15 @@ class CommandCall(Call):
         return None
 
     def failed(self, error: Exception) -> Call | None:
-        with watched(self.command, self.worker_slice):
-            of_work.of_command(self.command, error, self.handler.attempts)
+        with self.worker_slice.watched(self.command):
+            of_work.of_work(self.command, error, self.handler.attempts)
         return None
 
 
 def begin(command: IssuedCommand, worker_slice: WorkerSlice, room: Room) -> Call | None:
     """Prepares the call of a claimed command's handler; None when there is none now, which is stored."""
     handler = outbox.handler_of(command)
-    with watched(command, worker_slice):
+    with worker_slice.watched(command):
         try:
             if handler is not None and not handler.is_call:
                 give_back.to_queue(command, plain(command.queue))
@@ -88,5 +85,5 @@ def begin(command: IssuedCommand, worker_slice: WorkerSlice, room: Room) -> Call
                 return None
             return CommandCall(command, outbox.checked(command, handler), worker_slice)
         except Exception as error:  # noqa: BLE001  # it may not be read any more
-            of_work.of_command(command, error, outbox.attempts_of(handler))
+            of_work.of_work(command, error, outbox.attempts_of(handler))
     return None

@@ -26,7 +26,7 @@ from orchestrator.engine.change import (
     retrying,
     secret_values,
     settling,
-    undoing,
+    visits,
 )
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.application_code import is_engines
@@ -95,7 +95,7 @@ def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -
             with transaction.atomic(durable=True):
                 of_work.hold(run, error)
         elif plan is None:
-            of_work.of_visit(run, error, policy.attempts(error))
+            of_work.of_work(run, error, policy.attempts(error))
         else:
             _settle_somehow(run, error, plan, policy)
     except LeaseLost:
@@ -125,7 +125,7 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
 
 def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
     change = _change(run, plan)
-    if undoing.is_undone_later(run, plan):
+    if visits.is_undone_later(run, plan):
         change.close(run, StepStatus.CANCELLED, **incidents.kept(error))
         settling.came_to_its_end(change, run, StepStatus.CANCELLED)
         change.write()
@@ -157,9 +157,7 @@ def _change(run: StepRun, plan: Plan) -> WorkflowChange:
     Raises:
         LeaseLost: the process is gone or has ended.
     """
-    instance, now = instances.lock(run.instance_id)
-    if instance is None or instance.finished_at is not None:
-        raise LeaseLost("the process has ended")
+    instance, now = instances.lock_live(run.instance_id)
     cause = Cause.of(CauseKind.STEP_FAILED, run.pk, instance.revision)
     queue = definitions.workflow_of(instance).queue
     return WorkflowChange(instance, cause, now, plan, queue)

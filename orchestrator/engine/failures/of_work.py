@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -59,55 +58,21 @@ MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
 """What a deploy will bring, when it is the engine that misses it."""
 
 
-Columns = Callable[[datetime | None], dict[str, Any]]
-"""What a failed attempt leaves in a row besides; it is told when the work failed for good, else None."""
+def of_work(work: Work, error: Exception, attempts: int | None = None) -> None:
+    """Stores that an event, a command, a deadline or the begin of a visit failed.
 
+    It is tried again later, or people must look.
 
-def of_event(event: InboxEvent, error: Exception) -> None:
-    """Stores that delivering an event failed, and when to try again, or that people must look."""
-
-    def columns(ended: datetime | None) -> dict[str, Any]:
-        verdict = Verdict.FAILED if ended else Verdict.RECEIVED
-        settled = {"verdict": verdict, "handled_at": ended}
-        return {**settled, "process_id": event.process_id}
-
-    last = _came_second(event, error) or event.attempt >= conf().EVENT_ATTEMPTS
-    _settle(event, error, columns, last)
-
-
-def _came_second(event: InboxEvent, error: Exception) -> bool:
-    """Whether it was to start a process whose key is taken by now: people decide what becomes of it."""
-    return event.starts and is_engines(error, KeyTaken)
-
-
-def of_command(command: IssuedCommand, error: Exception, attempts: int) -> None:
-    """Stores that a command's handler failed, and when to try again, or that people must look."""
-
-    def columns(ended: datetime | None) -> dict[str, Any]:
-        status = CommandStatus.FAILED if ended else CommandStatus.RETRYING
-        return {"status": status, "finished_at": ended}
-
-    _settle(command, error, columns, command.attempt >= attempts)
-
-
-def of_deadline(run: StepRun, error: Exception) -> None:
-    """Stores that a deadline could not be carried out."""
-    _settle(run, error, lambda ended: {}, run.attempt >= conf().EVENT_ATTEMPTS)
-
-
-def of_visit(run: StepRun, error: Exception, attempts: int) -> None:
-    """Stores that a visit could not begin: the function that makes its workflow's graph of the input failed."""
-
-    def columns(ended: datetime | None) -> dict[str, Any]:
-        return {"status": StepStatus.FAILED if ended else StepStatus.RETRYING}
-
-    _settle(run, error, columns, run.attempt >= attempts)
-
-
-def _settle(work: Work, error: Exception, columns: Columns, last: bool) -> None:
+    Args:
+        work: the claimed row.
+        error: what was raised.
+        attempts: how often it is tried in all; the setting EVENT_ATTEMPTS when None.
+    """
     if is_engines(error, LeaseLost):
         log.info("%s was settled by another worker: %s", work, error)
         return
+    most = conf().EVENT_ATTEMPTS if attempts is None else attempts
+    last = work.attempt >= most or _came_second(work, error)
     try:
         secret_values.note_of_work(error, work)
         if passes(error):
@@ -118,18 +83,51 @@ def _settle(work: Work, error: Exception, columns: Columns, last: bool) -> None:
                 hold(work, error)
             else:
                 hopeless = isinstance(error, Permanent) or is_engines(error, HOPELESS)
-                _fail(work, error, columns, last or hopeless)
+                _fail(work, error, last or hopeless)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
 
 
-def _fail(work: Work, error: Exception, columns: Columns, final: bool) -> None:
+def _came_second(work: Work, error: Exception) -> bool:
+    """Whether it was to start a process whose key is taken by now: people decide what becomes of it."""
+    starts = isinstance(work, InboxEvent) and work.starts
+    return starts and is_engines(error, KeyTaken)
+
+
+def check_attempts(work: Work, attempts: int) -> None:
+    """Stops work that ends its workers.
+
+    Raises:
+        WorkerDied: it has ended a worker in each of its attempts.
+    """
+    if work.attempt > attempts:
+        raise WorkerDied(
+            "the worker died or was killed in each of %(number)s attempts",
+            work.attempt - 1,
+        )
+
+
+def _columns(work: Work, ended: datetime | None) -> dict[str, Any]:
+    """What a failed attempt leaves in a row of its kind; `ended` is when it failed for good, else None."""
+    if isinstance(work, InboxEvent):
+        verdict = Verdict.FAILED if ended else Verdict.RECEIVED
+        settled = {"verdict": verdict, "handled_at": ended}
+        return {**settled, "process_id": work.process_id}
+    if isinstance(work, IssuedCommand):
+        status = CommandStatus.FAILED if ended else CommandStatus.RETRYING
+        return {"status": status, "finished_at": ended}
+    if isinstance(work, StepRun) and work.kind:
+        return {"status": StepStatus.FAILED if ended else StepStatus.RETRYING}
+    return {}  # a deadline, for which the step goes on waiting
+
+
+def _fail(work: Work, error: Exception, final: bool) -> None:
     instance, now = instances.lock(_process_of(work))
     values = {
         **incidents.kept(error),
         "owner": "",
         "wake_at": None if final else now + backoff.delay(work.attempt),
-        **columns(now if final else None),
+        **_columns(work, now if final else None),
     }
     marks: list[Statement] = [table_of(work).update(values, work.fence)]
     if isinstance(work, InboxEvent):

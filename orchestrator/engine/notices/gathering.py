@@ -6,14 +6,15 @@ forget what has happened. So whatever is killed in between, nothing is lost and 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Max, Q
 
+from orchestrator.collecting import gathered
 from orchestrator.engine.notices import turn
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus, Occurrence
@@ -56,14 +57,10 @@ def _wants(name: str, recipient: Recipient, item: Item) -> bool:
     return named or recipient.wants(item["topics"], item["definition"])
 
 
-def _items(found: Iterable[Occurrence]) -> Iterator[Item]:
+def _items(found: Sequence[Occurrence]) -> Iterator[Item]:
     """What is worth telling: of failures, groups."""
-    failures: dict[str, list[Occurrence]] = defaultdict(list)
-    for one in found:
-        if one.fingerprint:
-            failures[one.fingerprint].append(one)
-        else:
-            yield _item(one)
+    yield from (_item(one) for one in found if not one.fingerprint)
+    failures = gathered((one.fingerprint, one) for one in found if one.fingerprint)
     known = FailureGroup.objects.in_bulk(list(failures))
     groups = [known.get(key) or _new(alike[0]) for key, alike in failures.items()]
     for group, alike in zip(groups, failures.values(), strict=True):

@@ -1,4 +1,4 @@
-"""Dead queues: told once when nobody has seen to one for some seconds, and once when that is over."""
+"""Dead queues: people are told once after some seconds without a worker, and once when a worker is back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from orchestrator.engine.change import occurrences
+from orchestrator.engine.change import incidents
 from orchestrator.engine.claims.due import unattended
 from orchestrator.engine.notices import turn
 from orchestrator.engine.storage.batch import Statement, database_now, send
@@ -16,7 +16,7 @@ from orchestrator.notice_settings import Topic
 PATIENCE = timedelta(seconds=15)
 """How long a queue may be without workers before people are told: one that is only restarted is not told of."""
 UNSEEN = timedelta(minutes=1)
-"""After so long in which nobody looked, what was seen before says nothing of now."""
+"""After this long without a look, earlier sightings say nothing of now."""
 
 
 def look() -> None:
@@ -57,4 +57,4 @@ def _end(outage: QueueOutage, now: datetime) -> None:
 
 
 def _told(outage: QueueOutage, state: str, at: datetime) -> list[Statement]:
-    return occurrences.told([Topic.QUEUE], at, queue=outage.queue, state=state)
+    return incidents.told([Topic.QUEUE], at, queue=outage.queue, state=state)

@@ -25,7 +25,7 @@ LOOKED_AT = 100
 """How many that are due are looked at to take one: others may take the first of them meanwhile."""
 FORGOTTEN_AT_ONCE = 500
 UNKNOWN = timedelta(days=1)
-"""A notice that nobody has tried for so long is to somebody who is no longer declared anywhere."""
+"""A notice that no host has tried for this long is to a recipient who is no longer declared anywhere."""
 
 
 _ONE_BEFORE = Notice.objects.open().filter(

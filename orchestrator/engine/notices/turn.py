@@ -1,4 +1,4 @@
-"""One at a time: those of several hosts look at the same moment, and each of them may do what there is to do."""
+"""A lock by which one host at a time gathers notices and looks for dead queues."""
 
 from __future__ import annotations
 

@@ -17,9 +17,8 @@ from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage import keys
 from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.text import Text
@@ -120,13 +119,13 @@ def _begin(
     key: str,
     parent: ProcessInstance | None,
 ) -> ProcessInstance:
-    keys.check_free(definition.name, key)
+    instances.check_free(definition.name, key)
     pin = starting.pinned(definition, given)
     try:
         with transaction.atomic():
             return starting.begin(pin, process_id=new, key=key, parent=parent)
     except IntegrityError:
-        keys.check_free(definition.name, key)
+        instances.check_free(definition.name, key)
         raise OperationRefused(
             "a %(name)s with the key %(key)s has ended this moment: press again",
             definition.name,

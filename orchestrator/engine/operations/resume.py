@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Max, Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import incidents, joins, retrying, visits
+from orchestrator.engine.change import following, incidents, retrying, visits
 from orchestrator.engine.change.workflow import (
     WorkflowChange,
     cancel_child,
@@ -163,7 +163,7 @@ def _enter(change: WorkflowChange, known: Known) -> None:
         before = known.before.get((name, number))
         row = _visit(change, name, number)
         if (arrivals := known.joins.get(name)) is not None:
-            joins.start(row, change.plan[name], arrivals, change.now)
+            following.start_join(row, change.plan[name], arrivals, change.now)
         if change.plan[name].each is not None:
             _spread(change, row, known)
             continue
@@ -174,7 +174,7 @@ def _enter(change: WorkflowChange, known: Known) -> None:
     for name, arrivals in known.waiting.items():
         row = _visit(change, name, 1)
         row.kind, row.status, row.wake_at = StepKind.JOIN, StepStatus.WAITING, None
-        for column, value in joins.counts(arrivals).items():
+        for column, value in following.join_columns(arrivals).items():
             setattr(row, column, value)
         change.add(row)
 

@@ -16,7 +16,7 @@ from orchestrator.definition.codec import seal
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import applications
-from orchestrator.engine.events.addressee import of_key
+from orchestrator.engine.events.delivery import of_key
 from orchestrator.engine.inbox import Address
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, locked_process, refusing

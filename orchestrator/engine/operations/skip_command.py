@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import incidents, turns
+from orchestrator.engine.change import incidents, manager
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -57,7 +57,7 @@ def give_up(change: ProcessChange, row: IssuedCommand) -> None:
         "finished_at": change.now,
     }
     same = {"id": row.pk, "status": row.status}
-    change.mark(commands.update(given_up, same), *turns.let_go(row, change.now))
+    change.mark(commands.update(given_up, same), *manager.release(row, change.now))
     by = "skipped by an operator"
     change.mark(incidents.resolved(by, change.now, command_id=row.pk))
 

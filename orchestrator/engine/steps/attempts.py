@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from orchestrator.definition.workflow.advance import starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.change.following import arrivals_of, failed_branches
 from orchestrator.engine.claims.leases import TOLD
-from orchestrator.exceptions import Interrupted, TimedOut, WorkerDied
+from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 from orchestrator.queue import calls_of, is_of_calls
 from orchestrator.text import Text
@@ -57,6 +59,28 @@ def check_attempts(run: StepRun, policy: Policy) -> None:
 def _ended_its_worker(run: StepRun) -> bool:
     """Whether the last attempt did. One that waits is only looked at, and no other attempt of that counts."""
     return bool(run.lost) or run.status == StepStatus.WAITING
+
+
+def check_branches(run: StepRun, vertex: Vertex) -> None:
+    """Stops the step of a join that can have what it needs no more.
+
+    Raises:
+        Permanent: it lacks branches.
+    """
+    if run.kind == StepKind.UNDO or not starved(vertex, arrivals_of(run, over=True)):
+        return
+    others = Text("the others were")
+    if failed := failed_branches(run):
+        others = Text("%(number)s failed, and the others were", failed)
+    raise Permanent(
+        "the join at %(step)s needs %(needed)s of its %(all)s branches, but %(came)s came: %(others)s "
+        "not taken",
+        vertex.name,
+        vertex.needed,
+        vertex.ways_in,
+        run.taken,
+        others,
+    )
 
 
 def check_start(run: StepRun) -> None:

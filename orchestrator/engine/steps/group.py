@@ -1,21 +1,29 @@
-"""Storing the results that are held: those of one process in one transaction, single ones of many in a group commit.
+"""Results of quick steps, held for a moment and stored together.
 
-Whatever cannot be stored with others is stored by itself, which tells whose mistake it is.
+Those of one process share a transaction, single ones of many processes a group commit. Whatever cannot be stored with
+others is stored by itself, which tells whose mistake it is.
+
+What is held is shown to the worker's supervisor, which has it stored when the next function takes longer than a moment,
+or ends its worker. Where nobody sees it, it is stored before the next function is called.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+from orchestrator.collecting import gathered
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.watching import watched
-from orchestrator.engine.steps.quick_results import still_mine
-from orchestrator.engine.steps.session import HeldResult
+from orchestrator.engine.claims.held import (
+    TAKE_SECONDS,
+    Held,
+    Holding,
+    UnstoredResult,
+)
+from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.passing_errors import passes
@@ -31,6 +39,42 @@ Following = list[StepRun]
 
 ROOM = 32
 """With how many of the steps that start a worker goes on: as many quick ones as it would claim."""
+
+
+class QuickResults(Holding[HeldResult]):
+    """The results that a worker holds.
+
+    Args:
+        shown: where its supervisor sees them.
+    """
+
+    def __init__(self, shown: Held) -> None:
+        super().__init__()
+        self.shown = shown
+        self._seen = True
+
+    def hold(self, key: Hashable, one: HeldResult) -> None:
+        super().hold(key, one)
+        run = one.run
+        result = UnstoredResult(run.pk, run.attempt, **one.given)
+        self._seen &= self.shown.returned(result)
+
+    @property
+    def are_due(self) -> bool:
+        return super().are_due or (bool(self) and not self._seen)
+
+    def take(self) -> list[HeldResult]:
+        """Return what is held, to be stored; after a while without what others have stored."""
+        late, self._seen = self.waited > TAKE_SECONDS, True
+        held = super().take()
+        return still_mine(held) if late else held
+
+
+def still_mine(held: Sequence[HeldResult]) -> list[HeldResult]:
+    """Those of the results that the worker's supervisor has not stored meanwhile."""
+    runs = StepRun.objects.filter(pk__in=[one.run.pk for one in held])
+    mine = set(runs.values_list("pk", "owner", "attempt"))
+    return [one for one in held if (one.run.pk, one.run.owner, one.run.attempt) in mine]
 
 
 def store(held: Group, room: int = ROOM) -> list[StepRun]:
@@ -84,7 +128,7 @@ def _singly(group: Group, following: Following) -> None:
     for one in group:
         one.session.forget()  # it counts what was left out
         # The application may decide on the way.
-        with watched(one.run, one.session.worker_slice):
+        with one.session.worker_slice.watched(one.run):
             run = one.session.settle_singly(one.run, one.result, kept=one.kept)
         if run is not None:
             following.append(run)
@@ -113,7 +157,7 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
             change.write()
             session.ended |= change.closed
             for one in same:
-                session.learn(one)
+                session.learn(one.run, one.given)
             taken_up += change.mine
     # One that starts may be given up by the next change.
     following += [run for run in taken_up if run.pk not in session.ended]
@@ -132,7 +176,7 @@ def _of_many_processes(group: Group, room: int, following: Following) -> None:
     found = commit_together(group, prepare)
     for one, change in found.done:
         one.session.sure = True
-        one.session.learn(one)
+        one.session.learn(one.run, one.given)
         following += change.mine
     if found.refusal is not None:
         _one_by_one(found.left_out, found.refusal, following)
@@ -174,7 +218,4 @@ def _split(
     group: Iterable[HeldResult], by: Callable[[HeldResult], Any]
 ) -> Iterable[list[HeldResult]]:
     """The results in parts that have something in common, in their order."""
-    parts = defaultdict[Any, list[HeldResult]](list)
-    for one in group:
-        parts[by(one)].append(one)
-    return parts.values()
+    return gathered((by(one), one) for one in group).values()

@@ -6,11 +6,9 @@ import time
 from uuid import UUID
 
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import waits
-from orchestrator.engine.steps.group import ROOM, store
-from orchestrator.engine.steps.quick_results import QuickResults
+from orchestrator.engine.steps.group import ROOM, QuickResults, store
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.batch import Raw
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
@@ -47,7 +45,7 @@ class StepRunner:
         held_at = time.monotonic()
         asleep = run.status == StepStatus.WAITING
         if run.kind == StepKind.SLEEP or (asleep and run.kind in waits.OF_OTHERS):
-            with watched(run, self.worker_slice):
+            with self.worker_slice.watched(run):
                 waits.run_late(run)
             return
         session = self._session(run)

@@ -2,21 +2,17 @@
 
 1. read what the function needs; 2. call it, watched; 3. in one commit: lock the process, settle the visit under its
 fence, carry out what follows, and take one of the steps that start; 4. go on with that one. The result of a quick
-function is held instead of 3., and stored together with others' (`group`). Whatever goes wrong is stored with the visit
-(`failures.of_step`).
+function is held instead of 3., and stored together with others' (`group`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import IntegrityError, transaction
-from uuid6 import uuid7
+from django.db import transaction
 
 from orchestrator.definition.codec import decode
 from orchestrator.definition.invalid import is_asynchronous
@@ -24,28 +20,21 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import (
     application_code,
-    incidents,
-    retrying,
-    secret_values,
-    settling,
-    starting,
 )
-from orchestrator.engine.change.joins import check_branches
-from orchestrator.engine.change.workflow import WorkflowChange, plan_of
+from orchestrator.engine.change.workflow import plan_of
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.held import HOLD_SECONDS, Holding
-from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import (
     check_attempts,
+    check_branches,
     check_start,
     has_room,
     other_queue,
     policy_of,
 )
-from orchestrator.engine.steps.clock import Clock
 from orchestrator.engine.steps.context import (
     AwaitedStep,
     Elsewhere,
@@ -53,30 +42,23 @@ from orchestrator.engine.steps.context import (
     awaiting,
     waited_for,
 )
+from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.storage import definitions, uncertain
-from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.batch import Clock, send
 from orchestrator.engine.storage.results import (
-    Results,
     intact,
     result_columns,
-    sealed,
 )
-from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.engine.storage.tables import instances
 from orchestrator.exceptions import (
     HandlerMissing,
     LeaseLost,
     Outcome,
-    Skip,
 )
 from orchestrator.models import (
-    Cause,
-    CauseKind,
     ProcessInstance,
-    Status,
     StepKind,
     StepRun,
-    StepStatus,
 )
 from orchestrator.registry import in_use
 
@@ -84,47 +66,25 @@ HELD = (StepKind.STEP, StepKind.ITEM)
 """The visits whose results may be held, and so be stored by others."""
 
 
-class HeldResult(NamedTuple):
-    """A result that is not stored yet.
+class Session(KnownProcess):
+    """The visits of one process that one worker runs one after another.
 
     Args:
-        session: of its process.
-        run: the claimed visit.
-        result: what its function gave.
-        given: the columns in which that is stored.
-        kept: whether who holds it keeps it when the database refuses for now, and tries again.
+        quick: holds the results of quick functions.
     """
-
-    session: Session
-    run: StepRun
-    result: Any
-    given: dict[str, Any]
-    kept: bool = False
-
-
-class Session:
-    """The visits of one process that one worker runs one after another."""
 
     def __init__(
         self,
         instance: ProcessInstance,
         plan: Plan,
         worker_slice: WorkerSlice,
+        clock: Clock,
         quick: Holding[HeldResult],
     ) -> None:
-        self.instance = instance
-        self.plan = plan
-        self.worker_slice = worker_slice
-        self.results = Results(instance, plan)
+        super().__init__(instance, plan, worker_slice, clock)
         self.quick = quick
-        self.workflow = definitions.workflow_of(instance)
-        self.clock = Clock()
         self.held_at = time.monotonic()
         """When the visit that is run was this worker's for sure."""
-        self.sure = True
-        """Whether what is known of the process was stored so; a change counts before it is written, and may not be."""
-        self.ended: set[int] = set()
-        """The visits that were ended here with others, some of which may have been taken up before."""
 
     @classmethod
     def of(
@@ -139,11 +99,8 @@ class Session:
             _put_to_rest(run)
             return None
         try:
-            session = cls(
-                instance, _plan_of(run, instance, worker_slice), worker_slice, quick
-            )
-            session.clock = clock
-            return session
+            plan = _plan_of(run, instance, worker_slice)
+            return cls(instance, plan, worker_slice, clock, quick)
         except Exception as error:  # noqa: BLE001  # the running code may have no such definition
             of_step.of_step(run, error, None, Policy())
             return None
@@ -166,11 +123,11 @@ class Session:
         vertex = self.plan.vertices.get(run.node)
         policy = policy_of(run, vertex)
         # Until what came of it is stored: neither a predicate that hangs nor a death in between goes unnoticed.
-        with watched(run, self.worker_slice, policy.timeout):
+        with self.worker_slice.watched(run, policy.timeout):
             try:
                 return self._run(run, vertex, policy)
             except Exception as error:  # noqa: BLE001  # a step may raise anything
-                return self.failed(run, error, policy)
+                return self.failed(run, error)
 
     def _run(
         self, run: StepRun, vertex: Vertex | None, policy: Policy
@@ -188,59 +145,8 @@ class Session:
             give_back.wait_for_room(run)
             return None
         if vertex.step.definition is not None and run.kind != StepKind.UNDO:
-            return self._run_subprocess(run, vertex)
+            return subprocesses.run(self, run, vertex)
         return self._run_function(run, vertex, policy)
-
-    def failed(self, run: StepRun, error: Exception, policy: Policy) -> StepRun | None:
-        """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
-        if isinstance(error, Skip):
-            return self.settle_singly(run, error.result, skip=error)
-        self._keep_secrets_out(error, run)
-        self.forget()
-        of_step.of_step(run, error, self.plan, policy)
-        return None
-
-    def settle_singly(
-        self,
-        run: StepRun,
-        result: Any,
-        skip: Skip | None = None,
-        *,
-        kept: bool = False,
-    ) -> StepRun | None:
-        """Settles a visit in a transaction of its own, and gives the one that this worker goes on with.
-
-        What goes wrong with that is stored.
-
-        Args:
-            run: the visit.
-            result: what its function gave.
-            skip: how it passed itself over.
-            kept: whether the result is kept when the database refuses for now.
-
-        Raises:
-            DatabaseError: it refused for now, and the result is kept.
-        """
-        try:
-            with self.committing():
-                return self._settle(run, result, skip=skip)
-        except Exception as error:
-            self._keep_secrets_out(error, run, result)
-            self.forget()
-            if kept and passes(error):
-                uncertain.note()
-                raise
-            policy = policy_of(run, self.plan.vertices.get(run.node))
-            of_step.of_step(run, error, self.plan, policy)
-        return None
-
-    def _keep_secrets_out(
-        self, error: Exception, run: StepRun, result: Any = None
-    ) -> None:
-        """Has what is told of an error written without the secrets that its step was called with, or has given."""
-        names = self.workflow.secrets(self.plan).names
-        own = (run.element, run.saved, run.result, result)
-        secret_values.note(error, names, self.instance.data, self.results.read, *own)
 
     # Functions
 
@@ -252,7 +158,7 @@ class Session:
                 instances.lock(run.instance_id)
                 with application_code.kept_waiting(run.node):
                     result = self._call(run, vertex, policy)
-                return self._settle(run, result)
+                return self.settle(run, result)
         if self.quick:
             self.worker_slice.held.calling()
         begun = time.monotonic()
@@ -267,30 +173,6 @@ class Session:
             self.quick.hold(run.pk, HeldResult(self, run, result, given))
             return None
         return self.returned(run, result)
-
-    def returned(self, run: StepRun, result: Any) -> StepRun | None:
-        """Settles a visit whose function has returned, and gives the visit that this worker goes on with.
-
-        Raises:
-            Exception: no way on fits the result, or the database refused.
-        """
-        try:
-            return self._settle_by_itself(run, result)
-        except Exception:
-            self.forget()
-            raise
-
-    def _settle_by_itself(self, run: StepRun, result: Any) -> StepRun | None:
-        if self.is_alone(run):
-            try:
-                following = self._settle(run, result, alone=True)
-            except LeaseLost:
-                pass  # the process was changed meanwhile: now with its lock, which tells
-            else:
-                self.sure = True
-                return following
-        with self.committing():
-            return self._settle(run, result)
 
     def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
         """Whether a result may wait for others: what follows is the engine's alone to decide, and brief.
@@ -308,19 +190,6 @@ class Session:
         spreads = any(self.plan[link.target].each for link in vertex.links)
         return run.kind in HELD and not vertex.decides and not spreads
 
-    def is_alone(self, run: StepRun) -> bool:
-        """Whether this visit is all that is open, as far as this session knows; the revision will tell."""
-        instance = self.instance
-        return bool(
-            instance.open_steps == 1
-            and self.sure
-            and instance.status in (Status.RUNNING, Status.WAITING)
-            and run.kind == StepKind.STEP
-            and not run.error
-            and not run.redo
-            and not run.blocked
-        )
-
     def _call(self, run: StepRun, vertex: Vertex, policy: Policy) -> Any:
         """Calls the step's function.
 
@@ -328,7 +197,7 @@ class Session:
             Exception: whatever it raises, or the outcome that it returns.
             LeaseLost: what it is called with was so long in coming that others may have run it.
         """
-        work = leases.name_of(step_runs, run.pk)
+        work = leases.name_of(run)
         with self.worker_slice.watch(
             policy.timeout, work, policy.heartbeat
         ) as reporting:
@@ -383,148 +252,6 @@ class Session:
             return wait(function, awaited), arguments
         return function, self.results.arguments(bindings, run, context)
 
-    # Sub-processes
-
-    def _run_subprocess(self, run: StepRun, vertex: Vertex) -> StepRun | None:
-        """Starts the sub-process of a visit, or settles the visit when the sub-process has ended."""
-        if run.child_id is None:
-            self._start_subprocess(run, vertex)
-            return None
-        child = subprocesses.ended(run)
-        if child is None or run.status == StepStatus.FAILED:
-            with self.committing():
-                what = ("wait", run.attempt, self.instance.revision)
-                change = self.lock(run, *what)
-                retrying.wait_on(change, run)
-                change.write()
-            return None
-        body = subprocesses.result_of(child)
-        with self.committing():
-            result = subprocesses.read(run, vertex, body)
-            return self._store(self.lock(run), run, result, sealed(body))
-
-    def _start_subprocess(self, run: StepRun, vertex: Vertex) -> None:
-        definition = subprocesses.definition_of(vertex)
-        arguments = self.results.arguments(vertex.bindings, run, None)
-        given, pk = subprocesses.input_of(definition, arguments), uuid7()
-        pin = starting.pinned(definition, given)
-        try:
-            with self.committing():
-                change = self.lock(run, "child", pk)
-                if change.paused:  # meanwhile: nothing new starts
-                    send([give_back.rested(run)])
-                    return
-                subprocesses.start(change, run, pin, pk)
-                change.write()
-        except IntegrityError:
-            subprocesses.explain(definition, given)
-            raise
-
-    # Settling
-
-    def _settle(
-        self,
-        run: StepRun,
-        result: Any,
-        *,
-        skip: Skip | None = None,
-        alone: bool = False,
-    ) -> StepRun | None:
-        """Stores a result and what follows from it, in the running transaction; alone in one of its own."""
-        anything = run.kind == StepKind.UNDO or (skip is not None and result is None)
-        given = result_columns(
-            run, Any if anything else self.plan[run.node].returns, result
-        )
-        change = self.change_alone(run) if alone else self.lock(run)
-        return self._store(change, run, result, given, skip)
-
-    def _store(
-        self,
-        change: WorkflowChange,
-        run: StepRun,
-        result: Any,
-        given: dict[str, Any],
-        skip: Skip | None = None,
-    ) -> StepRun | None:
-        """Writes the change that settles a visit, and gives the visit that this worker goes on with."""
-        status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
-        error = "" if skip is None else self._said(skip, run)
-        change.close(run, status, **given, error=error)
-        settling.follow(change, run, result, status)
-        change.write()
-        self.ended |= change.closed
-        self._learn(run, given)
-        return change.mine[0] if change.mine else None
-
-    def _said(self, skip: Skip, run: StepRun) -> str:
-        self._keep_secrets_out(skip, run, skip.result)
-        return incidents.said(skip)
-
-    def learn(self, stored: HeldResult) -> None:
-        """Notes a result that was held and is stored now."""
-        self._learn(stored.run, stored.given)
-
-    def _learn(self, run: StepRun, given: dict[str, Any]) -> None:
-        if run.kind in (StepKind.STEP, StepKind.RUN):
-            self.results.learn(run.node, given["result"])
-
-    def forget(self) -> None:
-        """Reads anew what was stored: something noted of it may have been rolled back."""
-        self.results.forget()
-        self.ended.clear()  # else a step that goes on after all would be left to nobody
-        self.sure = False
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether another visit of the process can be begun by what is known of it."""
-        over = self.instance.finished_at is not None
-        return self.sure and not over and self.instance.paused_at is None
-
-    @contextmanager
-    def committing(self) -> Iterator[None]:
-        """A transaction of its own, after which what is known of the process is stored."""
-        with transaction.atomic(durable=True):
-            yield
-        self.sure = True
-
-    def lock(self, run: StepRun, *what: object) -> WorkflowChange:
-        """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
-
-        Raises:
-            LeaseLost: the process is gone or has ended.
-        """
-        instance, now = instances.lock(run.instance_id)
-        if instance is None or instance.finished_at is not None:
-            raise LeaseLost("the process has ended")
-        if not self.sure or instance.revision != self.instance.revision:
-            self.results.read_anew()  # one of them may have been edited or done again
-        self.instance = self.results.instance = instance
-        return self.change(run, now, *what)
-
-    def change_alone(self, run: StepRun) -> WorkflowChange:
-        """A change of a process of which nothing else is open, and which is not locked."""
-        change = self.change(run, self.clock.now())
-        change.alone = True
-        return change
-
-    def _owner(self) -> str:
-        """Who goes on with a step that starts: this worker, unless its time is over or the process stands still."""
-        over = self.worker_slice.over() or self.instance.paused_at is not None
-        return "" if over else self.worker_slice.owner
-
-    def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
-        """A change of the process, as this session knows it, caused by this visit."""
-        self.sure = False  # until it is stored
-        return WorkflowChange(
-            self.instance,
-            Cause.of(CauseKind.STEP, run.pk, *what),
-            now,
-            self.plan,
-            self.workflow.queue,
-            self._owner(),
-            self.worker_slice.queue,
-        )
-
 
 def _plan_of(
     run: StepRun, instance: ProcessInstance, worker_slice: WorkerSlice
@@ -538,7 +265,7 @@ def _plan_of(
     if definitions.is_at_hand(instance):
         return plan_of(instance)
     check_start(run)
-    with watched(run, worker_slice):
+    with worker_slice.watched(run):
         return plan_of(instance)
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
+
+from django.db import IntegrityError
+from uuid6 import uuid7
 
 from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import retrying, starting
 from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage import definitions, keys
-from orchestrator.engine.storage.definitions import Pin
-from orchestrator.engine.storage.results import Results
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.claims import give_back
+from orchestrator.engine.steps.known_process import KnownProcess
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.batch import send
+from orchestrator.engine.storage.results import Results, sealed
+from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
     CorruptInput,
     HandlerMissing,
@@ -54,26 +57,53 @@ def input_of(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
     return given
 
 
-def start(
-    change: WorkflowChange,
-    run: StepRun,
-    pin: Pin,
-    process_id: UUID,
-) -> None:
-    """Starts the sub-process of a visit, which waits for its end."""
-    starting.begin(pin, process_id=process_id, parent=change.instance)
-    waiting = {**retrying.WAITS_FOR_CHILD, "child": process_id}
-    change.mark(step_runs.update(waiting, run.fence))
-    change.touch(run, StepStatus.WAITING)
+def run(process: KnownProcess, run: StepRun, vertex: Vertex) -> StepRun | None:
+    """Starts the sub-process of a visit, or settles the visit when the sub-process has ended.
+
+    Returns:
+        The visit that this worker goes on with.
+    """
+    if run.child_id is None:
+        _start(process, run, vertex)
+        return None
+    child = ended(run)
+    if child is None or run.status == StepStatus.FAILED:
+        with process.committing():
+            what = ("wait", run.attempt, process.instance.revision)
+            change = process.lock(run, *what)
+            retrying.wait_on(change, run)
+            change.write()
+        return None
+    body = result_of(child)
+    with process.committing():
+        result = read(run, vertex, body)
+        return process.store(process.lock(run), run, result, sealed(body))
 
 
-def explain(definition: type[Workflow], given: Any) -> None:
-    """Says why a sub-process could not be stored, if it is for its key: that becomes free some time.
+def _start(process: KnownProcess, run: StepRun, vertex: Vertex) -> None:
+    """Starts the sub-process of a visit, which waits for its end.
 
     Raises:
-        KeyTaken: another live process has it.
+        KeyTaken: another live process has its key, which becomes free some time.
     """
-    keys.check_free(definition.name, definition.correlation_key(given))
+    definition = definition_of(vertex)
+    arguments = process.results.arguments(vertex.bindings, run, None)
+    given, pk = input_of(definition, arguments), uuid7()
+    pin = starting.pinned(definition, given)
+    try:
+        with process.committing():
+            change = process.lock(run, "child", pk)
+            if change.paused:  # meanwhile: nothing new starts
+                send([give_back.rested(run)])
+                return
+            starting.begin(pin, process_id=pk, parent=change.instance)
+            waiting = {**retrying.WAITS_FOR_CHILD, "child": pk}
+            change.mark(step_runs.update(waiting, run.fence))
+            change.touch(run, StepStatus.WAITING)
+            change.write()
+    except IntegrityError:
+        instances.check_free(definition.name, definition.correlation_key(given))
+        raise
 
 
 def ended(run: StepRun) -> ProcessInstance | None:

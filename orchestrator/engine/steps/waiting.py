@@ -16,21 +16,23 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.joins import check_branches
-from orchestrator.engine.claims import give_back, leases
+from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.room import Room
-from orchestrator.engine.claims.watching import watched
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import group
-from orchestrator.engine.steps.attempts import check_attempts, has_room, policy_of
+from orchestrator.engine.steps.attempts import (
+    check_attempts,
+    check_branches,
+    has_room,
+    policy_of,
+)
 from orchestrator.engine.steps.context import RunningStep
-from orchestrator.engine.steps.quick_results import QuickResults
-from orchestrator.engine.steps.session import HeldResult, Session
+from orchestrator.engine.steps.known_process import HeldResult
+from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import HandlerMissing, Outcome
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.queue import is_of_calls, plain
@@ -65,7 +67,6 @@ class StepCall(Call):
     ) -> None:
         super().__init__(
             run,
-            leases.name_of(step_runs, run.pk),
             timeout=policy.timeout,
             heartbeat=policy.heartbeat,
             idempotent=policy.idempotent,
@@ -94,14 +95,14 @@ class StepCall(Call):
     def returned(self, result: Any) -> Call | None:
         if isinstance(result, Outcome):
             return self.failed(result)
-        with watched(self.run, self.session.worker_slice):
+        with self.session.worker_slice.watched(self.run):
             try:
                 following = self.session.returned(self.run, result)
             except Exception as error:
                 if passes(error):  # what it has given is not given up for that
                     uncertain.note()
                     raise
-                following = self.session.failed(self.run, error, self.policy)
+                following = self.session.failed(self.run, error)
         return call_of(self.session, following, self.room)
 
     @property
@@ -113,14 +114,13 @@ class StepCall(Call):
     def all_returned(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
         held, following = list[HeldResult](), list[Call | None]()
         sessions = dict[UUID, Session]()
-        with watched(self.run, self.session.worker_slice):
+        with self.session.worker_slice.watched(self.run):
             for call, result in given:
-                one = call.held(result) if isinstance(call, StepCall) else None
-                if one is None:
-                    following.append(call.returned(result))
-                else:
+                if isinstance(call, StepCall) and (one := call.held(result)):
                     held.append(one)
-                    sessions.setdefault(one.run.instance_id, one.session)
+                    sessions.setdefault(one.run.instance_id, call.session)
+                else:
+                    following.append(call.returned(result))
             stored = group.store(held, min(group.ROOM, self.room.places()))
         following += [
             call_of(sessions[run.instance_id], run, self.room) for run in stored
@@ -138,8 +138,8 @@ class StepCall(Call):
         return HeldResult(self.session, self.run, result, given, kept=True)
 
     def failed(self, error: Exception) -> Call | None:
-        with watched(self.run, self.session.worker_slice):
-            following = self.session.failed(self.run, error, self.policy)
+        with self.session.worker_slice.watched(self.run):
+            following = self.session.failed(self.run, error)
         return call_of(self.session, following, self.room)
 
 
@@ -159,13 +159,13 @@ def begin(
         room: for more calls of each kind.
         before: what was prepared of the same claim just before: the elements of one map share what is read for them.
     """
-    with watched(run, worker_slice):
+    with worker_slice.watched(run):
         session = None
         if isinstance(before, StepCall) and run.kind == StepKind.ITEM:
             same = before.run.instance_id == run.instance_id
             session = before.session if same and before.session.goes_on else None
         if session is None:
-            quick = QuickResults(worker_slice.held)
+            quick = group.QuickResults(worker_slice.held)
             session = Session.of(run, worker_slice, quick)
         if session is None:
             return None
@@ -198,7 +198,7 @@ def call_of(session: Session, run: StepRun | None, room: Room) -> Call | None:
             room.note_prepared(call)
             return call
         except Exception as error:  # noqa: BLE001  # as when a session runs it
-            run = session.failed(run, error, policy)
+            run = session.failed(run, error)
     return None
 
 

@@ -31,7 +31,6 @@ from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
     CorruptInput,
     InvalidMessage,
-    LeaseLost,
     WorkerDied,
 )
 from orchestrator.models import (
@@ -168,9 +167,7 @@ def _late(run: StepRun) -> None:
         LeaseLost: the process has ended, or the step was settled.
         HandlerMissing: the running code no longer has the step.
     """
-    instance, now = instances.lock(run.instance_id)
-    if instance is None or instance.finished_at is not None:
-        raise LeaseLost("the process has ended")
+    instance, now = instances.lock_live(run.instance_id)
     if instance.paused_at is not None:
         send([rested(run)])
         return

@@ -14,7 +14,7 @@ from django.db import connection
 
 from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, Touched
 from orchestrator.engine.storage.json_rows import JsonRows, RowsWrite, recordset
-from orchestrator.engine.storage.row_statements import ALL, Insert, Update
+from orchestrator.engine.storage.row_statements import Insert
 
 MANY_ROWS = 4
 """More new rows are sent as JSON."""
@@ -47,13 +47,9 @@ def _is_long(statement: Statement) -> bool:
 def _form(statement: Statement) -> object:
     """What alike writes have in common; None of one that goes alone."""
     if isinstance(statement, Insert):
-        return None if statement.known else (statement.table, bool(statement.new_keys))
-    if not isinstance(statement, Update) or statement.touched.how != "key":
-        return None
-    if statement.rows != 1 or statement.which != ALL:
-        return None
-    given = tuple((name, value is None) for name, value in statement.where.items())
-    return statement.table, tuple(statement.values), given
+        return None if statement.known else statement.form
+    by_key = statement.touched.how == "key" and statement.rows == 1
+    return statement.form if by_key else None
 
 
 def _one_of(group: Sequence[Any]) -> Statement:

@@ -7,6 +7,7 @@ of the transaction stays.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -103,6 +104,11 @@ class Statement:
     @property
     def params(self) -> Sequence[Any]:
         return self._params
+
+    @property
+    def form(self) -> object:
+        """What it has in common with writes that can go out as one with it; None of one that goes alone."""
+        return None
 
     def returning(self, column: str, receive: Receive) -> Statement:
         """The same write, which returns a column of the rows that it hits."""
@@ -297,6 +303,16 @@ def _expect(statement: Statement, rows: int) -> None:
         raise LeaseLost(
             f"{rows} rows instead of {statement.rows}: {statement.sql[:60]}"
         )
+
+
+class Clock:
+    """The database's time, told once and carried on by this process's own clock, so that no visit has to ask for it."""
+
+    def __init__(self, now: datetime | None = None) -> None:
+        self._told, self._at = now or datetime.now(UTC), time.monotonic()
+
+    def now(self) -> datetime:
+        return self._told + timedelta(seconds=time.monotonic() - self._at)
 
 
 def at_commit() -> Any:

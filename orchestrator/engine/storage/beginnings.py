@@ -1,10 +1,10 @@
-"""That an event is not called unrouted while its process just begins.
+"""A lock between starting a process and keeping its events as unrouted.
 
-Whoever starts a process looks for the events that came before it; whoever finds no process for an event keeps it as
-unrouted. Neither sees what the other has not committed. So each start holds a lock on the process's id and key until
-its commit, together with other starts, and an event is kept as unrouted only by who has that lock alone.
+A start looks for the events that came before the process. A delivery that finds no process keeps the event as unrouted.
+Neither sees what the other has not committed. So each start holds a shared lock on the process's id and key until its
+commit, and a delivery keeps an event as unrouted only under the exclusive lock.
 
-SQLite needs none: it has one writer at a time.
+SQLite needs no lock: it has one writer at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOCKS = 1024
 
 
 def begins(process_id: UUID | None, name: str, key: str) -> list[Statement]:
-    """What a start sends before it looks for early events; with no id it is one that nobody can know before."""
+    """The shared locks of a start, before it looks for early events; no id where no sender can know it."""
     places = _places(process_id, name, key)
     if connection.vendor != "postgresql" or not places:
         return []
@@ -34,7 +34,7 @@ def begins(process_id: UUID | None, name: str, key: str) -> list[Statement]:
 
 
 def none_begins(process_id: UUID | None, name: str, key: str) -> bool:
-    """Whether no process with this id or key is just beginning, nor can begin before this transaction ends."""
+    """Takes the exclusive locks; whether no process with this id or key begins before this transaction ends."""
     if connection.vendor != "postgresql":
         return True
     places = _places(process_id, name, key)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connection, transaction
 
 from orchestrator import registry
+from orchestrator.collecting import Latest
 from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode, digest, encode, seal
@@ -16,16 +19,41 @@ from orchestrator.definition.graph import Graph
 from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.inputs import Input, Inputs
-from orchestrator.engine.storage.plans import Began, Plans
+from orchestrator.engine.storage.inputs import Input
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.registry import Declared
 
 _rows: dict[Declared, int] = {}
 _known: dict[int, tuple[int, str]] = {}
-_plans = Plans()
-_inputs = Inputs()
+
+BYTES = 100_000_000
+"""How much memory the plans take in all, about, and the inputs. The one used last is kept whatever it takes."""
+
+STEP_BYTES, LINK_BYTES = 2_000, 450
+"""What a plan takes for each step and for each link, as measured."""
+
+PROCESSES = 20_000
+"""Of how many processes is known which input they have."""
+
+Began = tuple[UUID, datetime, int]
+"""Which process: its id, when it began, and the key of the definition that it is on."""
+
+Made = tuple[type[Workflow], str]
+"""What a plan was made of: the class, and the checksum of the input.
+
+The functions and policies of its steps may depend on that, which neither the graph nor its fingerprint tells.
+"""
+
+
+def plan_size(plan: Plan) -> int:
+    """About how many bytes a plan takes in memory."""
+    return STEP_BYTES * len(plan.vertices) + LINK_BYTES * len(plan.links)
+
+
+_plans = Latest[Made, Plan](BYTES, plan_size)
+_checksums = Latest[Began, str](PROCESSES)
+_inputs = Latest[Began, Input](BYTES, lambda input: input.size)
 
 STORED_AS = f"SELECT version, kind FROM {Definition._meta.db_table} WHERE id = %s"  # noqa: S608  # its own name
 
@@ -90,10 +118,10 @@ def plan_of(instance: ProcessInstance) -> Plan:
     definition, process = workflow_of(instance), _began(instance)
     if definition.static is not None:
         return definition.static
-    checksum = _plans.checksums.get(process)
+    checksum = _checksums.get(process)
     if checksum is None:
         checksum = found = digest(instance.data)
-        _once_committed(lambda: _plans.checksums.keep(process, found))
+        _once_committed(lambda: _checksums.keep(process, found))
     return _made(definition, checksum, lambda: decode(definition.Input, instance.data))
 
 
@@ -106,7 +134,7 @@ def is_at_hand(instance: ProcessInstance) -> bool:
     definition = workflow_of(instance)
     if definition.static is not None:
         return True
-    checksum = _plans.checksums.get(_began(instance))
+    checksum = _checksums.get(_began(instance))
     return checksum is not None and _plans.get((definition, checksum)) is not None
 
 
@@ -252,6 +280,7 @@ def forget() -> None:
     """Drops what is remembered of the tables; for a database that was emptied."""
     _rows.clear()
     _plans.clear()
+    _checksums.clear()
     _inputs.clear()
     _known.clear()
 

@@ -25,7 +25,7 @@ from orchestrator.engine.storage.batch import (
 )
 from orchestrator.engine.storage.json_rows import JsonRows, RowsWrite, recordset
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.engine.storage.row_statements import ALL, Insert, Update
+from orchestrator.engine.storage.row_statements import Insert
 from orchestrator.exceptions import LeaseLost
 
 FEW = 8
@@ -93,8 +93,9 @@ def _by_form(changes: Sequence[Writes]) -> Iterable[list[int]]:
     """The places of the changes that go together; those that can go with none are left out."""
     forms = defaultdict[tuple[object, ...], list[int]](list)
     for place, writes in enumerate(changes):
-        if all(map(_fits, writes)) and Batch(writes).meeting() is None:
-            forms[tuple(map(_form, writes))].append(place)
+        form = tuple(map(_form, writes))
+        if None not in form and Batch(writes).meeting() is None:
+            forms[form].append(place)
     return forms.values()
 
 
@@ -108,18 +109,10 @@ def _row_by_row(writes: Writes) -> Iterable[Statement]:
             yield write
 
 
-def _fits(write: Statement) -> bool:
-    if isinstance(write, Insert):
-        return len(write.items) == 1
-    return isinstance(write, Update) and write.which == ALL
-
-
 def _form(write: Statement) -> object:
-    if isinstance(write, Insert):
-        return write.table.table, write.known, write.items[0].pk is None
-    assert isinstance(write, Update)  # noqa: S101  # see _fits
-    nulls = tuple((name, value is None) for name, value in write.where.items())
-    return write.table.table, write.rows, tuple(write.values), nulls
+    """What writes have in common that go together; None of many new rows."""
+    many = isinstance(write, Insert) and len(write.items) > 1
+    return None if many else write.form
 
 
 def _sent(changes: Sequence[Writes]) -> list[int]:

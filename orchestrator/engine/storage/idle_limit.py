@@ -1,7 +1,7 @@
 """How long a transaction may stand idle: PostgreSQL ends the session of one that nothing was heard of for longer.
 
-So a worker that stands still holds its rows for a moment only. What Python has to think about for longer, on a machine
-that others keep busy many times longer still, asks for the time it needs.
+So a worker that stands still holds its rows for a moment only. Work that keeps Python busy for longer, and many times
+longer on a busy machine, asks for the time it needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ LONG = 60.0
 """Seconds for what has the size of a whole workflow: making its plan, telling its history again."""
 
 FEW_ROWS = 200
-"""So many are made in no time on any machine."""
+"""Python makes this many rows in no time on any machine."""
 
 SECONDS_A_ROW = 0.02
 

@@ -1,18 +1,13 @@
-"""The inputs of workflows, as far as this process of the system keeps them: read and checked once, not at each step."""
+"""The input of a workflow, read and checked once and not at each step."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from orchestrator.collecting import Latest
 from orchestrator.definition.codec import decode, decode_text
 from orchestrator.definition.typing import hints, never_changes
-from orchestrator.engine.storage.plans import Began
 from orchestrator.exceptions import InvalidMessage
-
-BYTES = 100_000_000
-"""How much memory the inputs take in all, about. The one used last is kept whatever it takes."""
 
 SPREAD = 8
 """A byte of JSON text takes about so many in memory, read and as text."""
@@ -71,10 +66,3 @@ class Input:
         except InvalidMessage:
             return None
         return text if alike else None
-
-
-class Inputs(Latest[Began, Input]):
-    """The inputs of processes."""
-
-    def __init__(self, room: int = BYTES) -> None:
-        super().__init__(room, lambda input: input.size)

@@ -1,8 +1,8 @@
 """Which of the database's errors pass by themselves, so that the same work may succeed a moment later.
 
-A deadlock, an ended session or a full disk is nobody's mistake and charges no attempt. A query that is wrong stays
-wrong. What the database says is told apart by its code, never by the class that a driver makes of it: an ended session
-is an OperationalError, an InterfaceError, an InternalError or a bare DatabaseError, as the moment wills.
+A deadlock, an ended session or a full disk is no mistake of the work: no attempt is charged. A wrong query stays wrong.
+The error's code decides, never the class that the driver makes of it: an ended session comes as an OperationalError, an
+InterfaceError, an InternalError or a bare DatabaseError.
 """
 
 from __future__ import annotations

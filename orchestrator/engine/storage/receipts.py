@@ -1,4 +1,4 @@
-"""Storing what has arrived: once, whatever is repeated, and answering with a receipt.
+"""Storing events: each once, however often it is sent, and answered with a receipt.
 
 An event that is not known yet is stored in one exchange with the database, with the commands of its simple event
 handlers; only a repeat is looked up. Several are stored by one statement in a transaction.
@@ -6,7 +6,7 @@ handlers; only a repeat is looked up. Several are stored by one statement in a t
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 
-from orchestrator.engine.storage import keys
+from orchestrator.collecting import gathered
 from orchestrator.engine.storage.batch import Batch, send
 from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.tables import commands, events, instances
@@ -103,7 +103,7 @@ def store(arrival: Arrival) -> Receipt:
         if known := _known([arrival.name]):
             return _repeats([arrival], known)[arrival.name]
         if first.starts:
-            keys.check_free(first.target, first.correlation_key)
+            instances.check_free(first.target, first.correlation_key)
     _ring([arrival])
     return arrival.receipt(min(numbers))
 
@@ -231,7 +231,7 @@ def was_deadlock(error: OperationalError) -> bool:
 
 
 def wait_for_others(arrival: Arrival) -> None:
-    """Returns when nobody is storing this event; meanwhile nothing is held that somebody could wait for."""
+    """Waits until no other transaction is storing this event, and holds no lock meanwhile."""
     with transaction.atomic():
         _inserted(arrival)
         transaction.set_rollback(True)
@@ -275,9 +275,8 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
 
 def _count_again(arrivals: Iterable[Arrival]) -> None:
     """Counts the repeats among events that come together; their rows are new, or locked."""
-    again: dict[int, list[Name]] = defaultdict(list)
-    for name, times in Counter(arrival.name for arrival in arrivals).items():
-        again[times - 1].append(name)
+    counts = Counter(arrival.name for arrival in arrivals)
+    again = gathered((times - 1, name) for name, times in counts.items())
     for number, names in again.items():
         if number:
             rows = InboxEvent.objects.filter(_is_row_of(names))
@@ -305,20 +304,14 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
 
 def _known(names: Iterable[Name]) -> Known:
     """The rows of events, the first of each first."""
-    found: dict[Name, list[InboxEvent]] = {}
-    rows = InboxEvent.objects.filter(_is_row_of(names)).defer("body")
-    for row in rows.order_by("id"):
-        found.setdefault((row.source, row.event_id), []).append(row)
-    return found
+    rows = InboxEvent.objects.filter(_is_row_of(names)).defer("body").order_by("id")
+    return gathered(((row.source, row.event_id), row) for row in rows)
 
 
 def _is_row_of(names: Iterable[Name]) -> Q:
     """The condition of being the row of one of these events."""
-    ids: dict[str, list[str]] = defaultdict(list)
-    for source, id in names:
-        ids[source].append(id)
     wanted = Q()
-    for source, of_source in ids.items():
+    for source, of_source in gathered(names).items():
         wanted |= Q(source=source, event_id__in=of_source)
     return wanted
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
+from orchestrator.collecting import gathered
 from orchestrator.definition.codec import decode, digest, encode_as, seal
 from orchestrator.definition.typing import MISSING, takes_none
 from orchestrator.definition.workflow.context import AttemptContext, Failure
@@ -31,20 +32,16 @@ class Results:
     def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
         self.instance = instance
         self.plan = plan
-        self._known: dict[str, Any] = {}
+        self.read: dict[str, Any] = {}
+        """What has been read or made here, as JSON values."""
 
     def learn(self, step: str, result: Any) -> None:
         """Notes a result that this session has just stored, as JSON values."""
-        self._known[step] = result
-
-    @property
-    def read(self) -> dict[str, Any]:
-        """What has been read or made here, as JSON values."""
-        return self._known
+        self.read[step] = result
 
     def read_anew(self) -> None:
         """Reads the results anew: somebody else has written to the process."""
-        self._known.clear()
+        self.read.clear()
 
     def forget(self) -> None:
         """Reads everything anew."""
@@ -64,7 +61,7 @@ class Results:
         self._read(b.name for b in bindings if _is_read(run, b))
         found = {}
         for binding in bindings:
-            if _is_read(run, binding) and binding.name not in self._known:
+            if _is_read(run, binding) and binding.name not in self.read:
                 if binding.default is not FROM_FACTORY:
                     found[binding.parameter] = (
                         None if binding.default is MISSING else binding.default
@@ -98,13 +95,13 @@ class Results:
 
         A step that passed itself over without a result has None, whatever its type.
         """
-        body = self._known[step]
+        body = self.read[step]
         return None if body is None else decode(self.plan[step].result_type, body)
 
     def results(self, steps: Iterable[str]) -> dict[str, Any]:
         """The results of those of the steps that have one, as JSON values."""
         self._read(names := list(steps))
-        return {name: self._known[name] for name in names if name in self._known}
+        return {name: self.read[name] for name in names if name in self.read}
 
     def _element(self, binding: Binding, run: StepRun) -> Any:
         hints = {one.name: one.annotation for one in taken(self.plan[run.node].step)}
@@ -142,12 +139,10 @@ class Results:
             instance=self.instance.pk, node__in=missing, status__in=GIVEN
         )
         rows = rows.exclude(kind__in=[StepKind.UNDO, StepKind.JOIN])
-        found: dict[str, list[StepRun]] = defaultdict(list)
-        for row in rows.order_by("visit", "round").only(*READ):
-            found[row.node].append(row)
-        for step, visits in found.items():
+        found = rows.order_by("visit", "round").only(*READ)
+        for step, visits in gathered((row.node, row) for row in found).items():
             if (last := last_visit(visits)) is not None:
-                self._known[step] = self._whole(self.plan[step], last)
+                self.read[step] = self._whole(self.plan[step], last)
 
     def _whole(self, vertex: Vertex, rows: list[StepRun]) -> Any:
         """The result of a step: that of its last visit, or of a map the list of its elements' results."""
@@ -160,7 +155,7 @@ class Results:
         """Whether a result was read or made here, and is still the last: in a loop a map may have another by now."""
         vertex = self.plan[step]
         again = vertex.each is not None and vertex.loop is not None
-        return step in self._known and not again
+        return step in self.read and not again
 
 
 def element_results(

@@ -68,6 +68,10 @@ class Insert(RowStatement):
         if known:
             self.receive = self._receive
 
+    @property
+    def form(self) -> object:
+        return self.table.table, self.known, self.items[0].pk is None
+
     def _receive(self, rows: list[Any]) -> None:
         for item, (key,) in zip(self.items, rows, strict=True):
             item.pk = key
@@ -105,9 +109,15 @@ class Update(RowStatement):
         super().__init__("", (), how, rows)
         self.table, self.values, self.where, self.which = table, values, where, which
 
+    @property
+    def form(self) -> object:
+        if self.which != ALL:
+            return None
+        nulls = tuple((name, value is None) for name, value in self.where.items())
+        return self.table.table, self.rows, tuple(self.values), nulls
+
     def _compiled(self) -> tuple[str, Sequence[Any]]:
-        given = (self.values, self.where, self.which)
-        sql, params = self.table.compiled_update(*given)
+        sql, params = self.table.compiled_update(self.values, self.where, self.which)
         return sql, params
 
 

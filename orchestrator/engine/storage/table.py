@@ -8,11 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    connection,
-    connections,
-)
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Field, Model
 
 from orchestrator.engine.storage.batch import (
@@ -55,6 +51,12 @@ PLAIN_TYPES = {
 """Kinds of columns whose values need no preparation for PostgreSQL."""
 
 M = TypeVar("M", bound=Model)
+
+Texts = tuple[tuple[str, str | None], ...]
+"""Columns that are set, with the text of the value where that is a part of the statement."""
+
+Nulls = tuple[tuple[str, bool], ...]
+"""Columns that are compared, with whether they are to be null."""
 
 Prepare = Callable[[Any, Any], Any]
 """Makes a value fit for a connection's database."""
@@ -173,20 +175,30 @@ class Table(Generic[M]):
     ) -> tuple[str, list[Any]]:
         """The text and the values of an update."""
         db = connections[DEFAULT_DB_ALIAS]
+        sets, params = self._set(values, db)
+        nulls, compared = self._compared(where, db)
+        text = self._update(sets, nulls) + which.sql
+        return text, [*params, *compared, *which.params]
+
+    def _set(self, values: Mapping[str, Any], db: Any) -> tuple[Texts, list[Any]]:
+        """The columns that are set with the texts of plain values, and the parameters of the others."""
         fields, prepare = self.fields, self._prepared(db.vendor)
         sets = tuple((n, plain_text(fields[n], value)) for n, value in values.items())
-        nulls = tuple((name, value is None) for name, value in where.items())
         params = [
-            prepare[fields[name]](value, db)
-            for (name, value), (_, text) in zip(values.items(), sets, strict=True)
+            prepare[fields[name]](values[name], db)
+            for name, text in sets
             if text is None
         ]
-        params += [
-            prepare[fields[name]](value, db)
-            for name, value in where.items()
-            if value is not None
+        return sets, params
+
+    def _compared(self, where: Mapping[str, Any], db: Any) -> tuple[Nulls, list[Any]]:
+        """The columns that are compared, each with whether it is to be null, and the parameters of the others."""
+        fields, prepare = self.fields, self._prepared(db.vendor)
+        nulls = tuple((name, value is None) for name, value in where.items())
+        params = [
+            prepare[fields[name]](where[name], db) for name, null in nulls if not null
         ]
-        return self._update(sets, nulls) + which.sql, [*params, *which.params]
+        return nulls, params
 
     def keyed(self, keys: Sequence[Any], *, but_for: bool = False) -> Condition:
         """What is said of the rows with these keys, or of all but for them."""
@@ -203,11 +215,7 @@ class Table(Generic[M]):
         return Condition(sql, tuple(values))
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _update(
-        self,
-        values: tuple[tuple[str, str | None], ...],
-        where: tuple[tuple[str, bool], ...],
-    ) -> str:
+    def _update(self, values: Texts, where: Nulls) -> str:
         return f"UPDATE {self.name} SET {self._assigned(values)} WHERE {self._conditions(where)}"  # noqa: S608  # names are the model's
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
@@ -262,19 +270,14 @@ class Table(Generic[M]):
 
     def last(self, where: Mapping[str, Any], by: str) -> M | None:
         """Of the rows for which all conditions hold the last by a column; a condition value of None means "is null"."""
-        nulls = tuple((name, value is None) for name, value in where.items())
-        params = [
-            self._param(self.fields[name], value)
-            for name, value in where.items()
-            if value is not None
-        ]
+        nulls, params = self._compared(where, connections[DEFAULT_DB_ALIAS])
         with prepared_cursor() as cursor:
             cursor.execute(self._last(nulls, by), params)
             row = cursor.fetchone()
         return None if row is None else self._object(row)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _last(self, where: tuple[tuple[str, bool], ...], by: str) -> str:
+    def _last(self, where: Nulls, by: str) -> str:
         these, order = self._conditions(where), self._column(self.fields[by])
         return f"SELECT {self._listed} FROM {self.name} WHERE {these} ORDER BY {order} DESC LIMIT 1"  # noqa: S608  # names are the model's
 
@@ -300,12 +303,7 @@ class Table(Generic[M]):
         """
         vendor, now = connection.vendor, datetime.now(UTC)
         term = timedelta(seconds=lease)
-        sets = tuple((n, plain_text(self.fields[n], v)) for n, v in values.items())
-        extra = [
-            self._param(self.fields[name], values[name])
-            for name, text in sets
-            if text is None
-        ]
+        sets, extra = self._set(values, connections[DEFAULT_DB_ALIAS])
         if vendor == "postgresql":
             params: list[Any] = [owner, term, *extra, queue, *which.params, limit]
         else:
@@ -319,13 +317,7 @@ class Table(Generic[M]):
         return sorted(taken, key=lambda claimed: claimed.work.pk)
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
-    def _claim(
-        self,
-        vendor: str,
-        values: tuple[tuple[str, str | None], ...],
-        limit: int,
-        which: str,
-    ) -> str:
+    def _claim(self, vendor: str, values: Texts, limit: int, which: str) -> str:
         postgresql = vendor == "postgresql"
         now, ends = (NOW, f"{NOW} + %s") if postgresql else ("%s", "%s")
         more = f", {self._assigned(values)}" if values else ""
@@ -343,14 +335,14 @@ class Table(Generic[M]):
             f" WHERE {self.key} {these} RETURNING {self._listed}{self._ahead(vendor, limit)}"
         )
 
-    def _assigned(self, values: tuple[tuple[str, str | None], ...]) -> str:
+    def _assigned(self, values: Texts) -> str:
         """Sets values, those without a text by their parameters."""
         return ", ".join(
             f"{self._column(self.fields[name])} = {text or '%s'}"
             for name, text in values
         )
 
-    def _conditions(self, where: tuple[tuple[str, bool], ...]) -> str:
+    def _conditions(self, where: Nulls) -> str:
         """That rows have values, or null where that is said."""
         found = (
             f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"

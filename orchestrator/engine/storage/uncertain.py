@@ -25,5 +25,5 @@ def noted() -> bool:
 
 
 def clear() -> None:
-    """Notes that whatever stood in this worker's name was freed."""
+    """Notes that all work in this worker's name was freed."""
     _noted.discard(os.getpid())

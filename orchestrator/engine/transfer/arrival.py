@@ -33,9 +33,10 @@ from orchestrator.engine.invariants import in_processes
 from orchestrator.engine.invariants.history import dense_history
 from orchestrator.engine.invariants.ledger import counted_parked
 from orchestrator.engine.invariants.reading import ProcessSet
-from orchestrator.engine.storage import definitions, idle_limit, keys
+from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import chunks
 from orchestrator.engine.storage.outside_id_table import rows_of
+from orchestrator.engine.storage.tables import instances
 from orchestrator.engine.transfer.form import PinnedDefinition
 from orchestrator.engine.transfer.reading import ExportedRow, Reading
 from orchestrator.engine.transfer.unfinished import check_settled
@@ -243,7 +244,7 @@ class _Storing:
         if definition.name != values["name"]:
             raise OperationRefused(f"the process {pk} has two names")
         if values["finished_at"] is None:
-            keys.check_free(values["name"], values["correlation_key"])
+            instances.check_free(values["name"], values["correlation_key"])
         known = registry.definition(definition.name, definition.version)
         if isinstance(values["data"], dict):
             ids = identifiers(known.outside_ids, values["data"])

@@ -9,7 +9,6 @@ from orchestrator.definition.codec import digest, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.storage.tables import events
 
 SOURCE = "repair"
 
@@ -22,5 +21,5 @@ def add_events(change: ProcessChange, added: Sequence[Event], press: Press) -> N
         rows = inbox.inbox_rows(
             event, body, id, SOURCE, address, digest(body), change.now
         )
-        change.writes += [*events.inserts(rows), *inbox.reactions(rows)]
+        change.writes += inbox.stored(rows)
         change.rings |= {row.queue for row in rows}

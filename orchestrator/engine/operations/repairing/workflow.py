@@ -13,7 +13,7 @@ from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.advance import Arrivals, Settled
 from orchestrator.engine import inbox
-from orchestrator.engine.change import joins, redoing, retrying
+from orchestrator.engine.change import following, redoing, retrying
 from orchestrator.engine.change.following import decided
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
@@ -167,7 +167,7 @@ def _look_ahead(
         known = tables.joins.of(change.instance.pk, new) if new else {}
         for name, row in known.items():
             over = row.kind != StepKind.JOIN or row.finished_at is not None
-            plan.known[name] = joins.arrivals_of(row, over=over)
+            plan.known[name] = following.arrivals_of(row, over=over)
         return {name: plan.known[name] for name in names if name in plan.known}
 
     found = decided(change, Settled(run.node, run.visit, "done", result), look)

@@ -1,0 +1,277 @@
+"""What one worker knows of a process whose visits it runs, and the changes that settle these.
+
+Whatever goes wrong is stored with the visit (`failures.of_step`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import transaction
+
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.change import incidents, secret_values, settling
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.failures import of_step
+from orchestrator.engine.steps.attempts import policy_of
+from orchestrator.engine.storage import definitions, uncertain
+from orchestrator.engine.storage.batch import Clock
+from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage.results import Results, result_columns
+from orchestrator.engine.storage.tables import instances
+from orchestrator.exceptions import LeaseLost, Skip
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+
+
+class KnownProcess:
+    """A process as one worker knows it.
+
+    Args:
+        instance: its row.
+        plan: what it runs on.
+        worker_slice: the worker.
+        clock: the database's time.
+    """
+
+    def __init__(
+        self,
+        instance: ProcessInstance,
+        plan: Plan,
+        worker_slice: WorkerSlice,
+        clock: Clock,
+    ) -> None:
+        self.instance = instance
+        self.plan = plan
+        self.worker_slice = worker_slice
+        self.clock = clock
+        self.results = Results(instance, plan)
+        self.workflow = definitions.workflow_of(instance)
+        self.sure = True
+        """Whether what is known of the process was stored so; a change counts before it is written, and may not be."""
+        self.ended: set[int] = set()
+        """The visits that were ended here with others, some of which may have been taken up before."""
+
+    # Settling visits
+
+    def failed(self, run: StepRun, error: Exception) -> StepRun | None:
+        """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
+        if isinstance(error, Skip):
+            return self.settle_singly(run, error.result, skip=error)
+        self._store_failure(run, error)
+        return None
+
+    def _store_failure(
+        self, run: StepRun, error: Exception, result: Any = None
+    ) -> None:
+        self.keep_secrets_out(error, run, result)
+        self.forget()
+        policy = policy_of(run, self.plan.vertices.get(run.node))
+        of_step.of_step(run, error, self.plan, policy)
+
+    def settle_singly(
+        self,
+        run: StepRun,
+        result: Any,
+        skip: Skip | None = None,
+        *,
+        kept: bool = False,
+    ) -> StepRun | None:
+        """Settles a visit in a transaction of its own, and gives the one that this worker goes on with.
+
+        What goes wrong with that is stored.
+
+        Args:
+            run: the visit.
+            result: what its function gave.
+            skip: how it passed itself over.
+            kept: whether the result is kept when the database refuses for now.
+
+        Raises:
+            DatabaseError: it refused for now, and the result is kept.
+        """
+        try:
+            with self.committing():
+                return self.settle(run, result, skip=skip)
+        except Exception as error:
+            if kept and passes(error):
+                self.keep_secrets_out(error, run, result)
+                self.forget()
+                uncertain.note()
+                raise
+            self._store_failure(run, error, result)
+        return None
+
+    def keep_secrets_out(
+        self, error: Exception, run: StepRun, result: Any = None
+    ) -> None:
+        """Keeps the secrets that a step was called with, or has given, out of the stored error."""
+        names = self.workflow.secrets(self.plan).names
+        own = (run.element, run.saved, run.result, result)
+        secret_values.note(error, names, self.instance.data, self.results.read, *own)
+
+    def returned(self, run: StepRun, result: Any) -> StepRun | None:
+        """Settles a visit whose function has returned, and gives the visit that this worker goes on with.
+
+        Raises:
+            Exception: no way on fits the result, or the database refused.
+        """
+        try:
+            return self._settle_by_itself(run, result)
+        except Exception:
+            self.forget()
+            raise
+
+    def _settle_by_itself(self, run: StepRun, result: Any) -> StepRun | None:
+        if self.is_alone(run):
+            try:
+                following = self.settle(run, result, alone=True)
+            except LeaseLost:
+                pass  # the process was changed meanwhile: now with its lock, which tells
+            else:
+                self.sure = True
+                return following
+        with self.committing():
+            return self.settle(run, result)
+
+    def settle(
+        self,
+        run: StepRun,
+        result: Any,
+        *,
+        skip: Skip | None = None,
+        alone: bool = False,
+    ) -> StepRun | None:
+        """Stores a result and what follows from it, in the running transaction; alone in one of its own."""
+        anything = run.kind == StepKind.UNDO or (skip is not None and result is None)
+        given = result_columns(
+            run, Any if anything else self.plan[run.node].returns, result
+        )
+        change = self.change_alone(run) if alone else self.lock(run)
+        return self.store(change, run, result, given, skip)
+
+    def store(
+        self,
+        change: WorkflowChange,
+        run: StepRun,
+        result: Any,
+        given: dict[str, Any],
+        skip: Skip | None = None,
+    ) -> StepRun | None:
+        """Writes the change that settles a visit, and gives the visit that this worker goes on with."""
+        status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
+        error = "" if skip is None else self._said(skip, run)
+        change.close(run, status, **given, error=error)
+        settling.follow(change, run, result, status)
+        change.write()
+        self.ended |= change.closed
+        self.learn(run, given)
+        return change.mine[0] if change.mine else None
+
+    def _said(self, skip: Skip, run: StepRun) -> str:
+        self.keep_secrets_out(skip, run, skip.result)
+        return incidents.said(skip)
+
+    # What is known
+
+    def is_alone(self, run: StepRun) -> bool:
+        """Whether this visit is the only open one, as far as is known here; the fence on the revision proves it."""
+        instance = self.instance
+        return bool(
+            instance.open_steps == 1
+            and self.sure
+            and instance.status in (Status.RUNNING, Status.WAITING)
+            and run.kind == StepKind.STEP
+            and not run.error
+            and not run.redo
+            and not run.blocked
+        )
+
+    def learn(self, run: StepRun, given: dict[str, Any]) -> None:
+        """Notes a result that is stored now."""
+        if run.kind in (StepKind.STEP, StepKind.RUN):
+            self.results.learn(run.node, given["result"])
+
+    def forget(self) -> None:
+        """Reads anew what was stored: something noted of it may have been rolled back."""
+        self.results.forget()
+        self.ended.clear()  # else no worker would run a step that goes on after all
+        self.sure = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another visit of the process can be begun by what is known of it."""
+        over = self.instance.finished_at is not None
+        return self.sure and not over and self.instance.paused_at is None
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """A transaction of its own, after which what is known of the process is stored."""
+        with transaction.atomic(durable=True):
+            yield
+        self.sure = True
+
+    def lock(self, run: StepRun, *what: object) -> WorkflowChange:
+        """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
+
+        Raises:
+            LeaseLost: the process is gone or has ended.
+        """
+        instance, now = instances.lock_live(run.instance_id)
+        if not self.sure or instance.revision != self.instance.revision:
+            self.results.read_anew()  # one of them may have been edited or done again
+        self.instance = self.results.instance = instance
+        return self.change(run, now, *what)
+
+    def change_alone(self, run: StepRun) -> WorkflowChange:
+        """A change of a process of which nothing else is open, and which is not locked."""
+        change = self.change(run, self.clock.now())
+        change.alone = True
+        return change
+
+    def _owner(self) -> str:
+        """Who goes on with a step that starts: this worker, unless its time is over or the process stands still."""
+        over = self.worker_slice.over() or self.instance.paused_at is not None
+        return "" if over else self.worker_slice.owner
+
+    def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
+        """A change of the process, as this session knows it, caused by this visit."""
+        self.sure = False  # until it is stored
+        return WorkflowChange(
+            self.instance,
+            Cause.of(CauseKind.STEP, run.pk, *what),
+            now,
+            self.plan,
+            self.workflow.queue,
+            self._owner(),
+            self.worker_slice.queue,
+        )
+
+
+class HeldResult(NamedTuple):
+    """A result that is not stored yet.
+
+    Args:
+        session: in which it was given.
+        run: the claimed visit.
+        result: what its function gave.
+        given: the columns in which that is stored.
+        kept: whether who holds it keeps it when the database refuses for now, and tries again.
+    """
+
+    session: KnownProcess
+    run: StepRun
+    result: Any
+    given: dict[str, Any]
+    kept: bool = False
