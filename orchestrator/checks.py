@@ -35,21 +35,18 @@ def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 def _handlers() -> Iterator[CheckMessage]:
     for definition in registry.process_managers():
-        issued = {
-            issue.command for row in definition.all_rows() for issue in row.issues
-        }
-        for command in sorted(issued, key=lambda command: command.__name__):
-            found = registry.command_handlers.get(command.__name__, [])
+        for name in sorted(definition.issued_commands()):
+            found = registry.command_handlers.get(name, [])
             if not found:
                 yield Error(
-                    f"{definition.__name__} issues {command.__name__}, which has no handler.",
-                    hint=f"Write a function with @handles({command.__name__}) in the app's handlers.py.",
+                    f"{definition.__name__} issues {name}, which has no handler.",
+                    hint=f"Write a function with @handles({name}) in the app's handlers.py.",
                     obj=definition,
                     id="orchestrator.E001",
                 )
             elif len(found) > 1:
                 yield Error(
-                    f"{command.__name__} has {len(found)} handlers: "
+                    f"{name} has {len(found)} handlers: "
                     + ", ".join(handler.name for handler in found),
                     hint="A command has exactly one handler; use events to tell several.",
                     obj=definition,

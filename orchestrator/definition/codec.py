@@ -1,7 +1,7 @@
 """The one strict JSON codec for messages and process data.
 
-What one database would store and another refuse (NUL, lone surrogates, NaN), and what Python would later fail to read
-(deep nesting), is refused here, with the path of the bad value.
+It refuses values that only some databases store (NUL, lone surrogates, NaN) or that Python could not read again (deep
+nesting). The error names the path of the value.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
+from orchestrator.definition.messages import STRICT
 from orchestrator.definition.secrets import MASK, hidden, names_of, values
+from orchestrator.definition.typing import components, is_dataclass_type
 from orchestrator.exceptions import InvalidMessage
 
 T = TypeVar("T")
@@ -24,7 +27,7 @@ T = TypeVar("T")
 MAX_DEPTH = 64
 MAX_BYTES = 256 * 1024
 MAX_BITS = 14_280
-"""Of a whole number: Python reads none of more than 4,300 digits."""
+"""Size of an int: Python reads at most 4,300 digits."""
 
 
 def adapter(cls: type[T]) -> TypeAdapter[T]:
@@ -34,20 +37,14 @@ def adapter(cls: type[T]) -> TypeAdapter[T]:
         InvalidMessage: a field's type has no JSON form.
     """
     try:
-        known = _adapters.get(cls)
-    except TypeError:
-        known = None  # an annotation that cannot be hashed
-    if known is None:
-        try:
-            known = _adapters[cls] = _adapter(cls)
-        except (PydanticUserError, NameError, TypeError) as error:
-            first = str(error).splitlines()[0]
-            name = getattr(cls, "__name__", str(cls))
-            raise InvalidMessage(f"{name} cannot be written as JSON: {first}") from None
-    return known
+        return _adapter(cls)
+    except (PydanticUserError, NameError, TypeError) as error:
+        first = str(error).splitlines()[0]
+        name = getattr(cls, "__name__", str(cls))
+        raise InvalidMessage(f"{name} cannot be written as JSON: {first}") from None
 
 
-def _adapter(cls: type[T]) -> TypeAdapter[T]:
+def _built(cls: Any) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(cls, config=PLAIN)
     except PydanticUserError as error:
@@ -56,17 +53,33 @@ def _adapter(cls: type[T]) -> TypeAdapter[T]:
         return TypeAdapter(cls)  # a dataclass, which has a configuration of its own
 
 
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(_built)
+
 PLAIN = ConfigDict(ser_json_inf_nan="constants", strict=True)
-"""NaN stays what it is, and so is refused: without a declared type it would be written as null."""
+"""Keeps NaN, so that `check` refuses it. Without this, pydantic writes null for a NaN of undeclared type."""
 
 UNWRITABLE = (ValueError, RecursionError, TypeError, AttributeError)
-"""What a value raises that has no JSON: a key that is none, or a dataclass without one of its fields."""
+"""Errors of values without a JSON form, such as a bad key or a dataclass that lacks a field."""
 
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+def make_strict(annotation: Any) -> None:
+    """Makes pydantic read the dataclasses in an annotation, nested ones too, as strictly as messages."""
+    for hint in components(annotation):
+        if is_dataclass_type(hint) and not hasattr(hint, "__pydantic_config__"):
+            hint.__pydantic_config__ = STRICT  # what pydantic looks for
+
+
+def without_json_form(annotation: Any) -> str:
+    """Why values of this annotation cannot be written as JSON; "" when they can."""
+    try:
+        TypeAdapter(annotation).json_schema(mode="serialization")
+    except (PydanticUserError, NameError, TypeError) as error:
+        return str(error).splitlines()[0]
+    return ""
 
 
 def encode(value: object) -> dict[str, Any]:
-    """A message or process data as JSON values, such that they can be read again.
+    """Writes a message or process data as JSON values that `decode` can read.
 
     Raises:
         InvalidMessage: a value has another type than declared, or cannot be stored.
@@ -85,7 +98,7 @@ def encode(value: object) -> dict[str, Any]:
 
 
 def encode_as(annotation: Any, value: object) -> Any:
-    """A value as JSON values, if it is of the annotated type and can be read again.
+    """Writes a value of the annotated type as JSON values that can be read again.
 
     Raises:
         InvalidMessage: it has another type than declared, is too large, or cannot be stored.
@@ -106,23 +119,17 @@ def _dumped(form: TypeAdapter[Any], value: object) -> Any:
     return _in_order(value, body) if _has_sets(form) else body
 
 
+@cache
 def _has_sets(form: TypeAdapter[Any]) -> bool:
-    """Whether values of a form may hold sets, which every process has in another order."""
-    known = _with_sets.get(form)
-    if known is None:
-        try:
-            known = '"uniqueItems"' in json.dumps(form.json_schema(), default=str)
-        except PydanticUserError:
-            known = True
-        _with_sets[form] = known
-    return known
-
-
-_with_sets: WeakKeyDictionary[TypeAdapter[Any], bool] = WeakKeyDictionary()
+    """Whether values of a form may hold sets. Their order differs between operating system processes."""
+    try:
+        return '"uniqueItems"' in json.dumps(form.json_schema(), default=str)
+    except PydanticUserError:
+        return True
 
 
 def _in_order(value: Any, body: Any) -> Any:
-    """JSON values with what was a set in one order: equal values are written alike, wherever that is."""
+    """Sorts the lists that were sets, so that equal values have equal JSON."""
     if isinstance(body, list) and isinstance(value, set | frozenset):
         return sorted(map(_in_order, value, body), key=canonical)
     if isinstance(body, list) and isinstance(value, list | tuple):
@@ -138,7 +145,7 @@ def _in_order(value: Any, body: Any) -> Any:
 
 
 def _reason(form: TypeAdapter[Any], value: object, error: Exception) -> str:
-    """Why a value cannot be written (nested too deep, not serializable, of another type), with the path if it tells."""
+    """Why a value cannot be written: nesting, type or serializer. It names the path if pydantic does."""
     told = " ".join(str(error).split())
     try:
         _readable(form, form.dump_python(value, mode="json", warnings="none"))
@@ -150,7 +157,7 @@ def _reason(form: TypeAdapter[Any], value: object, error: Exception) -> str:
 
 
 def _discreet(text: str, annotation: Any, value: object) -> str:
-    """What is said of a value, without what is secret in it: pydantic says what it was given."""
+    """Masks secrets in pydantic's error, which quotes the value."""
     if not (names := names_of(annotation)):
         return text
     said = GIVEN.sub(f"input_value={MASK}, input_type", text)
@@ -161,9 +168,9 @@ GIVEN = re.compile(r"input_value=.*?, input_type", re.DOTALL)
 
 
 def _readable(form: TypeAdapter[Any], body: Any) -> Any:
-    """JSON values in the form in which they are stored.
+    """Brings JSON values into the stored form, and reads them once.
 
-    What writes them is lenient (it writes None for every type), so they are read once.
+    Pydantic reads strictly but writes leniently: it writes None for every type.
     """
     body = _settled(body)
     _read(form, body)
@@ -176,7 +183,7 @@ def stored_form(value: object) -> Any:
 
 
 def seal(body: object) -> str:
-    """The checksum of JSON values that are to be stored.
+    """The checksum of JSON values before they are stored.
 
     Raises:
         InvalidMessage: the canonical form has more than MAX_BYTES.
@@ -209,7 +216,7 @@ def decode(cls: type[T], body: object) -> T:
 
 
 def mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:
-    """All that keeps JSON values from being read as the given dataclass: the path of each, and what is wrong there."""
+    """Every error in JSON values for a dataclass: the path and the reason."""
     try:
         check(body)
         adapter(cls).validate_json(json.dumps(body))
@@ -223,7 +230,7 @@ def mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:
 
 
 def decode_text(cls: type[T], text: str) -> T:
-    """The same of JSON text that is known to be sound: what was read before."""
+    """Reads JSON text that was checked before, as `decode` does."""
     value: T = _parsed(adapter(cls), text)
     return value
 
@@ -245,7 +252,7 @@ def _parsed(form: TypeAdapter[Any], text: str) -> Any:
 
 
 def check(value: object, path: str = "", depth: int = 0) -> None:
-    """Refuses what not every database and reader takes alike.
+    """Refuses values that databases or JSON readers treat differently.
 
     Raises:
         InvalidMessage: with the path of the value.
@@ -291,9 +298,9 @@ def _check_text(text: str, path: str) -> None:
 
 
 def _settled(value: Any) -> Any:
-    """The value with its floats in the form that every database gives back.
+    """Brings floats into the form that every database returns.
 
-    PostgreSQL writes large ones out as whole numbers, and has no negative zero.
+    PostgreSQL returns large floats as whole numbers, and has no negative zero.
     """
     if isinstance(value, dict):
         return {key: _settled(item) for key, item in value.items()}
@@ -306,7 +313,7 @@ def _settled(value: Any) -> Any:
 
 
 def canonical(value: object) -> str:
-    """The one way to write a JSON value: sorted keys, no spaces. Equal values give equal text."""
+    """The canonical JSON text: sorted keys, no spaces. Equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

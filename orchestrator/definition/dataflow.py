@@ -1,7 +1,7 @@
 """Which values the data can have in which step: a fixed point over the graph's edges.
 
-It tells gaps from cases that cannot occur, and on a live diagram the transitions that can still happen from those that
-cannot. Each field is followed by itself (Kildall 1973, A unified approach to global program optimization).
+It separates gaps from impossible cases and, on a live diagram, the transitions that can still happen from the others.
+Each field is followed by itself (Kildall 1973, A unified approach to global program optimization).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Edge, Graph
 
 PossibleValues = dict[str, frozenset[Any]]
-"""Field -> the values it can have; a field that is not named can have any."""
+"""Field -> its possible values. A field without an entry can have any."""
 
 
 def flow(
     graph: Graph, start: str, known: PossibleValues
 ) -> tuple[dict[str, PossibleValues], set[str]]:
-    """Follows the edges from a step with what is known of the data.
+    """Follows the edges from a step, with the known values of the data.
 
     Returns:
         For each node that can be reached the possible values there, and the ids of the edges that can be taken.
@@ -43,13 +43,12 @@ def flow(
 
 
 def step(edge: Edge, values: PossibleValues) -> PossibleValues | None:
-    """The values after an edge, or None when its guard can not hold."""
+    """The values after an edge, or None if its guard cannot hold."""
+    if not can_hold(edge.accepts, values):
+        return None
     after = dict(values)
-    for name, accepted in edge.accepts.items():
-        if name in after:
-            after[name] &= values_in(accepted)
-            if not after[name]:
-                return None
+    for name in edge.accepts.keys() & after.keys():
+        after[name] &= values_in(edge.accepts[name])
     for name, assigned in edge.assigns.items():
         if assigned is None:
             after.pop(name, None)
@@ -58,8 +57,16 @@ def step(edge: Edge, values: PossibleValues) -> PossibleValues | None:
     return after
 
 
+def can_hold(accepts: Mapping[str, Iterable[Any]], values: PossibleValues) -> bool:
+    """Whether the data can have what a guard accepts."""
+    return all(
+        name not in values or not values[name].isdisjoint(values_in(accepted))
+        for name, accepted in accepts.items()
+    )
+
+
 def merge(one: PossibleValues, other: PossibleValues) -> PossibleValues:
-    """What can hold when either can: fields unknown in one are unknown."""
+    """Joins two possibilities. A field that is unknown in one of them is unknown."""
     return {name: one[name] | other[name] for name in one.keys() & other.keys()}
 
 
@@ -74,7 +81,7 @@ def reachable(
 
 
 def values_in(stored: Iterable[Any]) -> frozenset[Any]:
-    """Stored values, such as can be compared: of lists and the like how they are written."""
+    """Stored values in a hashable form; lists and dicts as text."""
     return frozenset(map(_hashable, stored))
 
 

@@ -1,6 +1,6 @@
-"""What differs between two graphs of one definition, step by step: what was added, what was removed, what was changed.
+"""Compares two graphs of one definition: which steps were added, removed or changed.
 
-Which step of the one is which of the other a mapping says; without one, steps of the same name are the same.
+A mapping pairs the steps of both graphs. Without a mapping, steps of the same name are pairs.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Graph, Node
 
 Aspect = Literal["name", "kind", "detail", "undo", "ways in", "ways out", "events"]
-"""What of a step may be another."""
+"""The aspects in which a step may differ."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a graph has become another.
+    """The difference between two graphs.
 
     Args:
-        mapped: the steps that both have: of the one, and of the other.
-        removed: the steps of the one that are none of the other.
-        added: the steps of the other that were none of the one.
-        changed: what is another with steps that both have, by their names in the one.
+        mapped: the steps of the old graph, and of the new one, that are pairs.
+        removed: the steps of the old graph without a pair.
+        added: the steps of the new graph without a pair.
+        changed: the aspects in which the pairs differ, by the old names of the steps.
     """
 
     mapped: Mapping[str, str]
@@ -37,7 +37,7 @@ class Difference:
 
 
 def same_names(old: Iterable[str], new: Iterable[str]) -> dict[str, str]:
-    """Maps each step to the one of the same name, where there is one."""
+    """Maps each step to the step of the same name, if there is one."""
     known = set(new)
     return {name: name for name in old if name in known}
 
@@ -45,13 +45,13 @@ def same_names(old: Iterable[str], new: Iterable[str]) -> dict[str, str]:
 def difference(
     old: Graph, new: Graph, mapping: Mapping[str, str] | None = None
 ) -> Difference:
-    """How one graph has become another.
+    """Compares two graphs.
 
     Args:
-        old: the one.
-        new: the other.
-        mapping: which step of the one is which of the other; steps of the same name without one. What it says of
-            steps that are not there is left out.
+        old: the graph before.
+        new: the graph after.
+        mapping: the new step of each old one; steps of the same name without it. Entries for unknown steps have no
+            effect.
     """
     before = {node.id: node for node in old.nodes}
     after = {node.id: node for node in new.nodes}
@@ -62,8 +62,8 @@ def difference(
     known_old, known_new = _Around(old, mapped), _Around(new, {b: b for b in after})
     changed = {}
     for name, now in mapped.items():
-        aspects = tuple(_aspects(before[name], after[now], known_old, known_new))
-        if aspects:
+        was, made = known_old.aspects(before[name]), known_new.aspects(after[now])
+        if aspects := tuple(one for one in was if was[one] != made[one]):
             changed[name] = aspects
     return Difference(
         mapped,
@@ -73,27 +73,8 @@ def difference(
     )
 
 
-def _aspects(old: Node, new: Node, before: _Around, after: _Around) -> Iterable[Aspect]:
-    if old.id != new.id:
-        yield "name"
-    if old.kind != new.kind:
-        yield "kind"
-    if old.detail != new.detail:
-        yield "detail"
-    if old.undo != new.undo:
-        yield "undo"
-    if (old.join, old.entry) != (new.join, new.entry) or (
-        before.sources(old.id) != after.sources(new.id)
-    ):
-        yield "ways in"
-    if old.split != new.split or before.ways(old.id) != after.ways(new.id):
-        yield "ways out"
-    if before.kept(old.id) != after.kept(new.id):
-        yield "events"
-
-
 class _Around:
-    """What surrounds the steps of a graph, in the names that a mapping gives them."""
+    """The surroundings of a graph's steps, under the names that a mapping gives them."""
 
     def __init__(self, graph: Graph, names: Mapping[str, str]) -> None:
         self._names, self._joins = names, graph.kind == "workflow"
@@ -104,12 +85,24 @@ class _Around:
     def _named(self, name: str) -> str:
         return self._names.get(name, f"\0{name}")
 
-    def sources(self, name: str) -> list[str]:
-        """From where the ways in come; of a process manager that says nothing of the step itself."""
+    def aspects(self, node: Node) -> dict[Aspect, object]:
+        """The aspects of a step, by their names."""
+        return {
+            "name": node.id,
+            "kind": node.kind,
+            "detail": node.detail,
+            "undo": node.undo,
+            "ways in": (node.join, node.entry, self._sources(node.id)),
+            "ways out": (node.split, self._ways(node.id)),
+            "events": self._events(node.id),
+        }
+
+    def _sources(self, name: str) -> list[str]:
+        """The sources of a workflow step's ways in. Those of a process manager do not change the step."""
         edges = self._in.get(name, ()) if self._joins else ()
         return sorted(self._named(edge.source) for edge in edges)
 
-    def ways(self, name: str) -> list[tuple[str, ...]]:
+    def _ways(self, name: str) -> list[tuple[str, ...]]:
         """The ways out, as they are drawn."""
         return sorted(
             (
@@ -125,8 +118,8 @@ class _Around:
             for edge in self._out.get(name, ())
         )
 
-    def kept(self, name: str) -> list[tuple[str, ...]]:
-        """What becomes of the events that take no way."""
+    def _events(self, name: str) -> list[tuple[str, ...]]:
+        """The dispositions of events that move nothing."""
         return sorted(
             (one.event, one.kind, one.guard) for one in self._kept.get(name, ())
         )

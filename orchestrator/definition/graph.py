@@ -1,6 +1,6 @@
-"""Any definition as plain nodes and edges: what is stored, fingerprinted and drawn.
+"""Any definition as plain nodes and edges. Procession stores, fingerprints and draws them.
 
-Edges carry the guards' values as data, so that a stored graph can still tell which steps an old instance can reach.
+Edges carry the values of guards as data. So a stored graph still shows which steps an old instance can reach.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Edge:
 
     @property
     def actions(self) -> list[str]:
-        """What is done on the way, in words."""
+        """The actions of the transition, in words."""
         commands = [
             f"{command} at once" if command in self.at_once else command
             for command in self.commands
@@ -69,7 +69,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Disposition:
-    """What becomes of an event in a step that no transition takes there; where nothing is said it is parked."""
+    """The disposition of an event that no transition of a step takes. Without a disposition it is parked."""
 
     step: str
     event: str
@@ -79,7 +79,7 @@ class Disposition:
 
 @dataclass(frozen=True)
 class Graph:
-    """A definition's picture, and what its transition table says beyond it."""
+    """A definition's nodes and edges, and the dispositions of its transition table."""
 
     name: str
     version: int
@@ -121,11 +121,11 @@ LATER: dict[type[Any], tuple[str, ...]] = {
     Edge: ("at_once", "sets", "notifies", "owner"),
     Disposition: ("guard",),
 }
-"""What is stored only where it is said: all else stays stored as it was before these came."""
+"""Fields of later releases. Empty ones are not stored, so that fingerprints of earlier releases stay."""
 
 
 def _stored(one: Edge | Disposition) -> dict[str, Any]:
-    """As JSON values; what came later is left out where it says nothing."""
+    """The JSON form, without empty fields of later releases."""
     later = LATER[type(one)]
     return {
         name: list(value) if isinstance(value, tuple) else value

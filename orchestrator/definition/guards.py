@@ -17,7 +17,7 @@ class Stored:
 
 
 def stored(field: str) -> Stored:
-    """The event's field must equal this field of the stored data: a stale answer does not match."""
+    """Requires the event's field to equal this field of the stored data, so that a stale answer does not match."""
     return Stored(field)
 
 
@@ -40,7 +40,7 @@ class Guard:
 
 
 def guards_of(guards: Mapping[str, object]) -> tuple[Guard, ...]:
-    """The guards that are written as keyword arguments."""
+    """Reads guards from keyword arguments."""
     return tuple(Guard(name, _accepted(value)) for name, value in guards.items())
 
 
@@ -53,10 +53,10 @@ def _accepted(value: object) -> tuple[object, ...] | Stored:
 
 
 def in_order(values: Iterable[Any]) -> Iterable[Any]:
-    """What is written in a row: that of a set is in the same order in every process."""
+    """The values of a row; those of a set sorted, so that every operating system process has the same order."""
     return sorted(values, key=repr) if isinstance(values, set | frozenset) else values
 
 
 def answer(value: object) -> str:
-    """A guard's value as people read it: a truth value answers a question."""
+    """The label of a guard's value; a bool is written yes or no."""
     return ("yes" if value else "no") if isinstance(value, bool) else written(value)

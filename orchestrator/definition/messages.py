@@ -14,7 +14,7 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, secret))
 class Message:
-    """What travels between processes and handlers. Its type is known by the name of its class."""
+    """A message between processes and handlers. The name of its class is its type."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -24,8 +24,8 @@ class Message:
 
 
 class Event(Message):
-    """A fact: something has happened. Declare it in the past tense."""
+    """A fact that has happened. Name it in the past tense."""
 
 
 class Command(Message):
-    """A request: something is to be done. Declare it in the imperative."""
+    """A request to do something. Name it in the imperative."""

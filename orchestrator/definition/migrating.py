@@ -1,4 +1,4 @@
-"""What a version says of processes that began on another one: which step is which, and what their data becomes."""
+"""Migration of processes from another version: the steps and the data that they get."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from orchestrator.definition.words import name_of
 from orchestrator.exceptions import InvalidMessage, NotCarried
 
 ChangesData = Callable[[dict[str, Any]], Any]
-"""Gets the stored data of the other version as JSON values; gives the data of this one, or its JSON values."""
+"""Takes the stored data of the other version as JSON values; returns the data of this version, or its JSON values."""
 
 
 @dataclass(frozen=True)
 class MigratesFrom:
-    """How processes come over from another version.
+    """The migration from another version.
 
     Args:
         version: the other version.
@@ -36,7 +36,7 @@ class MigratesFrom:
         new: Iterable[str],
         chosen: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Which step of this version each of the other is; those that are none are left out.
+        """Maps the steps of the other version to those of this one. Steps without a counterpart are left out.
 
         Args:
             old: the steps of the other version.
@@ -55,7 +55,7 @@ def migrates_from(
     steps: Mapping[Any, Any] | None = None,
     data: ChangesData | None = None,
 ) -> MigratesFrom:
-    """Says how processes come over from another version.
+    """Declares how processes migrate from another version.
 
     Args:
         version: the other version.
@@ -63,16 +63,13 @@ def migrates_from(
             step that has no other.
         data: a plain function that makes this version's data, or input, of the stored one.
     """
-    named = {_name(old): "" if new is None else _name(new) for old, new in _of(steps)}
+    said = (steps or {}).items()
+    named = {_name(old): "" if new is None else _name(new) for old, new in said}
     return MigratesFrom(version, named, data)
 
 
-def _of(steps: Mapping[Any, Any] | None) -> Iterable[tuple[Any, Any]]:
-    return (steps or {}).items()
-
-
 def _name(step: Any) -> str:
-    """The name of a step: written, of an enumeration, or of a workflow."""
+    """The name of a step, given as text, as an enumeration member or as a workflow's step."""
     if isinstance(step, str):
         return str(step)
     return str(getattr(step, "name", "") or name_of(step))
@@ -81,7 +78,7 @@ def _name(step: Any) -> str:
 def reasons(
     rows: Any, version: int, steps: Sequence[str] | None, *, one_to_one: bool
 ) -> Iterator[str]:
-    """What is wrong with what a definition says of its migrations.
+    """Mistakes in the migrations of a definition.
 
     Args:
         rows: what it declares.
@@ -127,7 +124,7 @@ def _of_row(
 
 
 def carried_data(form: type[Any], body: Mapping[str, Any], row: MigratesFrom) -> Any:
-    """The data of this version, made of stored data; read and checked like all that comes from outside.
+    """Makes the data of this version from stored data, and checks it like data from outside.
 
     Args:
         form: as this version declares it.

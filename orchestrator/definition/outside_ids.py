@@ -1,4 +1,4 @@
-"""Outside ids: fields of a process's data by whose values others know it, such as the number of a parcel."""
+"""Outside ids: fields of a process's data that identify it elsewhere, such as the number of a parcel."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args, get_origin
 from uuid import UUID
 
+from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.secrets import told_to_all
 from orchestrator.definition.typing import alternatives, hints
 
 MOST = 100
-"""Of the ids of a list so many are kept."""
+"""Most ids of a list that are stored."""
 
 LONGEST = 200
-"""So many characters of an id are kept."""
+"""Most characters of an id that are stored."""
 
 
 class Identifier(NamedTuple):
@@ -25,16 +26,21 @@ class Identifier(NamedTuple):
 
 
 def reasons(
-    names: Any, form: type[Any], role: str, secret: Collection[str] = ()
+    cls: type[ProcessDefinition], form: type[Any], role: str, secret: Collection[str]
 ) -> Iterator[str]:
-    """What is wrong with the outside ids of a definition.
+    """Mistakes in the correlation field and the outside ids of a definition.
 
     Args:
-        names: what it declares.
+        cls: the definition.
         form: the dataclass whose fields they are.
-        role: what that is called.
+        role: what the definition calls it.
         secret: the names of secret fields.
     """
+    if cls.correlation and cls.correlation not in hints(form):
+        yield f"the correlation field {cls.correlation!r} is not in its {role}"
+    if cls.correlation in secret:
+        yield told_to_all("the correlation field", cls.correlation)
+    names: Any = cls.outside_ids
     if isinstance(names, str) or not isinstance(names, Sequence):
         yield 'outside_ids holds names of fields: outside_ids = ("parcel",)'
         return
@@ -54,7 +60,7 @@ def reasons(
 
 
 def _identifies(hint: Any) -> bool:
-    """Whether all that an annotation allows are ids, lists of them, or nothing."""
+    """Whether an annotation allows only ids, lists of ids, or None."""
     return all(_is_id(one) or _is_list(one) for one in alternatives(hint))
 
 
@@ -66,7 +72,7 @@ def _is_id(hint: Any) -> bool:
 
 
 def _is_list(hint: Any) -> bool:
-    """Whether it is a list or a tuple of ids; an empty tuple is written `...` at its end."""
+    """Whether it is a list or a tuple of ids."""
     parts = [one for one in get_args(hint) if one is not ...]
     if get_origin(hint) not in (list, tuple) or not parts:
         return False
@@ -76,7 +82,7 @@ def _is_list(hint: Any) -> bool:
 def identifiers(
     names: Sequence[str], data: Mapping[str, Any]
 ) -> dict[Identifier, None]:
-    """The outside ids in stored data, each once and in their order; empty ones are none."""
+    """The outside ids in stored data, each once and in their order, without empty ones."""
     found: dict[Identifier, None] = {}
     for name in names:
         value = data.get(name)

@@ -1,4 +1,4 @@
-"""What definitions of both kinds have in common: a name, a version, a queue, events, and a business key."""
+"""The base of both kinds of definitions: name, version, queue, events and business key."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ COMMON = (
 """The attributes that a definition of either kind may have."""
 
 DEFAULT_QUEUE = "default"
-"""The queue of whatever names none; what RQ calls it the settings say."""
+"""The queue of definitions that name none. The settings map it to a queue of RQ."""
 
 
 class ProcessDefinition:
-    """A process manager or a workflow as it is written in the code."""
+    """A process manager or a workflow in the code."""
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -40,10 +40,10 @@ class ProcessDefinition:
     patience: ClassVar[timedelta | None] = None
     retention: ClassVar[timedelta | None] = None
     repair_needs_approval: ClassVar[bool] = False
-    """Whether a repair that one person proposes is applied by another."""
+    """Whether a second person must approve a repair."""
 
     migrations: ClassVar[Sequence[MigratesFrom]] = ()
-    """How processes come over from other versions; of one that is not among them steps of the same name do."""
+    """Migrations from other versions. Without one, steps of the same name correspond."""
 
     kind: ClassVar[str]
     events: ClassVar[Mapping[str, type[Event]]] = {}
@@ -60,19 +60,19 @@ class ProcessDefinition:
 
     @classmethod
     def correlation_key(cls, message: object) -> str:
-        """The business key in a message, in data or in an input, as text; "" when it carries none."""
+        """The business key in a message, data or input, as text; "" without one."""
         value = getattr(message, cls.correlation, "") if cls.correlation else ""
         return "" if value is None else str(value)
 
     @classmethod
     def secrets(cls) -> Secrets:
-        """Which of its fields are secret."""
+        """The secret fields."""
         return NONE
 
     @classmethod
     def migration_from(cls, version: int) -> MigratesFrom:
-        """How processes come over from another version: as is declared, else by the names of their steps."""
-        # Those of another version are its own.
+        """The migration from another version: the declared one, else by the names of the steps."""
+        # Migrations of a base class belong to its own version.
         declared = vars(cls).get("migrations", ())
         said = (row for row in declared if row.version == version)
         return next(said, MigratesFrom(version))
@@ -84,6 +84,6 @@ class ProcessDefinition:
 
     @classmethod
     def _declared_name(cls) -> str:
-        """The name that the class gives itself, else one made from the class's own."""
+        """The declared name, else one made from the name of the class."""
         kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
         return vars(cls).get("name") or kebab

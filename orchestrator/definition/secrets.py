@@ -1,8 +1,8 @@
-"""Secret fields: those of data, events, commands and results that pages, files and messages show masked.
+"""Secret fields of data, events, commands and results. Pages, files and messages show their values masked.
 
-`secret()` marks a field. Data flows by name, from an event to the data and on to a command, so within one definition a
-secret is known by its name, at any depth: a value is masked wherever it stands under that name, also in the rows of
-versions whose classes are gone. What fills a field of another name makes a secret of that one too.
+`secret()` marks a field. Values flow by name, from an event to the data and on to a command. So a definition masks a
+value by the name of its field, at any depth, also in rows of versions whose classes no longer exist. A field that is
+filled from a secret field of another name is secret too.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import Any, get_args, get_type_hints
+from typing import Any
 from urllib.parse import quote, quote_plus
-from weakref import WeakKeyDictionary
+
+from orchestrator.definition.typing import components, is_dataclass_type
 
 MASK = "••••••"
-"""What stands in the place of a secret, whatever it is and however long."""
+"""Replaces a secret of any length."""
 
 SHORTEST = 3
-"""Characters of a value that is looked for in texts; a shorter one says nothing where it stands."""
+"""Fewest characters of a value that `hidden` looks for."""
 
 WORD = 4
-"""Below so many characters only a whole word is taken for the value."""
+"""A value with fewer characters is masked only as a whole word."""
 
 PIECE = 8
-"""Characters of a long value by which a part of it is known, where a text was cut."""
+"""Fewest characters by which a part of a long value is recognized in a cut text."""
 
 LOOKS = 2_000
-"""Pieces of one value that are looked for, at most."""
+"""Most pieces of one value that `hidden` looks for."""
 
 _MARK = "procession.secret"
 
@@ -56,7 +57,7 @@ def secret(
 
 @dataclass(frozen=True)
 class Secrets:
-    """What is secret in one definition, or in several.
+    """The secret fields of one definition, or of several.
 
     Args:
         names: of the fields, at whatever depth.
@@ -88,7 +89,7 @@ class Secrets:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored with a definition; {} where nothing is secret."""
+        """The stored form; {} without secrets."""
         if not self.names:
             return {}
         return {
@@ -101,7 +102,7 @@ class Secrets:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any] | None) -> Secrets:
-        """What is stored with a definition."""
+        """Reads the stored form."""
         if not body:
             return NONE
         return cls(
@@ -115,88 +116,45 @@ NONE = Secrets()
 
 
 def names_of(*forms: Any) -> frozenset[str]:
-    """The names of the secret fields of some classes and annotations, and of all that these are made of."""
+    """The names of the secret fields of classes and annotations, at any depth."""
     return frozenset(one.name for one in _fields(forms) if _MARK in one.metadata)
 
 
 def all_names(*forms: Any) -> frozenset[str]:
-    """The names of all their fields."""
+    """The names of all fields of classes and annotations, at any depth."""
     return frozenset(one.name for one in _fields(forms))
 
 
 def _fields(forms: Iterable[Any]) -> Iterator[dataclasses.Field[Any]]:
-    waiting, seen = list(forms), list[Any]()
-    while waiting:
-        form = waiting.pop()
-        if any(form is one for one in seen):
-            continue
-        seen.append(form)
-        if isinstance(form, type) and is_dataclass(form):
+    for form in components(*forms):
+        if is_dataclass_type(form):
             yield from fields(form)
-            waiting += _hints(form)
-        waiting += get_args(form)
-        for name in ("__supertype__", "__value__"):  # of a NewType, of a type alias
-            waiting += [getattr(form, name)] if hasattr(form, name) else []
 
 
-_known: WeakKeyDictionary[type[Any], list[Any]] = WeakKeyDictionary()
-"""The annotations of classes, once all their names can be found: a list asks for those of a message in each row."""
-
-
-def _hints(form: type[Any]) -> list[Any]:
-    if form not in _known:
-        try:
-            _known[form] = list(get_type_hints(form).values())
-        except (NameError, TypeError):  # what cannot be found cannot be looked into
-            return [one.type for one in fields(form)]
-    return _known[form]
-
-
-def of_process_manager(
-    data: Any,
-    events: Iterable[type[Any]],
-    commands: Iterable[tuple[type[Any], Mapping[str, str]]],
+def of_definition(
+    forms: Iterable[Any],
+    messages: Iterable[type[Any]],
+    *,
     same: Iterable[tuple[str, str]] = (),
+    elements: Iterable[tuple[str, str]] = (),
 ) -> Secrets:
-    """What is secret in a process manager.
+    """Finds the secret fields of a definition.
 
     Args:
-        data: its dataclass.
-        events: those that it has rows for.
-        commands: those that it issues, each with the sources of the fields that are filled from another name.
-        same: names of fields that are compared, and so have the same value.
-    """
-    taken, issued = list(events), list(commands)
-    names = set(names_of(data, *taken, *(command for command, _ in issued)))
-    pairs = {pair for _, renames in issued for pair in renames.items()} | {*same}
-    _spread(names, pairs)
-    return Secrets(
-        frozenset(names), _messages(names, [*taken, *(one for one, _ in issued)])
-    )
-
-
-def of_workflow(
-    given: Any,
-    events: Iterable[type[Any]],
-    results: Iterable[Any],
-    elements: Iterable[tuple[str, str]],
-) -> Secrets:
-    """What is secret in a workflow.
-
-    Args:
-        given: the dataclass of its input.
-        events: those that its steps wait for.
-        results: the types of what its steps give.
+        forms: the types of its data or input, and of its results.
+        messages: its events and commands.
+        same: pairs of names of fields that have the same value.
         elements: the steps that run for each element of a list, each with the name of the field that holds it.
     """
-    taken = list(events)
-    names = names_of(given, *taken, *results)
-    secret_ones = frozenset(step for step, over in elements if over in names)
-    return Secrets(names, _messages(names, taken), secret_ones)
+    classes = list(messages)
+    names = set(names_of(*forms, *classes))
+    _spread(names, set(same))
+    steps = frozenset(step for step, over in elements if over in names)
+    return Secrets(frozenset(names), _messages(names, classes), steps)
 
 
 def _spread(names: set[str], pairs: set[tuple[str, str]]) -> None:
-    """Adds what has the same value under another name."""
+    """Adds the names of fields with the same value as a secret field."""
     before = -1
     while len(names) > before:
         before = len(names)
@@ -206,15 +164,14 @@ def _spread(names: set[str], pairs: set[tuple[str, str]]) -> None:
 
 
 def _messages(
-    names: Iterable[str], classes: Iterable[type[Any]]
+    names: set[str], classes: Iterable[type[Any]]
 ) -> dict[str, frozenset[str]]:
-    wanted = frozenset(names)
-    found = {one.__name__: wanted & all_names(one) for one in classes}
+    found = {one.__name__: all_names(one) & names for one in classes}
     return {name: secret_ones for name, secret_ones in found.items() if secret_ones}
 
 
 def told_to_all(role: str, name: str) -> str:
-    """Why a secret field cannot be what others know a process by."""
+    """Why a secret field cannot identify a process."""
     return (
         f"{role} {name!r} is secret, and would be shown and looked for by its value: take another field, "
         "or do not mark it as secret"
@@ -225,7 +182,7 @@ def told_to_all(role: str, name: str) -> str:
 
 
 def masked(value: Any, names: Iterable[str]) -> Any:
-    """JSON values with what stands under secret names masked."""
+    """Masks the values of secret names in JSON values."""
     hidden_ones = names if isinstance(names, frozenset) else frozenset(names)
     return _masked(value, hidden_ones) if hidden_ones else value
 
@@ -241,59 +198,48 @@ def _masked(value: Any, names: frozenset[str]) -> Any:
     return value
 
 
-TOKEN = re.compile(
-    r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}:,]|[^\s"\[\]{}:,]+|\s+', re.DOTALL
-)
-"""A part of JSON text; the last one may be cut."""
+TEXT = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))(?:(\s*:)\s*)?', re.DOTALL)
+"""A JSON string, which may be cut, and the colon behind it if it is a name."""
 
 
 def masked_text(text: str, names: Iterable[str]) -> str:
-    """JSON text, which may be cut at its end, with what stands under secret names masked."""
+    """Masks the values of secret names in JSON text, which may be cut at its end."""
     hidden_ones = frozenset(names)
-    if not hidden_ones:
-        return text
-    parts = [found.group() for found in TOKEN.finditer(text)]
     told, place = list[str](), 0
-    while place < len(parts):
-        part, place = parts[place], place + 1
-        told.append(part)
-        if part.startswith('"') and _read(part) in hidden_ones:
-            after = _past_blanks(parts, place)
-            if after < len(parts) and parts[after] == ":":
-                told += [
-                    *parts[place : after + 1],
-                    " ",
-                    json.dumps(MASK, ensure_ascii=False),
-                ]
-                place = _past_value(parts, _past_blanks(parts, after + 1))
-    return "".join(told)
+    while hidden_ones and (found := TEXT.search(text, place)):
+        quoted, colon = found.groups()
+        if colon and _read(quoted) in hidden_ones:
+            mask = json.dumps(MASK, ensure_ascii=False)
+            told.append(f"{text[place : found.end(2)]} {mask}")
+            place = _end_of_value(text, found.end())
+        else:
+            told.append(text[place : found.end()])
+            place = found.end()
+    return "".join([*told, text[place:]])
 
 
-def _read(part: str) -> Any:
+def _read(quoted: str) -> Any:
     try:
-        return json.loads(part)
+        return json.loads(quoted)
     except ValueError:
-        return part
+        return quoted
 
 
-def _past_blanks(parts: list[str], place: int) -> int:
-    while place < len(parts) and parts[place].isspace():
-        place += 1
-    return place
+def _end_of_value(text: str, start: int) -> int:
+    """The end of a JSON value; the end of the text, if the value is cut."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, start)
+    except ValueError:
+        return len(text)
+    return end if NEXT.match(text, end) else len(text)
 
 
-def _past_value(parts: list[str], place: int) -> int:
-    depth = 0
-    while place < len(parts):
-        depth += (parts[place] in "[{") - (parts[place] in "]}")
-        place += 1
-        if depth <= 0:
-            break
-    return place
+NEXT = re.compile(r"\s*([,}\]]|\Z)")
+"""What follows a complete value."""
 
 
 def values(body: Any, names: Iterable[str] = ()) -> set[str]:
-    """The values of secret fields, as texts: of JSON values by their names, of dataclasses also by their marks."""
+    """The values of secret fields as texts. Names find them in JSON values, marks also in dataclasses."""
     found = set[str]()
     _collect(body, frozenset(names), found, inside=False)
     return found
@@ -317,9 +263,9 @@ def _collect(
 
 
 def hidden(text: str, secret_values: Iterable[str]) -> str:
-    """A text with these values masked, however it writes them.
+    """Masks values in a text, in any spelling.
 
-    A program writes a value as it is, as Python or JSON spell it, or in an address; of a long one perhaps only a part.
+    A program may write a value plainly, as Python or JSON does, or in a URL; of a long value perhaps only a part.
     """
     forms = {
         form
@@ -341,7 +287,7 @@ def _without(text: str, forms: Iterable[str]) -> str:
 
 
 def spellings(value: str) -> set[str]:
-    """How a program may write a value."""
+    """The spellings in which a program may write a value."""
     bare = value.strip()
     spelled = {
         json.dumps(bare)[1:-1],
@@ -358,7 +304,7 @@ def spellings(value: str) -> set[str]:
 
 
 def _pieces(value: str, text: str) -> Iterator[str]:
-    """The parts of a value that a text has."""
+    """The parts of a value that occur in a text."""
     place, pace = 0, max(2, len(value) // LOOKS)
     while place + PIECE <= len(value):
         at = text.find(value[place : place + PIECE])

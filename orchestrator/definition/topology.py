@@ -1,18 +1,18 @@
-"""Reach, order and dominators in any directed graph, given as the nodes that follow each node."""
+"""Reachability, order, cycles and dominators of directed graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 Following = Mapping[str, Sequence[str]]
-"""Node -> the ends of the ways on from it; a node to which several ways lead is named once for each."""
+"""Node -> the targets of its edges, once for each edge."""
 
 ROOT = ""
-"""What dominates the nodes that begin."""
+"""The dominator of nodes without incoming edges."""
 
 
 def closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> set[str]:
-    """All nodes that can be reached from these, themselves included."""
+    """All nodes that can be reached from the given ones, including them."""
     found = set(start)
     waiting = list(found)
     while waiting:
@@ -23,7 +23,7 @@ def closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> set
 
 
 def ordered(following: Following) -> list[str]:
-    """The nodes, each after all that lead to it, after Kahn (1962); those of a cycle, and what follows, are missing."""
+    """The nodes in topological order, after Kahn (1962), without those of a cycle and their successors."""
     ways_in = dict.fromkeys(following, 0)
     for targets in following.values():
         for target in targets:
@@ -38,10 +38,10 @@ def ordered(following: Following) -> list[str]:
 
 
 def cycle(leading: Following, order: Iterable[str]) -> list[str]:
-    """The nodes of one cycle, from one of them back to it; none when the order is complete.
+    """The nodes of one cycle, from one of them back to it; empty if the order is complete.
 
-    Whoever is missing in the order has a way in from somebody who is missing too: going back along these must come
-    to where it has been.
+    A node that is missing in the order has a predecessor that is missing too. So a walk back along missing
+    predecessors meets a node twice.
 
     Args:
         leading: node -> the nodes that lead to it.
@@ -58,7 +58,7 @@ def cycle(leading: Following, order: Iterable[str]) -> list[str]:
 
 
 def dominators(leading: Following, order: Iterable[str]) -> dict[str, str]:
-    """The last node that every way to each node passes through; after Cooper, Harvey and Kennedy (2001).
+    """The immediate dominator of each node, after Cooper, Harvey and Kennedy (2001).
 
     Args:
         leading: node -> the nodes that lead to it.

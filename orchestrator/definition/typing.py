@@ -1,6 +1,6 @@
-"""What annotations tell: whether two agree, which elements and fields there are, and which values are possible.
+"""Reads annotations: whether two agree, which elements and fields values have, and which values are possible.
 
-What an annotation does not tell is not refused: one that says nothing agrees with everything.
+An annotation that says nothing agrees with every other one.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import cache, partial
 from typing import (
     Annotated,
     Any,
@@ -25,9 +26,6 @@ from typing import (
 )
 from uuid import UUID
 
-from pydantic import PydanticUserError, TypeAdapter
-
-from orchestrator.definition.messages import STRICT
 from orchestrator.exceptions import Outcome
 
 MISSING = inspect.Parameter.empty
@@ -37,7 +35,7 @@ UNIONS = (Union, types.UnionType)
 
 
 class Unknown:
-    """What the annotation of something is when nothing is known of it."""
+    """Stands for an annotation that is not known."""
 
 
 def plain(hint: Any) -> Any:
@@ -68,7 +66,7 @@ def without_none(hint: Any) -> Any:
 
 
 def without_outcomes(hint: Any) -> Any:
-    """What a function gives that may also return how it failed: the alternatives beside those; None without any."""
+    """The type of a function's result without the outcomes that it may return instead; None without any other."""
     found = tuple(_results(hint))
     if len(found) == len(alternatives(hint)):
         return hint
@@ -76,7 +74,7 @@ def without_outcomes(hint: Any) -> Any:
 
 
 def _results(hint: Any) -> Iterator[Any]:
-    """The alternatives that are no outcomes, each as it is written."""
+    """The alternatives that are not outcomes, each as it is written."""
     bare = plain(hint)
     if get_origin(bare) in UNIONS:
         for one in get_args(bare):
@@ -90,7 +88,7 @@ def says_nothing(hint: Any) -> bool:
 
 
 def takes_none(hint: Any) -> bool:
-    """Whether None is among the values, by the annotation's own words."""
+    """Whether the annotation names None among its values."""
     return any(
         one in (Any, object, type(None))
         or (get_origin(one) is Literal and None in get_args(one))
@@ -99,17 +97,17 @@ def takes_none(hint: Any) -> bool:
 
 
 def agree(given: Any, wanted: Any) -> bool:
-    """Whether every value of one annotation is one of the other: all that is copied, bound or filled by name.
+    """Whether every value of one annotation is also a value of the other.
 
-    It compares whole structures, as messages are read: a list of texts is no list of numbers, and what may be None
-    only fits what takes None. A whole number is also a number with a fraction.
+    It compares whole structures: a list of texts is not a list of numbers, and an optional value fits only an
+    optional field. An int is also a float.
     """
     others = alternatives(wanted)
     return given is wanted or all(_fits(one, others) for one in alternatives(given))
 
 
 def _fits(given: Any, wanted: tuple[Any, ...]) -> bool:
-    """Whether one alternative fits several: each of its values one of them, if they can be listed."""
+    """Whether one alternative fits several. If its values can be listed, each of them must fit one."""
     if any(given is one or says_nothing(one) for one in wanted):
         return True
     if values := tuple(_values(given)):
@@ -131,7 +129,7 @@ def _agree(given: Any, wanted: Any) -> bool:
 
 
 def _kind(hint: Any) -> type[Any] | None:
-    """The class of an annotation's values; None when it does not tell."""
+    """The class of an annotation's values; None when it is not known."""
     kind = get_origin(hint) or hint
     return kind if isinstance(kind, type) else None
 
@@ -169,12 +167,12 @@ def _elements_agree(given: Any, wanted: Any) -> bool:
 
 
 def _is_fixed(hint: Any) -> bool:
-    """Whether it is a tuple of so many elements."""
+    """Whether it is a tuple with a fixed number of elements."""
     return get_origin(hint) is tuple and Ellipsis not in get_args(hint)
 
 
 def _keys_agree(given: Any, wanted: Any) -> bool:
-    """Of dictionaries with known keys: whether what has these keys is wanted, and each value fits."""
+    """Whether the keys and values of a TypedDict fit, on either side."""
     if not is_typeddict(_kind(given)):
         return _kind(given) is dict and not _arguments(given)
     own = hints(_kind(given) or dict)
@@ -197,17 +195,22 @@ def _arguments(hint: Any) -> tuple[Any, ...]:
 
 def element(hint: Any) -> Any:
     """The annotation of a list's, set's or tuple's elements; None when it is none, Unknown when it does not say."""
+    return _common(hint, _element)
+
+
+def _common(hint: Any, part: Callable[[Any], Any]) -> Any:
+    """A part that every alternative has, None aside; None when one lacks it, Unknown when it cannot be known."""
     if says_nothing(plain(hint)):
         return Unknown
-    found = [_element(one) for one in alternatives(hint) if one is not type(None)]
-    return found[0] if len(found) == 1 else (Unknown if all(found) and found else None)
+    found = [part(one) for one in alternatives(hint) if one is not type(None)]
+    if not found or None in found:
+        return None
+    return found[0] if len(found) == 1 else Unknown
 
 
 def _element(hint: Any) -> Any:
-    kind = get_origin(hint) or hint
-    if not (isinstance(kind, type) and issubclass(kind, Collection)):
-        return None
-    if issubclass(kind, (*TEXT, dict)):
+    kind = _kind(hint) or object
+    if not issubclass(kind, Collection) or issubclass(kind, (*TEXT, dict)):
         return None
     arguments = _arguments(hint)
     return arguments[0] if len(set(arguments)) == 1 else Unknown
@@ -215,17 +218,12 @@ def _element(hint: Any) -> Any:
 
 def field_of(hint: Any, name: str) -> Any:
     """The annotation of a field or property; None when there is none of that name, Unknown when it cannot be known."""
-    if says_nothing(plain(hint)):
-        return Unknown
-    found = [_field(one, name) for one in alternatives(hint) if one is not type(None)]
-    if any(one is None for one in found) or not found:
-        return None
-    return found[0] if len(found) == 1 else Unknown
+    return _common(hint, partial(_field, name))
 
 
-def _field(hint: Any, name: str) -> Any:
-    kind = get_origin(hint) or hint
-    if not isinstance(kind, type):
+def _field(name: str, hint: Any) -> Any:
+    kind = _kind(hint)
+    if kind is None:
         return Unknown
     try:
         declared = hints(kind)
@@ -251,7 +249,7 @@ def values_of(hint: Any) -> tuple[Any, ...]:
 
 
 def domain(cls: type[Any], name: str) -> tuple[Any, ...]:
-    """All values of a dataclass's field, or () when they cannot be listed; those of a union are not."""
+    """All values of a dataclass's field, or () when they cannot be listed. Values of a union are not listed."""
     hint = hints(cls).get(name)
     return () if hint is type(None) else tuple(_values(hint))
 
@@ -268,39 +266,29 @@ def _values(hint: Any) -> Iterator[Any]:
 
 
 def spelled(hint: Any) -> str:
-    """An annotation as people write it."""
+    """The text of an annotation in Python."""
     if hint is MISSING:
         return "Any"
     is_plain = isinstance(hint, type) and not getattr(hint, "__args__", ())
     return hint.__name__ if is_plain else str(hint)
 
 
-def hints(cls: type[Any]) -> dict[str, Any]:
-    """The resolved annotations of a dataclass.
-
-    Raises:
-        NameError: one cannot be resolved yet.
-    """
-    if cls not in _hints:
-        _hints[cls] = get_type_hints(cls)
-    return _hints[cls]
-
-
-_hints: dict[type[Any], dict[str, Any]] = {}
+hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
+"""The resolved annotations of a dataclass. Raises NameError as long as one cannot be resolved."""
 
 
 def returned(function: Any) -> Any:
-    """The annotation of what a function returns; Unknown when it does not say, or its names cannot be resolved yet."""
+    """The return annotation of a function; Unknown without one, or while its names cannot be resolved."""
     try:
         return get_type_hints(function).get("return", Unknown)
     except NameError:
         return Unknown
 
 
-def takes_two(function: Any) -> bool:
-    """Whether a function can be called with two values."""
+def takes(function: Any, count: int) -> bool:
+    """Whether a function can be called with this many values."""
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(*[None] * count)
     except TypeError:
         return False
     except ValueError:
@@ -309,23 +297,20 @@ def takes_two(function: Any) -> bool:
 
 
 def is_class(value: object, base: type[Any]) -> bool:
-    """Whether it is this class or one that is derived from it."""
+    """Whether a value is this class or a subclass of it."""
     return isinstance(value, type) and issubclass(value, base)
 
 
-# The forms in which inputs and results are stored: strict, and such that JSON can hold them
+def components(*annotations: Any) -> Iterator[Any]:
+    """The annotations, their arguments and the fields of their dataclasses, at any depth, each once."""
+    return _within(annotations, lambda hint: [*get_args(hint), *_field_hints(hint)])
 
 
-def make_strict(annotation: Any) -> None:
-    """Gives the dataclasses in an annotation, those in their fields too, the strict form that messages have."""
-    for hint in _within(annotation, _made_of):
-        if _is_dataclass(hint) and not hasattr(hint, "__pydantic_config__"):
-            hint.__pydantic_config__ = STRICT  # what pydantic looks for
-
-
-def _within(annotation: Any, parts: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """An annotation, its parts, theirs and so on, each once."""
-    waiting, seen = [annotation], set[int]()
+def _within(
+    annotations: Iterable[Any], parts: Callable[[Any], Iterable[Any]]
+) -> Iterator[Any]:
+    """Annotations, their parts, theirs and so on, each once."""
+    waiting, seen = list(annotations), set[int]()
     while waiting:
         hint = plain(waiting.pop())
         if id(hint) not in seen:
@@ -334,31 +319,22 @@ def _within(annotation: Any, parts: Callable[[Any], Iterable[Any]]) -> Iterator[
             waiting += parts(hint)
 
 
-def _made_of(hint: Any) -> list[Any]:
-    return [*get_args(hint), *(_annotations(hint) if _is_dataclass(hint) else ())]
-
-
-def _is_dataclass(hint: Any) -> bool:
+def is_dataclass_type(hint: Any) -> bool:
+    """Whether a value is a dataclass itself, not an instance of one."""
     return isinstance(hint, type) and is_dataclass(hint)
 
 
-def _annotations(form: type[Any]) -> list[Any]:
+def _field_hints(form: Any) -> list[Any]:
+    """The annotations of a dataclass's fields, unresolved if a name is unknown; empty for other values."""
+    if not is_dataclass_type(form):
+        return []
     try:
         return list(hints(form).values())
-    except NameError:
-        return []  # refused when its form is built
+    except (NameError, TypeError):
+        return [one.type for one in fields(form)]
 
 
-def without_json_form(annotation: Any) -> str:
-    """Why values of this annotation cannot be written as JSON; "" when they can."""
-    try:
-        TypeAdapter(annotation).json_schema(mode="serialization")
-    except (PydanticUserError, NameError, TypeError) as error:
-        return str(error).splitlines()[0]
-    return ""
-
-
-# What may be handed to several functions
+# Values that several functions may share
 
 
 FIXED = (
@@ -376,17 +352,17 @@ FIXED = (
     timedelta,
     UUID,
 )
-"""Classes whose values nobody can change."""
+"""Classes with immutable values."""
 
 
 def never_changes(annotation: Any) -> bool:
-    """Whether nobody can change a value of an annotation: all who are given it may have the same one."""
-    inner = _within(annotation, lambda hint: _parts(hint) or ())
+    """Whether the values of an annotation are immutable, so that functions can share one."""
+    inner = _within([annotation], lambda hint: _parts(hint) or ())
     return all(_parts(hint) is not None for hint in inner)
 
 
 def _parts(hint: Any) -> Sequence[Any] | None:
-    """The annotations of what a value holds that nobody can put another thing into; None of any other."""
+    """The annotations of an immutable value's elements; None if the value is mutable."""
     kind = get_origin(hint) or hint
     if hint is None or kind is Literal or kind in FIXED:
         return ()
@@ -397,4 +373,4 @@ def _parts(hint: Any) -> Sequence[Any] | None:
     if issubclass(kind, Enum):
         return ()
     frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # what dataclass notes
-    return _annotations(kind) or None if frozen and kind is hint else None
+    return _field_hints(kind) or None if frozen and kind is hint else None

@@ -1,6 +1,6 @@
-"""Running processes in the test's own process, without Redis or workers; docs/testing.md shows how.
+"""Runs processes in the test's own process, without Redis or workers; docs/testing.md shows how.
 
-Nothing is imported before it is used: pytest loads the plugin beside this in every run, also where there is no Django.
+Imports are lazy: pytest loads the plugin beside this module in every run, even without Django.
 """
 
 from importlib import import_module
@@ -25,17 +25,13 @@ if (
     from orchestrator.testing.stand_ins import failing, registered, replaced
 else:
     _HOMES = {
-        "Process": "process",
-        "failing": "stand_ins",
-        "found": "process",
-        "pass_time": "clock",
-        "registered": "stand_ins",
-        "replaced": "stand_ins",
-        "run": "clock",
-        "started": "process",
+        "clock": ["pass_time", "run"],
+        "process": ["Process", "found", "started"],
+        "stand_ins": ["failing", "registered", "replaced"],
     }
 
     def __getattr__(name):
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        for home, names in _HOMES.items():
+            if name in names:
+                return getattr(import_module(f"{__name__}.{home}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Running what is due and letting time pass, in the test's own process.
+"""Runs due work and lets time pass, in the test's own process.
 
-The engine takes the time from the database, which no test can put forward. So time passes the other way round: all
-moments that the engine has stored are moved back, to one due moment after another, as a clock would reach them.
+The engine takes the time from the database, and no test can change that clock. So this module moves all stored times
+back, from one due time to the next.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from orchestrator.models import (
 from orchestrator.testing.isolation import isolated
 
 A_MOMENT = timedelta(seconds=0.6)
-"""For how long the engine puts work off at most that has failed at nothing: until its turn, or until there is room."""
+"""The longest time for which the engine postpones work without a failure, such as for lack of room."""
 
 MOST_PIECES = 100_000
-"""How many pieces of work follow from one another at most, before they are said to be endless."""
+"""Most pieces of work in one call. More are taken for an endless loop."""
 
 MOST_MOMENTS = 10_000
-"""The same of the moments at which something falls due in one call."""
+"""Most due times in one call."""
 
 PROCESS_OF: dict[type[Model], str] = {
     ProcessInstance: "pk",
@@ -52,7 +52,7 @@ PROCESS_OF: dict[type[Model], str] = {
     Incident: "instance",
     OperatorAction: "instance",
 }
-"""The tables whose moments move, and where each names its process."""
+"""The tables whose times move, and the field of each that names the process."""
 
 BEHIND = Exists(
     InboxEvent.objects.filter(
@@ -63,18 +63,18 @@ BEHIND = Exists(
         verdict=Verdict.RECEIVED,
     ).exclude(error="", owner="")
 )
-"""An event that waits until the one before it is tried again, or comes back from whoever holds it."""
+"""An event that waits for an earlier one, which failed or which a worker holds."""
 
 WORK: tuple[tuple[type[Work], Q], ...] = (
     (InboxEvent, Q(~BEHIND, verdict=Verdict.RECEIVED, error="")),
     (IssuedCommand, Q(status=CommandStatus.READY)),
     (StepRun, Q(status=StepStatus.READY)),
 )
-"""The tables of work, and what has not failed in each."""
+"""The tables of work, and the condition for work that has not failed."""
 
 
 def run(queue: str | None = None) -> None:
-    """Runs all that is due, and all that follows from it, until everything has ended, waits or pauses.
+    """Runs due work, and the work that follows, until every process has ended, waits or pauses.
 
     Args:
         queue: only the work of this queue.
@@ -96,7 +96,7 @@ def pass_time(
     seconds: float = 0,
     only: UUID | None = None,
 ) -> None:
-    """Lets time pass: runs what is due now, and then at each moment at which something falls due meanwhile.
+    """Lets time pass: runs the work that is due now, and then at each due time on the way.
 
     Args:
         time: how much; the other units are added to it.
@@ -126,7 +126,7 @@ def pass_time(
 
 
 def pass_to_next_moment(process_id: UUID) -> bool:
-    """Lets time pass to the next moment at which anything falls due, and runs it.
+    """Lets time pass to the next due time, and runs the work that is due then.
 
     Returns:
         Whether anything of this process or its sub-processes fell due some time; otherwise no time has passed.
@@ -158,12 +158,12 @@ def _run(queue: str | None = None) -> None:
             continue
         gap = _put_off(queue) if at_hand else None
         if gap is None or (due and not gap):
-            return  # what is due is in the hands of others
+            return  # other workers have claimed the due work
         age(gap)
 
 
 def _at_hand(queue: str | None) -> dict[str, bool]:
-    """The queues with work that is due, or will be in a moment; whether it is due now."""
+    """The queues with work that is due now or in a moment; whether it is due now."""
     now, soon = NOW, f"{NOW} + %s"
     moments: list[Any] = [A_MOMENT]
     if connection.vendor != "postgresql":
@@ -184,7 +184,7 @@ def _at_hand(queue: str | None) -> dict[str, bool]:
 
 
 def _put_off(queue: str | None) -> timedelta | None:
-    """The time until the first work that was only put off for a moment; None when there is none."""
+    """The time until the first work that was postponed for a moment; None without any."""
     now = database_now()
     here = {} if queue is None else {"queue": queue}
     moments = [
@@ -195,7 +195,7 @@ def _put_off(queue: str | None) -> timedelta | None:
 
 
 def _gap(ids: list[UUID] | None) -> timedelta | None:
-    """The time until the next work falls due; None when none does."""
+    """The time until the next work is due; None without any."""
     now = database_now()
     return _until([_first(_of(table, ids)) for table, _ in WORK], now)
 
@@ -211,7 +211,7 @@ def _first(rows: QuerySet[Any]) -> datetime | None:
 
 
 def age(time: timedelta, ids: list[UUID] | None = None) -> None:
-    """Moves all stored moments back, or those of some processes; nothing is run."""
+    """Moves all stored times back, or those of some processes. It runs nothing."""
     for table in PROCESS_OF:
         moments = [
             field.name
@@ -242,19 +242,19 @@ def _family(process_id: UUID) -> list[UUID]:
 
 
 def _busy() -> str:
-    """What is due or waits for a moment, in words."""
+    """Describes work that is due or postponed."""
     rows = [row for table, _ in WORK for row in _rows(table).exclude(wake_at=None)[:3]]
     return ", ".join(map(_told, rows)) or "nothing is left now"
 
 
 def _told(row: Work) -> str:
-    """A piece of work, with how its error ends if it has one."""
+    """Describes a piece of work, with the last line of its error."""
     said = row.error.strip().splitlines()[-1:]  # type: ignore[attr-defined]  # each kind of work has one
     return ": ".join([str(row), *said])
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Neither Redis nor commits are needed meanwhile."""
+    """Works without Redis and without commits until the end of the block."""
     with doorbell.silenced(), isolated():
         yield

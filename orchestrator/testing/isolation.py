@@ -1,4 +1,4 @@
-"""Work inside the one transaction of a test, as if each piece had transactions of its own.
+"""Runs work inside the one transaction of a test as if each piece had its own transactions.
 
 Where nothing else is open, the engine calls steps and after-commit handlers outside any transaction: a statement that
 fails there undoes itself alone. Inside the transaction of a `TestCase` it would spoil everything that follows.
@@ -20,14 +20,14 @@ OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Lets each statement that stands alone fail alone, if the test runs in a transaction."""
+    """Undoes only the failed statement if a statement outside the code's own transactions fails."""
     if not connection.in_atomic_block:
         yield
         return
     depth = len(connection.savepoint_ids)
 
     def go_on() -> None:
-        """What failed outside the code's own transactions has undone itself: Django need not refuse what follows."""
+        """Lets Django accept statements again: the failed one outside the code's own transactions is undone."""
         if len(connection.savepoint_ids) == depth:
             connection.needs_rollback = False
 
@@ -35,10 +35,10 @@ def isolated() -> Iterator[None]:
         execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
         go_on()
-        # A block without a savepoint of its own, as of `bulk_create`, undoes nothing by itself.
+        # A block without its own savepoint, such as that of `bulk_create`, undoes nothing.
         inside = any(connection.savepoint_ids[depth:])
         of_savepoints = sql.lstrip().upper().startswith(OF_SAVEPOINTS)
-        # SQLite goes on after a statement that failed, and PostgreSQL gives up all of the transaction.
+        # SQLite continues after a failed statement; PostgreSQL aborts the whole transaction.
         if inside or of_savepoints or connection.vendor != "postgresql":
             return execute(sql, params, many, context)
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Fixtures for pytest, there as soon as Procession is installed. Nothing else is imported before one is used."""
+"""Fixtures for pytest. Installing Procession makes them available; a fixture imports the rest when a test uses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 @pytest.fixture
 def procession_quiet() -> Iterator[None]:
-    """Let nothing look for Redis, also where the code under test commits for real."""
+    """Keep the code under test from connecting to Redis, even if it commits."""
     from orchestrator.queue import silenced
 
     with silenced():
@@ -30,7 +30,7 @@ def procession_quiet() -> Iterator[None]:
 
 @pytest.fixture
 def procession_registered() -> Iterator[Callable[..., None]]:
-    """Return a function that makes definitions known that are in no app, until the end of the test."""
+    """Return a function that registers definitions outside apps until the end of the test."""
     from orchestrator.testing.stand_ins import registered
 
     with ExitStack() as stack:
@@ -45,7 +45,7 @@ def procession_registered() -> Iterator[Callable[..., None]]:
 def procession_replaced() -> Iterator[
     Callable[[Replaceable, Callable[..., Any]], None]
 ]:
-    """Return a function that has another one run in the place of a step's or a handler's, until the end of the test."""
+    """Return a function that replaces a step's or a handler's function until the end of the test."""
     from orchestrator.testing.stand_ins import replaced
 
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A process as a test sees it: what it can be told, and what it has done, which is read anew each time."""
+"""A process in a test: operations on it, and its state, which each property reads from the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from orchestrator.registry import Declared
 from orchestrator.testing import clock
 
 UNSEEN = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED)
-"""Visits that the process did not make, or that were taken back."""
+"""Visits that the process did not make or that were superseded."""
 
 
 @overload
@@ -117,10 +117,10 @@ class Process:
 
     id: UUID
 
-    # What it can be told
+    # Operations
 
     def send(self, event: Event, *, id: str = "") -> str:
-        """Sends it an event and runs what is due; the verdict, such as "moved" or "parked"."""
+        """Sends an event to the process and runs due work; returns the verdict, such as "moved" or "parked"."""
         with silenced():
             receipt = processes.send_event(
                 event, id=id or str(uuid4()), source="test", process_id=self.id
@@ -129,7 +129,7 @@ class Process:
         return str(InboxEvent.objects.get(pk=receipt.number).verdict)
 
     def answer(self, step: str, choice: StrEnum | str, *, by: Any = None) -> None:
-        """Decides in a step that asks, and runs what is due.
+        """Decides in a step that asks, and runs due work.
 
         Args:
             step: the name of the step.
@@ -150,7 +150,7 @@ class Process:
         self._act(by, lambda r: operations.decide(self.id, pk, value, request=r))
 
     def retry(self, *, by: Any = None) -> None:
-        """Has everything tried again that has failed, as an operator would, and runs it.
+        """Retries all failed work, as an operator does, and runs it.
 
         Raises:
             OperationRefused: nothing has failed, or the user may not.
@@ -158,7 +158,7 @@ class Process:
         self._act(by, lambda request: operations.retry(self.id, request=request))
 
     def cancel(self, *, by: Any = None) -> None:
-        """Cancels it, as an operator would, and runs what undoes it.
+        """Cancels the process, as an operator does, and runs the undo functions.
 
         Raises:
             OperationRefused: it has ended, or the user may not.
@@ -187,7 +187,7 @@ class Process:
             action(operations.ActionRequest(actor=actor, key=uuid4(), reason="a test"))
         clock.run()
 
-    # What it has done
+    # State
 
     @property
     def status(self) -> str:
@@ -207,7 +207,7 @@ class Process:
 
     @property
     def open_steps(self) -> list[str]:
-        """The steps in which it is now; none when it has ended."""
+        """The current steps; empty after the end."""
         runs = self.instance.step_runs.filter(finished_at=None, item=None)
         open_runs = runs.order_by("pk")
         return [_name(run) for run in open_runs if not _is_join_ahead(run)]
@@ -221,15 +221,11 @@ class Process:
 
     @property
     def commands(self) -> list[Command]:
-        """The commands that it has issued, in order, whether they are carried out yet or not."""
+        """The issued commands in order, carried out or not."""
         definition = self._definition
         if not issubclass(definition, ProcessManager):
             return []
-        classes = {
-            issue.command.__name__: issue.command
-            for row in definition.all_rows()
-            for issue in row.issues
-        }
+        classes = definition.issued_commands()
         issued = as_written(self.instance.commands.all())
         return [decode(classes[row.type], row.body) for row in issued]
 
@@ -256,7 +252,7 @@ class Process:
 
     @property
     def incidents(self) -> list[str]:
-        """What needs a person now, the oldest first."""
+        """The messages of open incidents, the oldest first."""
         rows = self.instance.incidents.filter(resolved_at=None).order_by("pk")
         return [str(row.message) for row in rows]
 
@@ -285,7 +281,7 @@ class Process:
 
 
 class Anybody(AnonymousUser):
-    """Who acts in a test that says nobody else; may do everything."""
+    """The default actor of a test, with every permission."""
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         return True
@@ -295,7 +291,7 @@ class Anybody(AnonymousUser):
 
 
 def _is_join_ahead(run: StepRun) -> bool:
-    """Whether a visit only collects branches until it begins."""
+    """Whether a visit is a join that has not started."""
     return run.kind == StepKind.JOIN
 
 

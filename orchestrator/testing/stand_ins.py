@@ -1,4 +1,4 @@
-"""Other functions in the place of steps and handlers, and definitions of a test's own, until the end of a block."""
+"""Replaces functions of steps and handlers, and registers a test's own definitions, until the end of a block."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from orchestrator import registry
+from orchestrator.collecting import gathered
 from orchestrator.definition import Command, Workflow
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.registry import Declared
@@ -20,7 +21,7 @@ Replaceable = Callable[..., Any] | Step | type[Command] | str
 
 @contextmanager
 def replaced(what: Replaceable, by: Callable[..., Any]) -> Iterator[None]:
-    """Has another function run in the place of a step's or a handler's.
+    """Runs another function in place of a step's or a handler's.
 
     Args:
         what: the function, the step or the command; or the name of a step, a command or an event handler's function.
@@ -40,12 +41,12 @@ def replaced(what: Replaceable, by: Callable[..., Any]) -> Iterator[None]:
 def failing(
     what: Replaceable, error: BaseException, *, times: int | None = None
 ) -> Iterator[None]:
-    """Has a step or a handler fail.
+    """Makes a step or a handler fail.
 
     Args:
         what: as with `replaced`.
         error: what it raises.
-        times: how often, before it does its work again; None for always.
+        times: the number of failures before it works again; None for always.
 
     Raises:
         LookupError: nothing has that name, or several functions have it.
@@ -74,7 +75,7 @@ def failing(
 
 @contextmanager
 def registered(*definitions: Declared) -> Iterator[None]:
-    """Makes definitions known that are in no app's `processes` module, such as those of a test."""
+    """Registers definitions outside apps' `processes` modules, such as those of a test."""
     before, twins = dict(registry.definitions), list(registry.twins)
     for definition in definitions:
         registry.register(definition)
@@ -88,7 +89,7 @@ def registered(*definitions: Declared) -> Iterator[None]:
 
 @contextmanager
 def standing_in(stand_in: registry.StandIn) -> Iterator[None]:
-    """Lets something decide what runs for the functions of steps and handlers, until the end of the block."""
+    """Lets a callable choose the function that runs for a step or a handler, until the end of the block."""
     registry.stand_ins.append(stand_in)
     try:
         yield
@@ -97,7 +98,7 @@ def standing_in(stand_in: registry.StandIn) -> Iterator[None]:
 
 
 def _function(what: Replaceable) -> Callable[..., Any]:
-    """The function that runs for what is named so.
+    """The function of a step or a handler.
 
     Raises:
         LookupError: there is none, or there are several.
@@ -127,12 +128,7 @@ def _function(what: Replaceable) -> Callable[..., Any]:
 
 def _known() -> dict[str, list[Callable[..., Any]]]:
     """The functions of steps and handlers in the running code, by the names under which they run."""
-    found: dict[str, list[Callable[..., Any]]] = {}
-    for name, function in [*_of_steps(), *_of_handlers()]:
-        functions = found.setdefault(name, [])
-        if function not in functions:
-            functions.append(function)
-    return found
+    return gathered(dict.fromkeys([*_of_steps(), *_of_handlers()]))
 
 
 def _of_steps() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -154,7 +150,7 @@ def _of_handlers() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def _made_from_input() -> bool:
-    """Whether some workflow makes its steps from its input only: nobody knows them all before it runs."""
+    """Whether some workflow makes its steps from its input. They are not known before it runs."""
     return any(
         issubclass(definition, Workflow) and definition.static is None
         for definition in registry.definitions.values()
@@ -162,7 +158,7 @@ def _made_from_input() -> bool:
 
 
 def _check_signature(function: Callable[..., Any], by: Callable[..., Any]) -> None:
-    """Refuses what could not be called in the place of the function.
+    """Refuses a function with another signature.
 
     Raises:
         TypeError: with what does not fit.
@@ -171,7 +167,7 @@ def _check_signature(function: Callable[..., Any], by: Callable[..., Any]) -> No
     by_place = function in {handler for _, handler in _of_handlers()}
     try:
         if by_place:
-            # A handler may take its context or not, as it likes.
+            # The context parameter of a handler is optional.
             number = min(len(inspect.signature(by).parameters), 2) or 1
             inspect.signature(by).bind(*[None] * number)
         else:

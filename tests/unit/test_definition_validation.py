@@ -19,6 +19,7 @@ from orchestrator.definition import (
     stored,
     when,
 )
+from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.process_manager.rows import TransitionRow
 from tests.services.cases import cases
 from tests.unit.shop import (
@@ -308,7 +309,8 @@ def of_outside_ids(names: object, **fields: Any) -> str:
     form: Any = dataclass(frozen=True)(
         type("Form", (), {"__annotations__": {"order_id": str, **fields}})
     )
-    return "; ".join(outside_ids.reasons(names, form, "data"))
+    cls: Any = type("Shop", (ProcessDefinition,), {"outside_ids": names})
+    return "; ".join(outside_ids.reasons(cls, form, "data", ()))
 
 
 def test_s10_1_outside_ids_are_fields_of_the_data() -> None:

@@ -1,4 +1,4 @@
-"""Whether a process manager's process can go over to another version, and where it stands there. Pure."""
+"""Moves a process manager's process to another version, without side effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.text import Text
 
 @dataclass(frozen=True)
 class CarriedManager:
-    """Where a process stands in the other version.
+    """The place of a process in the other version.
 
     Args:
         step: the step.
@@ -36,7 +36,7 @@ def carried(
     body: Mapping[str, Any],
     row: MigratesFrom,
 ) -> CarriedManager:
-    """Where a process would stand.
+    """The place that a process would have in the other version.
 
     Args:
         definition: the other version.

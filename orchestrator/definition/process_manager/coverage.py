@@ -1,7 +1,7 @@
-"""Do the rows for one event in one step cover every case, and none twice?
+"""Checks that the rows for one event in one step cover every case once.
 
-Rows with a named predicate or a `stored(...)` guard are tried in order and need not be disjoint. The others must split
-the values that the data can really have in the step: no gap, no overlap; a last row without a guard takes the rest.
+The engine tries rows with a named predicate or a `stored(...)` guard in order, so these may overlap. The other rows
+must divide the possible values of the data without gap or overlap. A last row without a guard takes the rest.
 """
 
 from __future__ import annotations
@@ -11,38 +11,28 @@ from enum import StrEnum
 from itertools import pairwise, product
 
 from orchestrator.definition.codec import stored_form
-from orchestrator.definition.dataflow import PossibleValues, flow, values_in
+from orchestrator.definition.dataflow import PossibleValues, can_hold, flow
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.guards import Stored, answer
-from orchestrator.definition.invalid import invalid
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_manager.rows import TransitionRow
-from orchestrator.definition.process_manager.state_machine import StateMachine
+from orchestrator.definition.process_manager.state_machine import StateMachine, accepts
 from orchestrator.definition.typing import domain, hints
 
 Rows = list[TransitionRow]
 Cases = dict[str, tuple[object, ...]]
-"""Field -> the values to try."""
+"""Field -> its values to try."""
 
 BrokenRows = Iterator[tuple[TransitionRow, str]]
-"""Rows that cannot stay, and why."""
+"""Invalid rows with their reasons."""
 
 MAX_CASES = 10_000
 
 
-def check_coverage(cls: type[StateMachine], graph: Graph) -> None:
-    """Checks every step and event.
-
-    Raises:
-        InvalidDefinition: naming the row that overlaps or can never be taken, or the case that no row takes.
-    """
-    for row, reason in _broken(cls, graph):
-        invalid(cls.__name__, row, reason)
-
-
-def _broken(cls: type[StateMachine], graph: Graph) -> BrokenRows:
-    values, taken = flow(graph, str(cls.first), {})
-    yield from _never_held(cls, values, taken)
+def broken_coverage(cls: type[StateMachine], graph: Graph) -> BrokenRows:
+    """The rows that overlap or can never be taken, and the cases that no row takes."""
+    values, _ = flow(graph, str(cls.first), {})
+    yield from _never_held(cls, values)
     for step in cls.rows:
         for event in cls.events.values():
             rows = cls.rows_for(step, event)
@@ -52,19 +42,15 @@ def _broken(cls: type[StateMachine], graph: Graph) -> BrokenRows:
 
 
 def _never_held(
-    cls: type[StateMachine], values: dict[str, PossibleValues], taken: set[str]
+    cls: type[StateMachine], values: dict[str, PossibleValues]
 ) -> BrokenRows:
-    """Rows whose guards can never hold; one that several steps share must hold in one of them."""
+    """Rows whose guards can never hold. A shared row must hold in one of its steps."""
     held: list[TransitionRow] = []
     never: list[TransitionRow] = []
     for step, rows in cls.rows.items():
         for row in rows:
             here = values.get(str(step))
-            holds = (
-                row.edge in taken
-                if row.disposition == "move"
-                else here is not None and _can_hold(row, here)
-            )
+            holds = here is not None and can_hold(accepts(cls, row), here)
             (held if holds else never).append(row)
     for row in never:
         if not (row.shared and any(one.shared and one == row for one in held)):
@@ -72,18 +58,6 @@ def _never_held(
     for step in cls.rows:
         if str(step) not in values:
             yield from _unreached(step, cls.rows[step])
-
-
-def _can_hold(row: TransitionRow, known: PossibleValues) -> bool:
-    """Whether the data can have what the guards of a row accept."""
-    own = hints(row.event) if row.event else {}
-    return all(
-        isinstance(guard.accepts, Stored)
-        or guard.field in own
-        or guard.field not in known
-        or not known[guard.field].isdisjoint(values_in(map(stored_form, guard.accepts)))
-        for guard in row.guards
-    )
 
 
 def _unreached(step: StrEnum, rows: Sequence[TransitionRow]) -> BrokenRows:
@@ -140,7 +114,7 @@ def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
 
 
 def _gap(step: StrEnum, rows: Rows, case: str) -> BrokenRows:
-    """A case that no row takes; where no row moves at all, what the step says of the rest holds."""
+    """Reports a case that no row takes. Without a moving row, `otherwise` of the step applies."""
     last = rows[-1]
     if last.conditional and any(row.disposition == "move" for row in rows):
         reason = f"a gap in {step}: no row takes {last.trigger_text} when {case}"

@@ -1,4 +1,4 @@
-"""From a process manager's rows to its graph."""
+"""Draws the graph of a process manager from its rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from orchestrator.definition.guards import Stored
 from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
+    accepts,
     copied,
     fields_of,
 )
@@ -47,7 +48,7 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
                     row.guard_text,
                     tuple(issue.command.__name__ for issue in row.issues),
                     row.escalates,
-                    _accepts(cls, row),
+                    accepts(cls, row),
                     _assigns(cls, step, row),
                     tuple(
                         issue.command.__name__ for issue in row.issues if issue.at_once
@@ -59,7 +60,7 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
 
 
 def _dispositions(cls: type[StateMachine]) -> Iterator[Disposition]:
-    """What rows say that do not move, and what the steps say of the rest; that nothing but parks is not said."""
+    """The dispositions of rows that do not move, and of `otherwise`. Events that are only parked have none."""
     for step, rows in cls.rows.items():
         for row in rows:
             if row.disposition != "move" and row.trigger_text in cls.listed(step):
@@ -72,22 +73,12 @@ def _dispositions(cls: type[StateMachine]) -> Iterator[Disposition]:
 
 
 def _leaves_a_rest(rows: list[TransitionRow]) -> bool:
-    """Whether there can be events that none of the rows of one event and step takes."""
+    """Whether the rows for an event in a step may leave cases open."""
     if not rows or not rows[-1].conditional:
         return not rows
-    accepts = [guard.accepts for row in rows for guard in row.guards]
-    stale = any(isinstance(one, Stored) for one in accepts)
+    guards = [guard for row in rows for guard in row.guards]
+    stale = any(isinstance(guard.accepts, Stored) for guard in guards)
     return stale or all(row.disposition != "move" for row in rows)
-
-
-def _accepts(cls: type[StateMachine], row: TransitionRow) -> dict[str, list[Any]]:
-    """Guards that look at the data; those on the event's own fields limit what is assigned instead."""
-    return {
-        guard.field: list(map(stored_form, guard.accepts))
-        for guard in row.guards
-        if not isinstance(guard.accepts, Stored)
-        and guard.field not in fields_of(row.event)
-    }
 
 
 def _assigns(

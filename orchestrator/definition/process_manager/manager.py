@@ -16,18 +16,20 @@ from uuid import UUID
 
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import refuse_misspelt
+from orchestrator.definition.invalid import refuse, refuse_misspelt, whole
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_definition import COMMON
-from orchestrator.definition.process_manager.coverage import check_coverage
+from orchestrator.definition.process_manager.coverage import broken_coverage
 from orchestrator.definition.process_manager.drawing import graph_of
 from orchestrator.definition.process_manager.rows import (
+    RESTS,
     AnyStep,
     During,
     Issue,
     Rest,
     Taken,
     TransitionRow,
+    park,
 )
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
@@ -35,12 +37,15 @@ from orchestrator.definition.process_manager.state_machine import (
     fields_of,
     required,
 )
-from orchestrator.definition.process_manager.validation import check, check_shape
-from orchestrator.definition.secrets import Secrets, of_process_manager
+from orchestrator.definition.process_manager.validation import (
+    broken_rows,
+    shape_reasons,
+)
+from orchestrator.definition.secrets import Secrets, of_definition
 from orchestrator.definition.words import name_of
 
 ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
-"""What the class statement of a process manager may say."""
+"""The attributes of a process manager."""
 
 Outcome = Literal["moved", "ignored", "rejected", "parked"]
 
@@ -54,7 +59,7 @@ OUTCOMES: dict[Taken, Outcome] = {
 
 @dataclass(frozen=True)
 class Decision:
-    """What an event, or a deadline, leads to. Nothing has happened yet: the engine carries it out.
+    """The consequences of an event or a deadline. The engine carries them out.
 
     `timers` are the deadlines of the step that is entered, shortest first; empty when the process stays in its step.
     `at_once` are the places of the commands that neither wait for the others nor hold them; `notifies` names who is
@@ -87,7 +92,7 @@ class ProcessManager(StateMachine):
         refuse_misspelt(cls, ATTRIBUTES)
         if "transitions" not in vars(cls):
             return  # an intermediate class that only shares attributes
-        check_shape(cls)
+        refuse(cls.__name__, whole(shape_reasons(cls)))
         cls.name = cls._declared_name()
         cls.first, *_, last = cls.Step
         cls.finals = frozenset(cls.final or [last])
@@ -98,9 +103,9 @@ class ProcessManager(StateMachine):
         }
         if "__pydantic_config__" not in vars(cls.Data):
             cls.Data.__pydantic_config__ = STRICT
-        check(cls)
+        refuse(cls.__name__, broken_rows(cls))
         cls._graph = graph_of(cls)
-        check_coverage(cls, cls._graph)
+        refuse(cls.__name__, broken_coverage(cls, cls._graph))
 
     def __init__(self, process_id: UUID, step: str, data: Any) -> None:
         self.process_id = process_id
@@ -197,16 +202,16 @@ class ProcessManager(StateMachine):
 
 
 def _secrets(cls: type[StateMachine]) -> Secrets:
-    """Its secret fields, and those that have the value of one."""
-    rows = list(cls.all_rows())
+    """The secret fields, and the fields with the same value."""
     same = [
         (guard.field, guard.accepts.field)
-        for row in rows
+        for row in cls.all_rows()
         for guard in row.guards
         if isinstance(guard.accepts, Stored)
     ]
-    issued = ((one.command, dict(one.renames)) for row in rows for one in row.issues)
-    return of_process_manager(cls.Data, cls.events.values(), issued, same)
+    same += [x for row in cls.all_rows() for one in row.issues for x in one.renames]
+    messages = [*cls.events.values(), *cls.issued_commands().values()]
+    return of_definition([cls.Data], messages, same=same)
 
 
 def _numbered(cls: type[StateMachine]) -> dict[StrEnum, tuple[TransitionRow, ...]]:
@@ -238,19 +243,14 @@ def _steps_in_turn(cls: type[StateMachine]) -> Iterator[tuple[During, StrEnum]]:
 
 
 def _rests(cls: type[StateMachine]) -> dict[StrEnum, Rest]:
-    """What becomes of an event that no row takes, by step: as the step says, else as the class does."""
+    """The disposition of an event that no row takes: as the step declares, else as the class does."""
     said = dict.fromkeys(cls.waiting_steps(), cls.otherwise)
     said |= {
         step: group.otherwise
         for group, step in _steps_in_turn(cls)
         if group.otherwise is not None
     }
-    found = {step: otherwise(Event).disposition for step, otherwise in said.items()}
-    return {
-        step: rest
-        for step, rest in found.items()
-        if rest != "move" and rest != "park"  # what narrows the type
-    }
+    return {step: RESTS[one] for step, one in said.items() if one is not park}
 
 
 def _holds(row: TransitionRow, data: Any, event: Event | None) -> bool:

@@ -1,22 +1,17 @@
-"""Can every step be reached, and can every step come to an end?"""
+"""Checks that every step can be reached, and that every step can lead to a final one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from orchestrator.definition.invalid import invalid
 from orchestrator.definition.process_manager.state_machine import StateMachine
 from orchestrator.definition.topology import closure
 
 
-def check_reachability(cls: type[StateMachine]) -> None:
-    """Follows the rows forwards from the first step, and backwards from the final ones.
-
-    Raises:
-        InvalidDefinition: naming a step that can never be reached, or never be left for good.
-    """
+def unreachable(cls: type[StateMachine]) -> Iterator[str]:
+    """Reports steps that the first step cannot reach, and steps that cannot reach a final one."""
     forward: dict[str, set[str]] = defaultdict(set)
     backward: dict[str, set[str]] = defaultdict(set)
     for step, rows in cls.rows.items():
@@ -26,16 +21,16 @@ def check_reachability(cls: type[StateMachine]) -> None:
     reached, ending = closure([cls.first], forward), closure(cls.finals, backward)
     for step in cls.Step:
         if step not in reached:
-            invalid(cls.__name__, None, f"{step} can never be reached")
+            yield f"{step} can never be reached"
         if step not in ending:
             reason = f"{step} is a dead end: no final step can be reached from it"
-            invalid(cls.__name__, None, reason + _staying(cls, step, forward))
+            yield reason + _staying(cls, step, forward)
 
 
 def _staying(
     cls: type[StateMachine], step: StrEnum, forward: Mapping[str, set[str]]
 ) -> str:
-    """Where it may have been forgotten to say what comes next: a step that the dead end leads to, and none leaves."""
+    """Names the step after a dead end that probably lacks a way on."""
     for last in sorted(closure([step], forward)):
         rows = cls.rows.get(cls.Step(last), ())
         if not forward.get(last):

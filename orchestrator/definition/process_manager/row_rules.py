@@ -1,4 +1,4 @@
-"""What each row of a process manager must keep by itself, and together with the data and messages that it names."""
+"""Rules for each row of a process manager, with its data and messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import DELAY, gives_later, is_delay, unnamed
+from orchestrator.definition.invalid import DELAY, gives_later, is_delay, not_plain
 from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.process_manager.rows import Issue, TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
@@ -28,7 +28,7 @@ from orchestrator.definition.typing import (
     is_class,
     returned,
     spelled,
-    takes_two,
+    takes,
     without_none,
 )
 from orchestrator.definition.words import name_of
@@ -41,7 +41,7 @@ CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
 def no_step(value: object, steps: Any) -> str:
-    """Why a value is no step; of a text that a step has, or nearly has, how that step is written."""
+    """Why a value is not a step. It suggests the step whose text is the same or similar."""
     reason = f"{value!r} is not one of its steps"
     texts = {text: step.name for step in steps for text in (str(step), step.name)}
     meant = get_close_matches(str(value), texts, n=1, cutoff=0.8)
@@ -81,7 +81,7 @@ def _of_predicates(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
             yield "conditions are named functions, so that the diagram can name them"
         elif later := gives_later(predicate):
             yield f"{name_of(predicate)} {later}: a condition is a plain function"
-        elif not takes_two(predicate):
+        elif not takes(predicate, 2):
             yield f"{name_of(predicate)} must take the data and the event"
 
 
@@ -117,12 +117,10 @@ def _of_sets(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 
 def _of_function(cls: Machine, name: str, function: Any) -> Reasons:
-    """A field's value may come from a plain, named function of the data and the event."""
-    if reason := unnamed(function, f"what sets {name!r}"):
+    """Requires a plain, named function of the data and the event."""
+    if reason := not_plain(function, f"what sets {name!r}"):
         yield reason
-    elif later := gives_later(function):
-        yield f"{name_of(function)} {later}: what sets {name!r} is a plain function"
-    elif not takes_two(function):
+    elif not takes(function, 2):
         yield f"{name_of(function)} must take the data and the event"
     elif not agree(returned(function), hints(cls.Data)[name]):
         yield f"what {name_of(function)} returns does not fit the data's field {name!r}"
@@ -160,12 +158,12 @@ def _of_copies(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 
 def _in_event(cls: Machine, row: TransitionRow, name: str) -> Any:
-    """The annotation of an event's field, as far as the row's guards leave it."""
+    """The annotation of an event's field, narrowed by the row's guards."""
     return _guarded(cls, row, name, hints(row.event)[name] if row.event else Unknown)
 
 
 def _in_data(cls: Machine, row: TransitionRow, name: str) -> Any:
-    """The annotation of a data field as it is after the row."""
+    """The annotation of a data field after the row."""
     sets = dict(row.sets)
     if name in row.computes or name in row.keeps:
         return hints(cls.Data)[name]
@@ -177,22 +175,22 @@ def _in_data(cls: Machine, row: TransitionRow, name: str) -> Any:
 
 
 def _of_value(value: object, hint: Any) -> Any:
-    """The annotation of a value of a field: the value alone, but for those that others are in."""
+    """The annotation of a field's value: the value itself, or the field's annotation if it is a container."""
     compound = isinstance(value, CONTAINERS) or is_dataclass(value)
     return without_none(hint) if compound else Literal[value]
 
 
 def _guarded(cls: Machine, row: TransitionRow, name: str, hint: Any) -> Any:
     for guard in row.guards:
-        if guard.field == name and isinstance(guard.accepts, Stored):
-            return hints(cls.Data)[guard.accepts.field]
-        if guard.field == name and not isinstance(guard.accepts, Stored):
+        if guard.field == name:
+            if isinstance(guard.accepts, Stored):
+                return hints(cls.Data)[guard.accepts.field]
             return Literal[guard.accepts]
     return hint
 
 
 def _why(given: Any, wanted: Any) -> str:
-    """What tells two annotations apart that are more than classes."""
+    """Spells two annotations out, unless both are plain classes."""
     plainly = isinstance(given, type) and isinstance(wanted, type)
     return "" if plainly else f": {spelled(given)} is not always {spelled(wanted)}"
 
@@ -236,10 +234,10 @@ def _of_disposition(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 
 def _of_notices(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
-    """Who is told is known by the settings of each installation; here it can be looked at as a name alone."""
+    """Checks recipients as names only: each installation's settings define them."""
     if row.notifies and row.event and row.disposition == "move":
         yield "only a deadline notifies: begin the row with after(...)"
-    given: tuple[Any, ...] = row.notifies  # also what no type checker has seen
+    given: tuple[Any, ...] = row.notifies  # code may run without a type checker
     for name in dict.fromkeys(given):
         named = isinstance(name, str) and name.isprintable() and 0 < len(name) <= 50
         if not named:
@@ -249,12 +247,12 @@ def _of_notices(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 
 def _of_owner(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
-    """Who there is, is known by each installation; here it can be looked at as a name alone."""
+    """Checks the owner as a name only: each installation has its own users."""
     if row.owner is None:
         return
     if row.event and row.disposition == "move":
         yield "only a deadline assigns: begin the row with after(...)"
-    given: Any = row.owner  # also what no type checker has seen
+    given: Any = row.owner  # code may run without a type checker
     named = isinstance(given, str) and given.strip() == given and given.isprintable()
     if not named or not 0 < len(given) <= 150:
         yield f"{given!r} is no name of a person: it has up to 150 printable letters"

@@ -24,17 +24,17 @@ DataFunction = Callable[[Any, Any], Any]
 """A named pure function: (data, event) -> the value of a field. For deadlines the event is None."""
 
 Rest = Literal["park", "ignore", "reject"]
-"""What becomes of an event that does not move the process."""
+"""The disposition of an event that does not move the process."""
 
 Taken = Literal["move"] | Rest
-"""What becomes of an event."""
+"""The disposition of an event."""
 
 
 @dataclass(frozen=True)
 class Issue:
     """A command to issue; `renames` says which data or event field fills a field of another name.
 
-    One that is issued at once neither waits for the other commands of its row nor holds them.
+    A command that is issued at once does not wait for the other commands of its row, nor they for it.
     """
 
     command: type[Command]
@@ -115,17 +115,17 @@ class TransitionRow:
 
     @property
     def computes(self) -> dict[str, DataFunction]:
-        """The fields of the data whose values functions give."""
+        """The fields of the data that functions compute."""
         return {name: one for name, one in dict(self.sets).items() if callable(one)}
 
     @property
     def conditional(self) -> bool:
-        """Whether it does not take every case."""
+        """Whether it has a condition."""
         return bool(self.guards or self.predicates)
 
     @property
     def at_once(self) -> frozenset[int]:
-        """The places of the commands that are issued at once, counted from 0."""
+        """The positions of the commands that are issued at once, from 0."""
         return frozenset(
             place for place, issue in enumerate(self.issues) if issue.at_once
         )
@@ -144,7 +144,7 @@ class TransitionRow:
 
     @property
     def set_texts(self) -> tuple[str, ...]:
-        """What functions give, as people read it."""
+        """The labels of computed fields."""
         computed = self.computes.items()
         return tuple(f"{name} = {spoken_condition(one)}" for name, one in computed)
 
@@ -157,7 +157,7 @@ class TransitionRow:
 
 
 class AnyStep(Enum):
-    """Stands for every step in which a process waits: all but the first and the final ones."""
+    """Stands for every step except the first and the final ones."""
 
     ANY = "any step"
 
@@ -170,7 +170,7 @@ Disposes = Callable[..., TransitionRow]
 
 @dataclass(frozen=True)
 class During:
-    """The rows of some steps, and what becomes there of an event that none of them takes."""
+    """The rows of some steps, and the disposition of an event that none of the rows takes."""
 
     steps: tuple[StrEnum, ...] | AnyStep
     rows: tuple[TransitionRow, ...]
@@ -232,3 +232,7 @@ def reject(
 ) -> TransitionRow:
     """The event is wrong in this step: an incident at once."""
     return TransitionRow(event, "reject", predicates, guards_of(guards))
+
+
+RESTS: dict[Disposes, Rest] = {park: "park", ignore: "ignore", reject: "reject"}
+"""The values of `otherwise`, and the disposition of an event that each of them means."""

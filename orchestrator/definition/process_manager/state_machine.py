@@ -1,4 +1,4 @@
-"""What a process manager declares: its steps, its data and the rows between them."""
+"""The declaration of a process manager: steps, data, and the rows between steps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import MISSING, Field
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar
 
-from orchestrator.definition.messages import Event
+from orchestrator.definition.codec import stored_form
+from orchestrator.definition.guards import Stored
+from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.process_manager.rows import (
     Disposes,
@@ -34,7 +37,7 @@ class StateMachine(ProcessDefinition):
     first: ClassVar[StrEnum]
     finals: ClassVar[frozenset[StrEnum]]
     rests: ClassVar[Mapping[StrEnum, Rest]]
-    """By step what becomes of an event that no row takes, where that is not to park it."""
+    """Step -> the disposition of an event that no row takes. A missing step parks it."""
 
     @classmethod
     def waiting_steps(cls) -> list[StrEnum]:
@@ -43,7 +46,7 @@ class StateMachine(ProcessDefinition):
 
     @classmethod
     def rest(cls, step: StrEnum) -> Rest:
-        """What becomes in a step of an event that none of its rows takes."""
+        """The disposition of an event that no row of a step takes."""
         return cls.rests.get(step, "park")
 
     @classmethod
@@ -54,7 +57,7 @@ class StateMachine(ProcessDefinition):
     @classmethod
     @cache
     def listed(cls, step: str) -> frozenset[str]:
-        """The names of the events that a step does not only park: it may take, ignore or reject them."""
+        """The names of the events that a step may take, ignore or reject."""
         here = cls.Step(step)
         return frozenset(
             name for name, event in cls.events.items() if cls._lists(here, event)
@@ -71,20 +74,14 @@ class StateMachine(ProcessDefinition):
     @classmethod
     def deadlines(cls, step: StrEnum) -> list[TransitionRow]:
         """The deadline rows of a step, shortest first."""
-        rows = [
-            row for row in cls.rows.get(step, ()) if isinstance(row.trigger, timedelta)
-        ]
+        rows = [row for row in cls.rows.get(step, ()) if row.event is None]
         return sorted(rows, key=lambda row: row.trigger)  # type: ignore[arg-type,return-value]
 
     @classmethod
     @cache
     def timers(cls, step: StrEnum) -> tuple[timedelta, ...]:
         """The deadlines of a step, counted from entering it, shortest first."""
-        return tuple(
-            row.trigger
-            for row in cls.deadlines(step)
-            if isinstance(row.trigger, timedelta)
-        )
+        return tuple(row.trigger for row in cls.deadlines(step))  # type: ignore[misc]
 
     @classmethod
     def starting_events(cls) -> frozenset[str]:
@@ -97,8 +94,13 @@ class StateMachine(ProcessDefinition):
 
     @classmethod
     def all_rows(cls) -> Iterator[TransitionRow]:
-        for rows in cls.rows.values():
-            yield from rows
+        return chain.from_iterable(cls.rows.values())
+
+    @classmethod
+    def issued_commands(cls) -> dict[str, type[Command]]:
+        """The commands that the rows issue, by their names."""
+        issued = (issue.command for row in cls.all_rows() for issue in row.issues)
+        return {command.__name__: command for command in issued}
 
 
 def fields_of(cls: type[Any] | None) -> Mapping[str, Field[Any]]:
@@ -108,8 +110,18 @@ def fields_of(cls: type[Any] | None) -> Mapping[str, Field[Any]]:
 
 
 def copied(data: type[Any], row: TransitionRow) -> Collection[str]:
-    """The names of the event's fields that a row copies: those that the data has too, but for what it keeps."""
+    """The names of the event's fields that a row copies: fields of the data too, except those that it keeps."""
     return (fields_of(row.event).keys() & fields_of(data).keys()) - set(row.keeps)
+
+
+def accepts(cls: type[StateMachine], row: TransitionRow) -> dict[str, list[Any]]:
+    """The guards on the data. Guards on the event's own fields limit the assigned values instead."""
+    return {
+        guard.field: list(map(stored_form, guard.accepts))
+        for guard in row.guards
+        if not isinstance(guard.accepts, Stored)
+        and guard.field not in fields_of(row.event)
+    }
 
 
 def required(field: Field[Any]) -> bool:

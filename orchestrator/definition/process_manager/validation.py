@@ -1,4 +1,4 @@
-"""Everything that makes a process manager invalid, raised while its class statement runs.
+"""Rules for a process manager as a whole. Its class statement applies them.
 
 Rules on single rows are in `row_rules`. The proofs are those of python-statemachine's graph checks (one start, all
 reachable, no trap), and for the guards a coverage check over the values that the data can really have in a step.
@@ -11,10 +11,10 @@ from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.definition import migrating, outside_ids, secrets
+from orchestrator.definition import migrating, outside_ids
 from orchestrator.definition.codec import adapter
-from orchestrator.definition.invalid import attribute_reasons, invalid
-from orchestrator.definition.process_manager.reachability import check_reachability
+from orchestrator.definition.invalid import attribute_reasons, whole
+from orchestrator.definition.process_manager.reachability import unreachable
 from orchestrator.definition.process_manager.row_rules import (
     ROW_RULES,
     Machine,
@@ -22,45 +22,24 @@ from orchestrator.definition.process_manager.row_rules import (
     no_step,
 )
 from orchestrator.definition.process_manager.rows import (
+    RESTS,
     AnyStep,
     During,
     TransitionRow,
-    ignore,
     park,
-    reject,
 )
 from orchestrator.definition.process_manager.state_machine import (
     copied,
     fields_of,
     required,
 )
-from orchestrator.definition.typing import hints, is_class
+from orchestrator.definition.typing import is_class
 from orchestrator.definition.words import name_of
 from orchestrator.exceptions import InvalidMessage
 
 
-def check_shape(cls: Machine) -> None:
-    """The class has steps, data and groups of rows at all.
-
-    Raises:
-        InvalidDefinition: naming what is missing.
-    """
-    for reason in _of_shape(cls):
-        invalid(cls.__name__, None, reason)
-
-
-def check(cls: Machine) -> None:
-    """Every rule that the rows must keep by themselves and together.
-
-    Raises:
-        InvalidDefinition: naming class, row and reason of the first one that is broken.
-    """
-    for row, reason in _broken(cls):
-        invalid(cls.__name__, row, reason)
-    check_reachability(cls)
-
-
-def _of_shape(cls: Machine) -> Reasons:
+def shape_reasons(cls: Machine) -> Reasons:
+    """Mistakes in the steps, the data and the groups of rows."""
     step, data = getattr(cls, "Step", None), getattr(cls, "Data", None)
     if not is_class(step, StrEnum) or len(step) < 2:  # type: ignore[arg-type]  # a class
         yield "declare `class Step(StrEnum)` with at least a first and a final step"
@@ -86,7 +65,7 @@ def _of_transitions(groups: Any) -> Reasons:
 
 
 def _named(group: During) -> str:
-    """The steps of a group as they are written."""
+    """The text of a group's steps."""
     if isinstance(group.steps, AnyStep):
         return group.steps.name
     return ", ".join(map(str, group.steps))
@@ -105,13 +84,10 @@ def _of_groups(groups: Sequence[During], steps: Any) -> Reasons:
             yield f"during({_named(group)}) names a step twice"
 
 
-DISPOSES = (park, ignore, reject)
-
-
 def _of_rests(cls: Machine, groups: Sequence[During]) -> Reasons:
-    """What becomes of an event that no row takes is said once, of steps in which a process waits."""
+    """Allows one `otherwise` for each step in which a process waits."""
     for otherwise in [cls.otherwise, *(group.otherwise or park for group in groups)]:
-        if otherwise not in DISPOSES:
+        if otherwise not in RESTS:
             yield f"otherwise={name_of(otherwise)}: it must be park, ignore or reject"
     seen: set[StrEnum] = set()
     for group in groups:
@@ -126,9 +102,10 @@ def _of_rests(cls: Machine, groups: Sequence[During]) -> Reasons:
             seen.add(step)
 
 
-def _broken(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
-    for reason in (*attribute_reasons(cls), *_of_steps(cls)):
-        yield None, reason
+def broken_rows(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
+    """The rows that break a rule, with the reason; None instead of a row for the whole class."""
+    yield from whole(attribute_reasons(cls))
+    yield from whole(_of_steps(cls))
     for step in cls.finals & cls.rows.keys():
         row = next(iter(cls.rows[step]), None)
         yield row, f"{step} is final: nothing can happen in it"
@@ -137,10 +114,10 @@ def _broken(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
             for rule in ROW_RULES:
                 for reason in rule(cls, step, row):
                     yield row, reason
-    for reason in _of_forms(cls):
-        yield None, reason
+    yield from whole(_of_forms(cls))
     yield from _of_names(cls)
     yield from _of_start(cls)
+    yield from whole(unreachable(cls))
 
 
 def _of_steps(cls: Machine) -> Reasons:
@@ -157,8 +134,7 @@ def _of_steps(cls: Machine) -> Reasons:
 
 
 def _of_forms(cls: Machine) -> Reasons:
-    commands = {issue.command for row in cls.all_rows() for issue in row.issues}
-    for form in [cls.Data, *cls.events.values(), *commands]:
+    for form in [cls.Data, *cls.events.values(), *cls.issued_commands().values()]:
         try:
             adapter(form)
         except InvalidMessage as error:
@@ -166,7 +142,7 @@ def _of_forms(cls: Machine) -> Reasons:
 
 
 def _of_names(cls: Machine) -> Iterator[tuple[TransitionRow, str]]:
-    """Messages are stored, and found again, by the names of their classes."""
+    """Requires different names: messages are stored by the names of their classes."""
     known: dict[str, type[Any]] = {}
     for row in cls.all_rows():
         issued = [issue.command for issue in row.issues]
@@ -179,8 +155,7 @@ def _of_start(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
     starting = [row for row in cls.rows.get(cls.first, ()) if row.disposition == "move"]
     if not starting:
         yield None, f"no event starts it: {cls.first} has no rows"
-    for reason in _of_class(cls):
-        yield None, reason
+    yield from whole(_of_class(cls))
     for row in starting:
         given = {*copied(cls.Data, row), *dict(row.sets)}
         for name, field in fields_of(cls.Data).items():
@@ -189,13 +164,8 @@ def _of_start(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
 
 
 def _of_class(cls: Machine) -> Iterator[str]:
-    """What is wrong with what the class says of its data and of other versions."""
-    hidden = cls.secrets().names
-    if cls.correlation and cls.correlation not in hints(cls.Data):
-        yield f"the correlation field {cls.correlation!r} is not in its data"
-    if cls.correlation in hidden:
-        yield secrets.told_to_all("the correlation field", cls.correlation)
-    yield from outside_ids.reasons(cls.outside_ids, cls.Data, "data", hidden)
+    """Mistakes in keys, outside ids and migrations."""
+    yield from outside_ids.reasons(cls, cls.Data, "data", cls.secrets().names)
     declared = vars(cls).get("migrations", ())
     waiting = [str(step) for step in cls.waiting_steps()]
     yield from migrating.reasons(declared, cls.version, waiting, one_to_one=False)

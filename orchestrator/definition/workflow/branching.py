@@ -1,11 +1,10 @@
-"""What rows read from a result: the field must be there, its values fit, and no value be without a way."""
+"""Rules for branches: the field exists, the values are possible, and every value has a branch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.definition.invalid import invalid
 from orchestrator.definition.typing import (
     agree,
     element,
@@ -21,19 +20,14 @@ from orchestrator.definition.workflow.rows import ResultPredicate
 from orchestrator.definition.workflow.signatures import Parameter, parameters
 
 
-def check_branching(definition: str, plan: Plan) -> None:
-    """Checks every field and every value that decides on a way.
-
-    Raises:
-        InvalidDefinition: naming the row and the reason.
-    """
+def broken_branching(plan: Plan) -> Iterator[tuple[object, str]]:
+    """Mistakes in the fields and values that decide on branches."""
     for vertex in plan.vertices.values():
-        for row, reason in _broken(plan, vertex):
-            invalid(definition, row, reason)
+        yield from _broken(plan, vertex)
 
 
 def _broken(plan: Plan, vertex: Vertex) -> Iterator[tuple[object, str]]:
-    """Rows that read from a result what is not there, and why."""
+    """Invalid rows of a vertex with the reasons."""
     only = len(vertex.choices) == 1
     for choice in vertex.choices:
         yield from ((choice.row, one) for one in _reasons(vertex, choice, only=only))
@@ -61,7 +55,7 @@ def _reasons(vertex: Vertex, choice: Choice, *, only: bool) -> Iterator[str]:
 
 
 def _values(choice: Choice, hint: Any, *, only: bool) -> Iterator[str]:
-    """What is wrong with the values of its cases; `only` if nothing else follows the step."""
+    """Mistakes in the values of cases. `only`: nothing else follows the step."""
     elements = element(hint)
     listed = elements is not None and not says_nothing(hint)
     if listed and choice.exclusive:
@@ -101,7 +95,7 @@ def _what(vertex: Vertex) -> str:
 
 
 def _misfits(predicate: ResultPredicate, vertex: Vertex) -> Iterator[str]:
-    """A predicate whose annotation cannot be that of the result."""
+    """Refuses a predicate whose annotation does not fit the result."""
     first = _first(predicate)
     if first is not None and not agree(vertex.result_type, first.annotation):
         wanted, given = spelled(first.annotation), spelled(vertex.result_type)
@@ -112,4 +106,4 @@ def _first(predicate: ResultPredicate) -> Parameter | None:
     try:
         return next(iter(parameters(predicate)), None)
     except (NameError, TypeError, ValueError):
-        return None  # it may be a builtin; that it takes the result was checked
+        return None  # perhaps a builtin; `step_rules` checked that it takes the result

@@ -1,6 +1,6 @@
-"""Which results there can be when a step starts, and which of them there certainly are.
+"""The results that may exist when a step starts, and those that certainly exist.
 
-It follows under which conditions each step starts, so that branches which come together again are seen to be one. A
+It computes the condition under which each step starts, and so recognizes branches that come together again. A
 condition is a set of atoms, one of which must hold. An atom is a branch that was taken under another condition; where
 one of several branches is always taken, all of them together are the condition they were taken under. It is the idea
 of the program structure tree (Johnson, Pearson and Pingali, 1994) on graphs that need not be well nested.
@@ -39,6 +39,8 @@ class Conditions:
         self, under: Condition, count: int, *, complete: bool
     ) -> list[Condition]:
         """New conditions, one for each branch; `complete` when at least one of them is always taken."""
+        if count == 1 and complete:
+            return [under]
         first, level = len(self._under), 1 + max(self._level[atom] for atom in under)
         self._under += [under] * count
         self._level += [level] * count
@@ -88,7 +90,7 @@ class Conditions:
 
 
 class Certainty:
-    """What is known of the steps before each step.
+    """The results before each step.
 
     Args:
         plan: without cycles.
@@ -101,23 +103,23 @@ class Certainty:
         self.before: dict[str, int] = {}
         self.certain: dict[str, int] = {}
         self.starving: dict[str, int] = {}
-        """What there certainly is when a join that needs every branch lacks some, and fails."""
+        """The certain results when a join that needs every branch lacks some, and fails."""
         self.starts: dict[str, Condition] = {}
-        """Under which condition each vertex starts."""
+        """The condition under which each vertex starts."""
         self._taken: dict[str, Condition] = {}
-        """Under which condition each link is taken, by its id."""
+        """The condition under which each link is taken, by its id."""
         self._conditions = Conditions()
         self._exceptions = any(v.exceptions for v in plan.vertices.values())
-        """Whether anything leaves a step when it fails or is late: most graphs have no such way."""
+        """Whether any link is for a failure or a missed deadline. Most graphs have none."""
         for name in plan.order:
             self._visit(plan[name])
 
     def can_have(self, name: str, result: str) -> bool:
-        """Whether the result may be there when the vertex starts."""
+        """Whether the result may exist when the vertex starts."""
         return bool(self.before[name] & self.bits[result])
 
     def must_have(self, name: str, result: str) -> bool:
-        """Whether the result is there whenever the vertex starts."""
+        """Whether the result certainly exists when the vertex starts."""
         return bool(self.certain[name] & self.bits[result])
 
     def _visit(self, vertex: Vertex) -> None:
@@ -147,7 +149,7 @@ class Certainty:
         ways: Sequence[Condition],
         start: Condition,
     ) -> int:
-        """What every way in brings; where all are waited for, also what a way brings that is always taken."""
+        """The results that every way in brings. A join of all ways also has those of an unconditional way."""
         if not incoming:
             return 0
         brought = [self._brought(link) for link in incoming]
@@ -218,19 +220,21 @@ class Certainty:
         return not outside or (len(outside) == 1 and all(incoming))
 
     def _leave(self, vertex: Vertex, start: Condition) -> Condition:
-        """Notes the conditions of all ways out; returns that under which the step is done."""
+        """Stores the conditions of all ways out; returns the condition under which the step is done."""
         done = self._leave_by_failure(vertex, start)
         for choice in vertex.choices:
             self._take(choice.links, self._chosen(vertex, choice, done))
         if vertex.loop is not None and vertex.ends_loop:
             exits = vertex.loop.exits
-            self._take(exits, self._branches(done, len(exits), complete=True))
+            branches = self._conditions.branches
+            self._take(exits, branches(done, len(exits), complete=True))
         return done
 
     def _leave_by_failure(self, vertex: Vertex, start: Condition) -> Condition:
         exceptions = vertex.exceptions
         alone = all(len(link.group) <= 1 for link in exceptions)
-        done, *failed = self._branches(start, 1 + len(exceptions), complete=alone)
+        count = 1 + len(exceptions)
+        done, *failed = self._conditions.branches(start, count, complete=alone)
         self._take(exceptions, failed)
         return done
 
@@ -242,14 +246,8 @@ class Certainty:
         alone = len(vertex.choices) == 1  # then it takes a way
         complete = choice.exclusive or choice.default is not None or alone
         complete = complete or covers(vertex, choice)
-        return self._branches(done, len(choice.links), complete=complete)
-
-    def _branches(
-        self, under: Condition, count: int, *, complete: bool
-    ) -> list[Condition]:
-        if count == 1 and complete:
-            return [under]
-        return self._conditions.branches(under, count, complete=complete)
+        count = len(choice.links)
+        return self._conditions.branches(done, count, complete=complete)
 
     def _take(self, links: Sequence[Link], conditions: Sequence[Condition]) -> None:
         for link, condition in zip(links, conditions, strict=True):

@@ -1,4 +1,4 @@
-"""From rows to a plan. Rules on single rows are in `row_rules`, on steps in `step_rules`; the rest checks the whole."""
+"""Compiles rows to a plan. `row_rules` and `step_rules` check single rows and steps; other modules check the plan."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from inspect import isfunction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from orchestrator.definition.invalid import invalid
+from orchestrator.definition.invalid import invalid, refuse
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow import row_rules, step_rules
-from orchestrator.definition.workflow.branching import check_branching
+from orchestrator.definition.workflow.branching import broken_branching
 from orchestrator.definition.workflow.links import Choice, Link, LinkKind, Loop
 from orchestrator.definition.workflow.parameters import bind_parameters
 from orchestrator.definition.workflow.plan import Plan, Vertex
@@ -35,11 +35,11 @@ from orchestrator.definition.workflow.steps import (
     StepLike,
     step_of,
 )
-from orchestrator.definition.workflow.structure import check_structure
+from orchestrator.definition.workflow.structure import broken_structure
 
 
 class Compilation:
-    """Reads row by row: vertices and links are made as the rows name them.
+    """Makes vertices and links, row by row.
 
     Args:
         definition: the name of the class, for messages.
@@ -51,9 +51,9 @@ class Compilation:
         self.vertices: dict[str, Vertex] = {}
         self.links: list[Link] = []
         self.ways: dict[tuple[str, str], bool] = {}
-        """Who leads to whom when all goes well, and whether always."""
+        """Source and target of each way without a failure, and whether it is unconditional."""
         self.row: FlowRow | Step | None = None
-        """The row that is being read."""
+        """The current row."""
         self._text = ""
         self.started: list[str] = []
         self._gathering: list[Join | Needs] = []
@@ -68,9 +68,9 @@ class Compilation:
             self._gather(gathering)
         self.at(None)
         plan = Plan(self.vertices, self._entries(), tuple(self.links), self._results())
-        check_structure(self.definition, plan)
+        refuse(self.definition, broken_structure(plan))
         read_returns(self.definition, plan)
-        check_branching(self.definition, plan)
+        refuse(self.definition, broken_branching(plan))
         bind_parameters(self.definition, plan, self.form)
         return plan
 
@@ -111,7 +111,7 @@ class Compilation:
         target.join = row
 
     def _gather(self, row: Join | Needs) -> None:
-        """The ways to what comes together, but for those that other rows have written: a route's, a loop's."""
+        """Connects the steps of a join, except where another row, such as a route or a loop, did."""
         if isinstance(row, Join):
             into, steps = row.into, row.steps
         else:
@@ -124,50 +124,42 @@ class Compilation:
     def _fork(self, row: Fork) -> None:
         source = self.vertex(row.step)
         if isinstance(row.into, Mapping):
-            cases = self._by_value(source, row.into)
-            self._cases(source, cases, row.on, row.otherwise, exclusive=False)
+            self._cases(source, row.into, row, exclusive=False)
             return
         always = [step for step in row.into if not isinstance(step, Case)]
         self.connect(source, map(self.vertex, always))
-        conditional = [step for step in row.into if isinstance(step, Case)]
-        if conditional:
-            links = self._by_case(source, conditional)
-            self._cases(source, links, None, row.otherwise, exclusive=False)
+        if cases := [step for step in row.into if isinstance(step, Case)]:
+            self._cases(source, cases, row, exclusive=False)
 
     def _route(self, row: Route) -> None:
-        source = self.vertex(row.step)
-        if row.to is not None:
-            links = self._by_value(source, row.to)
-        else:
-            ranked = sorted(row.cases, key=lambda one: -one.priority)
-            links = self._by_case(source, ranked)
-        self._cases(source, links, row.on, row.otherwise, exclusive=True)
-
-    def _by_value(self, source: Vertex, to: Mapping[Any, StepLike]) -> list[Link]:
-        return [
-            self.link(source, self.vertex(target), "case", value=value)
-            for value, target in to.items()
-        ]
-
-    def _by_case(self, source: Vertex, cases: Sequence[Case]) -> list[Link]:
-        return [
-            self.link(source, self.vertex(case.to), "case", case=case) for case in cases
-        ]
+        ranked = sorted(row.cases, key=lambda one: -one.priority)
+        cases = ranked if row.to is None else row.to
+        self._cases(self.vertex(row.step), cases, row, exclusive=True)
 
     def _cases(
         self,
         source: Vertex,
-        links: list[Link],
-        on: str | None,
-        otherwise: StepLike | None,
+        cases: Mapping[Any, StepLike] | Sequence[Case],
+        row: Fork | Route,
         *,
         exclusive: bool,
     ) -> None:
+        """Makes a branch for each value of a field, or for each condition, and the default branch."""
+        if isinstance(cases, Mapping):
+            links = [
+                self.link(source, self.vertex(target), "case", value=value)
+                for value, target in cases.items()
+            ]
+        else:
+            links = [
+                self.link(source, self.vertex(case.to), "case", case=case)
+                for case in cases
+            ]
         default = None
-        if otherwise is not None:
-            default = self.link(source, self.vertex(otherwise), "default")
-        every = [*links, default] if default else links
-        self.choose(source, every, on=on, exclusive=exclusive, default=default)
+        if row.otherwise is not None:
+            default = self.link(source, self.vertex(row.otherwise), "default")
+            links.append(default)
+        self.choose(source, links, on=row.on, exclusive=exclusive, default=default)
 
     def _each(self, row: Each) -> None:
         source, done = self.vertex(row.step), self.vertex(row.do)
@@ -218,17 +210,17 @@ class Compilation:
     # Vertices and links
 
     def at(self, row: FlowRow | Step | None) -> None:
-        """Goes on with a row."""
+        """Sets the current row."""
         self.row, self._text = row, ""
 
     @property
     def said(self) -> str:
-        """The row as it reads."""
+        """The text of the current row."""
         self._text = self._text or str(self.row)
         return self._text
 
     def vertex(self, value: StepLike) -> Vertex:
-        """The vertex of a step; the first mention makes it, an object with a policy outranks a bare function."""
+        """The vertex of a step. The first mention makes it; a step with a policy replaces a bare function."""
         name = value.name if isinstance(value, Step) else name_of(value)
         known = self.vertices.get(name)
         if known is None:
@@ -279,7 +271,7 @@ class Compilation:
         vertex.choices.append(Choice(tuple(links), row=self.said, **more))
 
     def connect(self, source: Vertex, targets: Iterable[Vertex]) -> None:
-        """Ways that are always taken. One that another row has written already is the same way."""
+        """Makes unconditional ways, unless another row made them already."""
         links = [
             self.link(source, target)
             for target in targets
@@ -306,7 +298,7 @@ class Compilation:
 
 
 def _same(one: Step, other: Step) -> bool:
-    """Whether two mentions mean one step: the same function, and at most one of them with a policy of its own."""
+    """Whether two steps are one: they have the same function, and at most one has a policy."""
     if one.function is None or one.function is not other.function:
         return False
     return _bare(one) or _bare(other)

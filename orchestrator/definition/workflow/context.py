@@ -1,4 +1,4 @@
-"""What a running step may know and say beside its parameters."""
+"""The context of a running step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class ChildFailure:
-    """What failed in a sub-process, and its process id."""
+    """The failure in a sub-process, and its process id."""
 
     process_id: str
     step: str
@@ -55,7 +55,7 @@ class AttemptContext(ABC):
     def progress(
         self, done: float, total: float | None = None, message: str = ""
     ) -> None:
-        """Shows how far the step is, live, and tells that it is alive. Cheap to call often."""
+        """Shows the progress of the step, live, and counts as a heartbeat. Frequent calls are cheap."""
 
 
 class StepContext(AttemptContext):
@@ -72,7 +72,7 @@ class StepContext(AttemptContext):
 
     @abstractmethod
     def still_mine(self) -> bool:
-        """Whether this attempt still holds the step; ask before an effect that cannot be taken back."""
+        """Whether this attempt still holds the step. Call it before an irreversible effect."""
 
 
 class AsyncStepContext(AttemptContext):
@@ -84,4 +84,4 @@ class AsyncStepContext(AttemptContext):
 
     @abstractmethod
     async def still_mine(self) -> bool:
-        """Whether this attempt still holds the step; ask before an effect that cannot be taken back."""
+        """Whether this attempt still holds the step. Call it before an irreversible effect."""

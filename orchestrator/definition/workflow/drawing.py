@@ -1,4 +1,4 @@
-"""From a plan to its graph."""
+"""Draws the graph of a plan."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def _detail(vertex: Vertex) -> str:
 
 
 def _guarded(step: Step) -> str:
-    """Which events a step takes that waits for them."""
+    """The label of the events that a waiting step takes."""
     named = [*map(spoken_condition, step.predicates), *map(str, step.guards)]
     return f" [{' and '.join(named)}]" if named else ""
 
 
 def _args(step: Step) -> str:
-    """The parameters that are not bound by their own names."""
+    """The label of parameters that are not bound by their own names."""
     return ", ".join(f"{name} = {_source(value)}" for name, value in step.args)
 
 
@@ -89,7 +89,7 @@ def _source(value: Any) -> str:
 
 
 def _tolerated(failures: int | float) -> str:
-    """How many elements may fail."""
+    """The label of the number of elements that may fail."""
     if not failures:
         return ""
     share = f"{failures:.0%}" if isinstance(failures, float) else str(failures)

@@ -1,6 +1,6 @@
-"""The ways that lead from one step of a workflow to others, and which of them a result takes.
+"""The links between the steps of a workflow, and which of them a result takes.
 
-A plan may have tens of thousands, made at once: with slots and not frozen they take a quarter of the time to make.
+A plan may have tens of thousands of links. Slots, without frozen classes, quarter the time to make them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LinkKind = Literal["flow", "case", "default", "repeat", "error", "deadline"]
 
 @dataclass(eq=False, slots=True)
 class Link:
-    """A way from one vertex to another.
+    """A link from one vertex to another.
 
     `value` or `case` say when a case is taken; `error` which errors take an error link, and `group` which vertices are
     cancelled then. `row` is where it is written.
@@ -41,13 +41,13 @@ class Link:
 
     @property
     def exceptional(self) -> bool:
-        """Whether it is taken instead of all others, when its source fails or is late."""
+        """Whether it is taken instead of all others when its source fails or misses its deadline."""
         return self.kind in ("error", "deadline")
 
 
 @dataclass(eq=False, slots=True)
 class Choice:
-    """What one row makes of a vertex's result: which of its links are taken.
+    """One row's choice among the links of a vertex, by its result.
 
     Without cases all are. `on` names the field of the result that is compared; `exclusive` takes the first that fits.
     """
@@ -60,7 +60,7 @@ class Choice:
 
     @property
     def conditional(self) -> bool:
-        """Whether it depends on the result which links are taken."""
+        """Whether the result decides which links are taken."""
         return any(link.kind == "case" for link in self.links)
 
     def taken(self, result: Any, step: str) -> list[Link]:
@@ -78,7 +78,7 @@ class Choice:
             return list(self.links)
         fitting = (link for link in self.links if self._fits(link, result))
         if found := list(islice(fitting, 1 if self.exclusive else None)):
-            return found  # of an exclusive one the rest is not even asked
+            return found  # an exclusive choice asks no further conditions
         if self.default is not None:
             return [self.default]
         if self.exclusive:
@@ -86,7 +86,7 @@ class Choice:
         return []
 
     def refuse(self, result: Any, step: str, rows: str) -> NoReturn:
-        """Says that a result takes none of the links of these rows.
+        """Refuses a result that takes no link of these rows.
 
         Raises:
             NoCase: always.
@@ -108,13 +108,13 @@ class Choice:
         return bool(link.value == value)
 
     def _value(self, result: Any) -> Any:
-        """The field that is compared; the result itself when the name is empty."""
+        """The compared field; the result itself if the name is empty."""
         return getattr(result, self.on, None) if self.on else result
 
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A sequence that is repeated: `back` begins another visit, all other links leave it."""
+    """A repeated sequence. `back` begins another visit; all other links leave the loop."""
 
     steps: tuple[str, ...]
     until: ResultPredicate
@@ -130,7 +130,7 @@ class Loop:
         return [self.then, *([self.otherwise] if self.otherwise is not None else [])]
 
     def onward(self, result: Any, visit: int) -> Link:
-        """Where the last step goes on.
+        """The link that the last step takes.
 
         Raises:
             NoCase: the bound is reached and there is no other way.

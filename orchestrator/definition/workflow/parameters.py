@@ -1,6 +1,6 @@
-"""What each parameter of a step is filled with, found by name when the workflow is declared.
+"""Binds the parameters of steps by name when a workflow is declared.
 
-Every parameter of every step gets its source, and the source must be able to fill it.
+Every parameter gets a source, and the type of the source must fit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from orchestrator.exceptions import InvalidMessage
 
 
 def bind_parameters(definition: str, plan: Plan, form: type[Any]) -> None:
-    """Gives the vertices their bindings.
+    """Sets the bindings of the vertices.
 
     Args:
         definition: the name of the class, for messages.
@@ -66,7 +66,7 @@ def bind_parameters(definition: str, plan: Plan, form: type[Any]) -> None:
 
 
 def _sources(definition: str, vertex: Vertex) -> Iterator[object]:
-    """What may give a vertex its values: names of results, and steps."""
+    """The possible sources of a vertex's values: names of results, and steps."""
     for parameter in _all_parameters(definition, vertex):
         yield Stored(parameter.name)
     for step in filter(None, (vertex.step, vertex.undo)):
@@ -83,7 +83,7 @@ def _all_parameters(definition: str, vertex: Vertex) -> Iterator[Parameter]:
 
 
 class _Parameters:
-    """Those of one vertex."""
+    """Binds the parameters of one vertex."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Parameters:
         invalid(self.definition, self.vertex.row, reason)
 
     def _guarded(self, step: Step) -> Iterator[Binding]:
-        """Where what the fields of an event must equal comes from."""
+        """The sources of values that the event's fields must equal."""
         own = hints(step.event) if step.event is not None else {}
         for guard in step.guards:
             of = f"the guard {guard}"
@@ -155,7 +155,7 @@ class _Parameters:
         return tuple(bindings)
 
     def _binding(self, parameter: Parameter) -> Binding | None:
-        """What a parameter is filled with; None when there is nothing of its name."""
+        """The binding of a parameter; None if nothing has its name."""
         name, annotation = parameter.name, without_none(parameter.annotation)
         if name in self.args:
             return self._chosen(parameter, self.args[name], "args")
@@ -171,7 +171,7 @@ class _Parameters:
         return Binding(name, "whole_input") if name == "input" else None
 
     def _check_context(self, parameter: str, annotation: type[Any]) -> None:
-        """Refuses a context that would have to be awaited where nothing is, or would hold up whoever waits beside."""
+        """Refuses an asynchronous context in a plain function, and a plain one in an asynchronous function."""
         step = self.vertex.undo if self.undoes else self.vertex.step
         function = step.function if step is not None else None
         wanted = AsyncStepContext if is_asynchronous(function) else StepContext
@@ -182,7 +182,7 @@ class _Parameters:
             )
 
     def _named(self, parameter: Parameter, source: object) -> Binding | None:
-        """What a parameter gets from an earlier result, or field of Input; None when there is no such."""
+        """The binding to an earlier result or a field of Input; None without either."""
         if (giver := self._giver(source)) is not None:
             made_anew = parameter.default is FROM_FACTORY
             default = MISSING if made_anew else parameter.default
@@ -192,7 +192,7 @@ class _Parameters:
         return None
 
     def _chosen(self, parameter: Parameter, source: Any, of: str) -> Binding:
-        """What a parameter gets that is written with it: a result, a field of Input, or a constant."""
+        """The binding that `args` or a guard declares: a result, a field of Input, or a constant."""
         found = self._named(parameter, source)
         if found is not None:
             return found
@@ -268,7 +268,7 @@ class _Parameters:
             )
 
     def _given(self, binding: Binding) -> Any:
-        """The annotation of what a parameter gets."""
+        """The annotation of a binding's value."""
         if binding.source == "result":
             giver = self.plan[binding.name]
             element = self.undoes and giver is self.vertex and giver.each is not None

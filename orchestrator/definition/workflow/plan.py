@@ -1,4 +1,4 @@
-"""A workflow's rows compiled: vertices with their ways in and out, what the pure core and the engine read.
+"""A compiled workflow: vertices with the links between them. The engine and the pure core read it.
 
 Every link is resolved exactly once, as taken or as dead, and a vertex is decided when its links are: dead-path
 elimination, after Leymann and Roller, Production Workflow (2000). So a branch that was not taken never blocks a join.
@@ -28,9 +28,9 @@ Source = Literal[
 
 @dataclass(frozen=True)
 class Binding:
-    """A parameter and where its value comes from; `name` is the vertex, or the input's field.
+    """A parameter and the source of its value; `name` is the vertex, or the input's field.
 
-    `default` is what it gets without a result; of a constant it is the value.
+    `default` applies if the vertex has no result; it is the value of a constant.
     """
 
     parameter: str
@@ -60,7 +60,7 @@ class Vertex:
     undo: Step | None = None
     undo_bindings: tuple[Binding, ...] = ()
     guard_bindings: tuple[Binding, ...] = ()
-    """Where what the fields of an event must equal comes from, by the fields' names."""
+    """The sources of values that an event's fields must equal, by the fields' names."""
     catches: bool = False
     row: FlowRow | Step | None = None
     certain: bool = False
@@ -71,7 +71,7 @@ class Vertex:
 
     @property
     def needed(self) -> int | None:
-        """How many taken links are enough; None for all that were taken."""
+        """The number of taken links that a join needs; None for all that were taken."""
         wait_for = self.join.wait_for if self.join is not None else "all"
         if wait_for == "all":
             return 1 if self.catches else None
@@ -90,7 +90,7 @@ class Vertex:
 
     @cached_property
     def undo_policy(self) -> Policy:
-        """How what undoes the step is run; what was done in a transaction is undone in one."""
+        """The policy of the step's undo function. A transactional step is undone in a transaction."""
         policy = self.undo.policy if self.undo is not None else Policy()
         if self.step.policy.transactional:
             return replace(policy, transactional=True)
@@ -98,12 +98,12 @@ class Vertex:
 
     @property
     def late(self) -> Link | None:
-        """The way that is taken when its deadline has passed, if it has one."""
+        """The link for a missed deadline, if there is one."""
         return next((x for x in self.exceptions if x.kind == "deadline"), None)
 
     @cached_property
     def decides(self) -> bool:
-        """Whether it depends on its result which ways are taken."""
+        """Whether its result decides which links are taken."""
         return self.ends_loop or any(choice.conditional for choice in self.choices)
 
     @property
@@ -134,6 +134,7 @@ class Plan:
     links: tuple[Link, ...]
     results: Mapping[str, str]
     """The name of a result -> the vertex that gives it."""
+    _regions: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Vertex:
         try:
@@ -142,7 +143,7 @@ class Plan:
             raise HandlerMissing(f"the running code has no step {name} now") from None
 
     def giver(self, source: object) -> str | None:
-        """The vertex that gives a value: of a `stored` name its result, else the step itself; None if there is none."""
+        """The vertex that gives a value, for a `stored` result name or a step; None if there is none."""
         if isinstance(source, Stored):
             return self.results.get(source.field)
         if isinstance(source, Step) or callable(source):
@@ -152,12 +153,12 @@ class Plan:
 
     @cached_property
     def undoable(self) -> frozenset[str]:
-        """The vertices that have something to undo them."""
+        """The vertices that can be undone."""
         return frozenset(v.name for v in self.vertices.values() if v.undo is not None)
 
     @cached_property
     def waits(self) -> bool:
-        """Whether a step may wait for something outside."""
+        """Whether a step may wait for an event, a person, a sub-process or a time."""
         kinds = {vertex.step.kind for vertex in self.vertices.values()}
         return not kinds.isdisjoint(("wait", "ask", "run", "sleep"))
 
@@ -180,12 +181,12 @@ class Plan:
         )
 
     def closed_by(self, group: Sequence[str]) -> list[str]:
-        """The vertices to which only these lead, and not only one of them: where a caught group comes together."""
+        """The vertices that only this group leads to: there a caught group comes together."""
         targets = {link.target for name in group for link in self[name].regular}
         return sorted(t for t in targets if self.closes(t, group))
 
     def closes(self, name: str, group: Collection[str]) -> bool:
-        """Whether all ways to a vertex, more than one, always come from these steps."""
+        """Whether a vertex has several ways in, all unconditional and from these steps."""
         incoming = self.incoming[name]
         return len(incoming) > 1 and all(
             link.kind == "flow" and link.source in group for link in incoming
@@ -193,7 +194,7 @@ class Plan:
 
     @cached_property
     def order(self) -> list[str]:
-        """The vertices, each after all that lead to it; those of a cycle, and what follows them, are missing."""
+        """The vertices in topological order, without those of a cycle and their successors."""
         return topology.ordered(self.following)
 
     @cached_property
@@ -208,18 +209,14 @@ class Plan:
 
     @cached_property
     def dominators(self) -> Mapping[str, str]:
-        """The last step that every way to each vertex passes through; "" when there is none."""
+        """The immediate dominator of each vertex; "" if there is none."""
         return topology.dominators(self.leading, self.order)
 
     def region(self, join: str) -> frozenset[str]:
-        """What is given up when a join no longer waits: the vertices of its branches that lead nowhere else."""
+        """The vertices that are cancelled when a join no longer waits: those that lead only to it."""
         if join not in self._regions:
             self._regions[join] = self._region(join)
         return self._regions[join]
-
-    @cached_property
-    def _regions(self) -> dict[str, frozenset[str]]:
-        return {}
 
     def _region(self, join: str) -> frozenset[str]:
         found: set[str] = set()
@@ -238,7 +235,7 @@ class Plan:
 
     @cached_property
     def cancelling(self) -> Mapping[str, tuple[str, ...]]:
-        """The joins that give a vertex up when they start, by the vertex."""
+        """Vertex -> the joins that cancel it when they start."""
         found: dict[str, tuple[str, ...]] = {}
         for vertex in self.vertices.values():
             if vertex.join is not None and vertex.join.rest == "cancel":
@@ -247,5 +244,5 @@ class Plan:
         return found
 
     def ends(self) -> list[str]:
-        """The vertices that nothing follows unless they fail: their results are the process's."""
+        """The vertices without regular links. Their results are the process's result."""
         return [name for name, vertex in self.vertices.items() if not vertex.regular]

@@ -1,4 +1,4 @@
-"""What a row must be, seen by itself: reasons why it is none."""
+"""Rules for single rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from orchestrator.definition.workflow.steps import Step
 
 
 def reasons(row: FlowRow) -> Iterator[str]:
-    """What is wrong with a row."""
+    """Mistakes in a row."""
     steps = list(_steps(row))
     for step in steps:
         if reason := not_a_step(step):
             yield reason
-            return  # what follows compares names
+            return  # the rules below compare names
     yield from RULES[type(row)](row)
 
 

@@ -18,7 +18,7 @@ OnFailure = Literal["wait", "fail_fast"]
 Rest = Literal["run", "cancel"]
 
 MOST_NAMES = 12
-"""How many steps a row names when it is written in a message."""
+"""Most steps that a row names in a message."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,8 @@ def case(predicate: ResultPredicate, *, to: StepLike, priority: int = 0) -> Case
     return Case(predicate, to, priority)
 
 
-@dataclass(frozen=True)
 class FlowRow:
-    """What every row is; `str` of it is how it reads in messages."""
-
-    def __str__(self) -> str:
-        return type(self).__name__
+    """The base of all rows. Messages show its `str`."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +146,9 @@ class Catch(FlowRow):
     to: StepLike
 
     def __str__(self) -> str:
-        several = isinstance(self.error, tuple)
-        named = ", ".join(map(name_of, error_types(self.error)))
-        error = f"({named})" if several else named
+        error = ", ".join(map(name_of, error_types(self.error)))
+        if isinstance(self.error, tuple):
+            error = f"({error})"
         return f"catch({names(self.steps)}, error={error}, to={name(self.to)})"
 
 
@@ -302,7 +298,7 @@ def name(value: StepLike) -> str:
 
 
 def names(values: Sequence[StepLike]) -> str:
-    """The names of steps, as many of them as a line can hold."""
+    """The names of steps, at most MOST_NAMES of them."""
     shown = ", ".join(map(name, values[:MOST_NAMES]))
     more = len(values) - MOST_NAMES
     return f"{shown} and {more} more" if more > 0 else shown

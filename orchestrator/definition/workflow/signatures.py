@@ -1,4 +1,4 @@
-"""What functions and sub-processes take and give, as their annotations say."""
+"""The parameters and results of functions and sub-processes, from their annotations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Function, Step
 
 REMEMBERED = 16_384
-"""Functions whose parameters are kept: more than a large graph has, and a bound for graphs built again and again."""
+"""Most functions whose parameters are cached. A large graph has fewer."""
 
 BY_NAME = (
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -25,7 +25,7 @@ BY_NAME = (
 
 
 class FromFactory:
-    """The default of a field that makes a new one each time: what is not given is left out."""
+    """The default of a field with a default factory. A missing value is omitted."""
 
 
 FROM_FACTORY = FromFactory()
@@ -69,7 +69,7 @@ def returns(function: Function) -> Any:
 
 
 def taken(step: Step) -> tuple[Parameter, ...]:
-    """What a step is given when it runs: its function's parameters, or the fields of its sub-process's Input."""
+    """The parameters of a step: those of its function, or the fields of its sub-process's Input."""
     if step.function is not None:
         return parameters(step.function)
     return fields(step.definition.Input) if step.definition is not None else ()
@@ -94,14 +94,14 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 UNREADABLE = (NameError, TypeError, ValueError)
-"""What is raised by annotations that cannot be resolved, and by what has no signature."""
+"""The errors of unresolvable annotations and missing signatures."""
 
 
 def read_returns(definition: str, plan: Plan) -> None:
-    """Notes what the functions and sub-processes of all steps give.
+    """Sets the result types of all steps.
 
     Raises:
-        InvalidDefinition: a function does not say it.
+        InvalidDefinition: a function has no return annotation.
     """
     for vertex in plan.vertices.values():
         function, child = vertex.step.function, vertex.step.definition

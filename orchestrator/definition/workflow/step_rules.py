@@ -1,8 +1,7 @@
-"""What a step must be, seen by itself."""
+"""Rules for single steps."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
@@ -10,15 +9,15 @@ from typing import Any
 from orchestrator.definition.invalid import (
     DELAY,
     LONGEST,
-    gives_later,
     is_asynchronous,
     is_delay,
+    not_plain,
     unnamed,
     yields,
 )
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.typing import is_class
+from orchestrator.definition.typing import is_class, takes
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.steps import Runnable, Step
 
@@ -28,7 +27,7 @@ SECONDS = "seconds, more than 0 and at most 1,000 years"
 
 
 def not_a_step(value: object) -> str:
-    """Why a row cannot name this as a step; "" when it can."""
+    """Why a value cannot be a step of a row; "" if it can."""
     if isinstance(value, Step):
         return ""
     if is_class(value, Event):
@@ -41,7 +40,7 @@ def not_a_step(value: object) -> str:
 
 
 def reasons(step: Step) -> Iterator[str]:
-    """What is wrong with a step."""
+    """Mistakes in a step."""
     yield from _names(step)
     if step.function is not None:
         yield from _function(step.function)
@@ -77,7 +76,7 @@ def _function(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _call(step: Step) -> Iterator[str]:
-    """What is wrong with a step that waits outside."""
+    """Mistakes in a step whose calls are kept in flight."""
     policy, threads = step.policy, step.policy.threads
     if threads is not None and not whole(threads, 1):
         yield f"threads={threads!r} must be a whole number from 1"
@@ -117,7 +116,7 @@ def _retries(policy: Any) -> Iterator[str]:
 
 
 def _not_run(definition: object) -> str:
-    """Why `run` does not take a definition."""
+    """Why `run` refuses a definition."""
     if not _is_process_manager(definition):
         return f"{definition!r} is not a Workflow with a flow"
     name = name_of(definition)
@@ -140,19 +139,11 @@ def _deadline(step: Step) -> Iterator[str]:
 
 
 def condition(predicate: Any) -> Iterator[str]:
-    """What is wrong with a condition on a result or an event."""
-    if reason := unnamed(predicate, "a condition"):
+    """Mistakes in a condition on a result or an event."""
+    if reason := not_plain(predicate, "a condition"):
         yield reason
-        return
-    if later := gives_later(predicate):
-        yield f"{predicate.__name__} {later}: a condition is a plain function"
-        return
-    try:
-        inspect.signature(predicate).bind(None)
-    except TypeError:
+    elif not takes(predicate, 1):
         yield f"the condition {predicate.__name__} must take one argument, the result"
-    except ValueError:
-        return  # a builtin that does not tell its parameters
 
 
 def _seconds(value: object) -> bool:
@@ -160,7 +151,7 @@ def _seconds(value: object) -> bool:
 
 
 def whole(value: object, least: int) -> bool:
-    """Whether a value is a whole number, no bool, and not less than this."""
+    """Whether a value is an int, not a bool, and at least `least`."""
     return type(value) is int and value >= least
 
 

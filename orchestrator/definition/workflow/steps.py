@@ -1,4 +1,4 @@
-"""The steps of a workflow: what rows connect. A plain function is a step by itself; these objects say more."""
+"""The steps of a workflow, which rows connect. A plain function is a step; these objects add a name or a policy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EventPredicate = Callable[[Any], bool]
 
 
 class Runnable(ProcessDefinition):
-    """What `run` makes a step of: a workflow, which is made of steps and so is declared after them."""
+    """The base of workflows for `run`. Workflows consist of steps, so this module cannot import them."""
 
 
 Retries = int | Mapping[type[Exception], int]
@@ -97,7 +97,7 @@ class Step:
 
     @property
     def is_call(self) -> bool:
-        """Whether its function waits outside: a worker has many such calls in flight at once."""
+        """Whether a worker keeps many calls of its function in flight at once."""
         return self.policy.threads is not None or is_asynchronous(self.function)
 
     def __str__(self) -> str:

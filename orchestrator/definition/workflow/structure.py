@@ -1,10 +1,9 @@
-"""What the graph must be: every step can be reached, nothing leads back but loops, and rows do not cross each other."""
+"""Rules for the graph: no unreachable step, no cycle outside a loop, no contradicting rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from orchestrator.definition.invalid import invalid
 from orchestrator.definition.topology import closure, cycle
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import error_types, name
@@ -26,20 +25,11 @@ from orchestrator.exceptions import (
 )
 
 Contradictions = Iterator[tuple[object, str]]
-"""Rows that contradict each other, and why."""
+"""Contradicting rows with the reasons."""
 
 
-def check_structure(definition: str, plan: Plan) -> None:
-    """Checks how the vertices are connected.
-
-    Raises:
-        InvalidDefinition: naming the row and the reason.
-    """
-    for row, reason in _broken(plan):
-        invalid(definition, row, reason)
-
-
-def _broken(plan: Plan) -> Contradictions:
+def broken_structure(plan: Plan) -> Contradictions:
+    """Mistakes in the connections of the vertices."""
     if not plan.vertices:
         yield None, "the flow has no steps"
     if names := cycle(plan.leading, plan.order):
@@ -57,7 +47,7 @@ def _broken(plan: Plan) -> Contradictions:
 
 
 def _unreached(plan: Plan) -> Contradictions:
-    """Every step must follow, over any number of others, from one that starts."""
+    """Requires a path from a starting step to every step."""
     for entry in plan.entries:
         for link in plan.incoming[entry]:
             yield link.row, f"{entry} starts, so {link.source} cannot lead to it"
@@ -132,7 +122,7 @@ def _of_catch(plan: Plan, vertex: Vertex) -> Contradictions:
 
 
 def _of_errors(plan: Plan, vertex: Vertex) -> Contradictions:
-    """No error route stands behind a wider one."""
+    """Refuses an error route behind a wider one."""
     before: list[type[BaseException]] = []
     for link in vertex.exceptions:
         if link.error is None:
@@ -147,7 +137,7 @@ def _of_errors(plan: Plan, vertex: Vertex) -> Contradictions:
 
 
 def _of_caught(plan: Plan, vertex: Vertex) -> Contradictions:
-    """Each error of a `catch` is one that one of its steps can fail with."""
+    """Refuses errors that no step of a `catch` can fail with."""
     for link in vertex.exceptions:
         for error in error_types(link.error) if link.error is not None else ():
             reasons = [_never(plan[name], error) for name in link.group]
@@ -167,11 +157,11 @@ OF_RUN = (
     TimedOut,
     WorkerDied,
 )
-"""What a step that runs a sub-process can fail with, but for what the application's own code raises."""
+"""The errors of a step that runs a sub-process, without those of the application's own code."""
 
 
 def _never(vertex: Vertex, error: type[BaseException]) -> str:
-    """Why a step never fails with such an error; "" if it may."""
+    """Why a step never fails with this error; "" if it may."""
     said, name = error.__name__, vertex.name
     if issubclass(error, Skip):
         return f"{said} passes {name} over, which is no failure"
@@ -197,7 +187,7 @@ def _never(vertex: Vertex, error: type[BaseException]) -> str:
 
 
 def _decided(vertex: Vertex) -> bool:
-    """Whether a condition of the application's is asked about its result."""
+    """Whether the application's own condition reads its result."""
     cases = any(link.case is not None for link in vertex.regular)
     return cases or vertex.ends_loop
 

@@ -1,4 +1,4 @@
-"""Which failures a workflow puts up with: those that joins which wait for fewer can make up for."""
+"""Tolerated failures: a join that needs fewer branches goes on without the failed one."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def put_up_with(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
 
 
 def _still_reachable(target: Vertex, now: Arrivals, dead: int) -> bool:
-    """Whether the join has started, or still can with so many ways less."""
+    """Whether the join has started, or still can without the dead ways."""
     open_ways = target.ways_in - now.arrived - dead
     return now.fired or now.taken + open_ways >= (target.needed or 0)

@@ -7,26 +7,23 @@ The graph itself is checked when it is compiled: see `row_rules`, `step_rules`, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from orchestrator.definition import migrating, outside_ids, secrets
+from orchestrator.definition import migrating, outside_ids
+from orchestrator.definition.codec import make_strict, without_json_form
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.invalid import (
     attribute_reasons,
-    invalid,
+    refuse,
     refuse_misspelt,
+    whole,
 )
 from orchestrator.definition.messages import STRICT, Event
 from orchestrator.definition.process_definition import COMMON
-from orchestrator.definition.secrets import Secrets, of_workflow
-from orchestrator.definition.typing import (
-    hints,
-    is_class,
-    make_strict,
-    without_json_form,
-)
+from orchestrator.definition.secrets import Secrets, names_of, of_definition
+from orchestrator.definition.typing import is_class, is_dataclass_type
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.compilation import Compilation
 from orchestrator.definition.workflow.drawing import graph_of
@@ -34,7 +31,7 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Runnable
 
 ATTRIBUTES = (*COMMON, "Input", "flow", "waits_for")
-"""What the class statement of a workflow may say."""
+"""The attributes of a workflow."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +67,7 @@ class Workflow(Runnable):
         if "flow" not in vars(cls):
             return  # an intermediate class that only shares attributes
         cls.name = cls._declared_name()
-        for reason in _of_shape(cls):
-            invalid(cls.__name__, None, reason)
+        refuse(cls.__name__, whole(_of_shape(cls)))
         if "__pydantic_config__" not in vars(cls.Input):
             cls.Input.__pydantic_config__ = STRICT
         cls.static, waited = None, cls.waits_for
@@ -82,8 +78,8 @@ class Workflow(Runnable):
         cls.events = {event.__name__: event for event in waited}
         declared = vars(cls).get("migrations", ())
         names = list(cls.static.vertices) if cls.static is not None else None
-        for reason in migrating.reasons(declared, cls.version, names, one_to_one=True):
-            invalid(cls.__name__, None, reason)
+        found = migrating.reasons(declared, cls.version, names, one_to_one=True)
+        refuse(cls.__name__, whole(found))
 
     @classmethod
     def plan(cls, input: Any = None) -> Plan:
@@ -99,8 +95,7 @@ class Workflow(Runnable):
     @classmethod
     def _compiled(cls, rows: Any) -> Plan:
         plan = Compilation(cls.__name__, cls.Input).of(rows)
-        for vertex, reason in _broken(cls, plan):
-            invalid(cls.__name__, vertex.row, reason)
+        refuse(cls.__name__, _broken(cls, plan))
         return plan
 
     @classmethod
@@ -117,7 +112,7 @@ class Workflow(Runnable):
 
     @classmethod
     def secrets(cls, plan: Plan | None = None) -> Secrets:
-        """Which of its fields are secret, those of its steps' results among them.
+        """The secret fields, including those of steps' results.
 
         Args:
             plan: of a process, where the graph is made from the input.
@@ -151,14 +146,15 @@ def _secrets(cls: type[Workflow], plan: Plan | None) -> Secrets:
     results = [vertex.returns for vertex in vertices]
     inputs = [child.Input for one in vertices if (child := one.step.definition)]
     elements = [(one.name, one.each.over) for one in vertices if one.each is not None]
-    return of_workflow(cls.Input, cls.events.values(), [*results, *inputs], elements)
+    forms = [cls.Input, *results, *inputs]
+    return of_definition(forms, cls.events.values(), elements=elements)
 
 
 def _of_shape(cls: type[Workflow]) -> Iterator[str]:
-    """What is wrong with the attributes, the Input and the events of a class."""
+    """Mistakes in the attributes, the Input and the events of a class."""
     yield from attribute_reasons(cls)
     form: Any = cls.Input
-    if not (isinstance(form, type) and is_dataclass(form)):
+    if not is_dataclass_type(form):
         yield "declare `Input` as a dataclass"
     yield from _of_input(cls, form)
     yield from _of_events(cls)
@@ -168,12 +164,7 @@ def _of_input(cls: type[Workflow], form: type[Any]) -> Iterator[str]:
     make_strict(form)
     if reason := without_json_form(form):
         yield f"Input cannot be written as JSON: {reason}"
-    if cls.correlation and cls.correlation not in hints(form):
-        yield f"the correlation field {cls.correlation!r} is not in its Input"
-    hidden = secrets.names_of(form)
-    if cls.correlation in hidden:
-        yield secrets.told_to_all("the correlation field", cls.correlation)
-    yield from outside_ids.reasons(cls.outside_ids, form, "Input", hidden)
+    yield from outside_ids.reasons(cls, form, "Input", names_of(form))
 
 
 def _of_events(cls: type[Workflow]) -> Iterator[str]:
@@ -187,8 +178,8 @@ def _of_events(cls: type[Workflow]) -> Iterator[str]:
         yield "waits_for is for a graph made from the input: this one is known"
 
 
-def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[Vertex, str]]:
-    """The steps of a compiled graph that the class cannot have, and why."""
+def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[object, str]]:
+    """The rows of steps that this class cannot have, with the reasons."""
     checked = list[Any]()  # few, and not all annotations can be hashed
     for vertex in plan.vertices.values():
         function, event = vertex.step.function, vertex.step.event
@@ -197,11 +188,11 @@ def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[Vertex, str]]:
             make_strict(vertex.returns)
             if reason := without_json_form(vertex.returns):
                 what = f"the result of {name_of(function)}"
-                yield vertex, f"{what} cannot be written as JSON: {reason}"
+                yield vertex.row, f"{what} cannot be written as JSON: {reason}"
         if event is not None and callable(cls.flow) and event not in cls.waits_for:
-            yield vertex, UNANNOUNCED.format(vertex.name, name_of(event))
+            yield vertex.row, UNANNOUNCED.format(vertex.name, name_of(event))
         if any(is_class(child, cls) for child in _children(vertex)):
-            yield vertex, f"{vertex.name} runs {cls.__name__} itself, without end"
+            yield vertex.row, f"{vertex.name} runs {cls.__name__} itself, without end"
 
 
 def _children(vertex: Vertex) -> set[type[Workflow]]:
