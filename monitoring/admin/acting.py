@@ -50,14 +50,13 @@ def _carry_out(
     """One operation for each row; its key comes from the page's, so that sending the page twice acts once."""
     for row in rows:
         seen = request.POST.get(f"revision-{row.pk}", "")
+        revision = min(int(seen), MOST_REVISION) if seen.isdecimal() else None
         try:
             asked = ActionRequest(
                 actor=request.user,
                 key=uuid5(UUID(request.POST["key"]), str(row.pk)),
                 reason=reason,
-                expected_revision=min(int(seen), MOST_REVISION)
-                if seen.isdecimal()
-                else None,
+                expected_revision=revision,
                 address=address_of(request),
             )
             operation(row.pk, request=asked)

@@ -5,9 +5,11 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionName
 from monitoring.admin.lists import OfProcessesAdmin, ReadOnlyAdmin, with_definitions
+from monitoring.queries.texts import translated
 from orchestrator.models import FailureGroup, Incident, OperatorAction, Repair
 
 
@@ -19,9 +21,14 @@ class IncidentAdmin(OfProcessesAdmin):
         "instance_id",
         "opened_at",
         "resolved_at",
-        "resolution",
+        "shown_resolution",
     ]
     list_filter = ["kind", "resolved_at"]
+
+    @admin.display(description=gettext_lazy("resolved by"))
+    def shown_resolution(self, row: Incident) -> str:
+        """What has resolved it, for lists."""
+        return translated(row.resolved_by)
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         return with_definitions(super().listed(request))

@@ -50,7 +50,7 @@ class CallsToMake:
         self._left_out = 0
 
     def claim(self, room: int) -> list[StepRun | IssuedCommand]:
-        """Claims so many pieces of work at most.
+        """Claims work, at most `room` pieces.
 
         Raises:
             DatabaseError: the database refused.
@@ -74,13 +74,13 @@ class CallsToMake:
         return found
 
     def _next_size(self) -> int:
-        """How many are claimed: of those that may be in flight only so many at once hardly more than can begin."""
+        """The size of the next claim: smaller after work was left out, because few of its kind may be in flight."""
         if self._left_out:
             return max(1, self._size - self._left_out)
         return min(BATCH, self._size * 2)
 
     def _with_room(self, table: Table[Any]) -> Condition:
-        """What is said of the work that may begin: there is room for one of its kind."""
+        """The condition that there is room for work of a kind."""
         full = self.room.full()
         if table is commands:
             return table.but_for("type", sorted(x for x in full if type(x) is str))
@@ -105,7 +105,7 @@ class CallsToMake:
 
 
 def _but_for(kinds: Iterable[StepCallKind]) -> Condition:
-    """What is said of all visits but for those of these kinds."""
+    """The condition that excludes visits of these kinds."""
     sql, params = "", list[str]()
     for kind in kinds:
         sql += (

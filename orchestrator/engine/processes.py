@@ -123,7 +123,7 @@ def send_event(
     process_id: UUID | str | None = None,
     correlation_key: str = "",
 ) -> Receipt:
-    """Sends an event to the process it belongs to. One that nobody listens to is kept, and people are told.
+    """Sends an event to its process. An event without a process is kept, and shown to people.
 
     Args:
         event: the event, or the name of its type.
@@ -193,9 +193,8 @@ def _sent(envelopes: Iterable[Envelope], storing: receipts.Storing) -> list[Rece
 def send_all_events(envelopes: Sequence[Envelope]) -> list[Receipt]:
     """Sends many events in their order: all are stored, or none.
 
-    Where somebody sends so many of the same ones in another order that the database undoes one of the two, this lets
-    go of all that it stored, waits for the others, and sends them anew; so it is best called in no transaction, whose
-    locks it could not let go.
+    After a deadlock with another sender of the same events, this rolls back, waits for the other, and sends all events
+    again. Call it outside a transaction: the locks of an open transaction would stay.
 
     Raises:
         EventRefused: one of them would have been refused, and says why: none is stored.

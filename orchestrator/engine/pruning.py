@@ -1,9 +1,9 @@
-"""Removing processes that ended long ago: whole trees, a few at a time, so that nobody waits for it.
+"""Removing processes that ended long ago: whole trees, a few at a time, without long locks.
 
 A tree is a process with its sub-processes. It goes when all of it ended before the limit of its definition, nothing of
 it is left to be done and it needs nobody; what is locked is passed over, and found by the next run. Each set of trees
 is one short transaction: lock, export, delete, audit. So a run may be cut off at any moment, and two may run at once.
-A tree that the database does not let go, because a table of the project's own refers to it, stays, and the others go.
+A tree stays where the database refuses to delete it, because a table of the project refers to it; the others go.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Pruning:
         self.key, self.now = uuid4(), database_now()
         self.pruned: Counter[str] = Counter()
         self.refused: dict[UUID, str] = {}
-        """The trees that the database did not let go, by their roots, with what it said."""
+        """The trees that the database refused to delete, by their roots, with its messages."""
         self.items = 0
         """How many items of bulk operations were removed."""
         self._size = FEWEST
@@ -110,7 +110,8 @@ class Pruning:
             DatabaseError: it refused for now.
             OSError: the export cannot be written.
         """
-        self._prune_items()
+        if (others := self.keep.get(ALL_OTHERS)) is not None:
+            self.items = prune_items(self.now - others, self.rest)
         last = UUID(int=0)
         while True:
             ids = self.due().filter(pk__gt=last).order_by("pk").values_list("pk")
@@ -128,14 +129,8 @@ class Pruning:
             tell(len(roots))
             time.sleep(took * self.rest)
 
-    def _prune_items(self) -> None:
-        """Removes the items of bulk operations that ended as long ago as processes that are not named."""
-        others = self.keep.get(ALL_OTHERS)
-        if others is not None:
-            self.items = prune_items(self.now - others, self.rest)
-
     def _prune_all(self, roots: list[UUID]) -> None:
-        """Removes what may go of some trees, by halves where the database refuses to let one of them go."""
+        """Removes some trees; halves the set where the database refuses to delete one of them."""
         end = self.export.seek(0, os.SEEK_END) if self.export else 0
         try:
             self._prune(roots)
@@ -160,9 +155,11 @@ class Pruning:
             if not ids:
                 return
             if self.export is not None:
-                _write(self.export, ids)
-            names = _delete(ids)
-            found = self.pruned + names
+                for some in chunks(ids, AT_ONCE):
+                    _write(self.export, some)
+                self.export.flush()
+                os.fsync(self.export.fileno())
+            found = sum(map(_delete, chunks(ids, AT_ONCE)), self.pruned)
             OperatorAction.objects.update_or_create(
                 key=self.key,
                 defaults={
@@ -180,14 +177,12 @@ class Pruning:
         said = (f"{name} {time_.days:,} days" for name, time_ in self.keep.items())
         return ", ".join(sorted(said))
 
-    def _limit(self, name: str) -> datetime:
-        return self.now - self.keep.get(name, self.keep.get(ALL_OTHERS, timedelta.max))
-
     def _free_trees(self, roots: list[UUID]) -> list[list[UUID]]:
         """The trees of which all may go, locked."""
         found = _locked(self.due().filter(pk__in=roots))
         root_of = {pk: pk for pk, _, _ in found}
-        limits = {pk: self._limit(name) for pk, _, name in found}
+        others = self.keep.get(ALL_OTHERS, timedelta.max)
+        limits = {pk: self.now - self.keep.get(name, others) for pk, _, name in found}
         kept: set[UUID] = set()
         level = list(root_of)
         while level:
@@ -207,14 +202,7 @@ class Pruning:
 
 
 def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
-    """Writes each process as a line, and has the disk keep them."""
-    for some in chunks(ids, AT_ONCE):
-        _write_some(export, some)
-    export.flush()
-    os.fsync(export.fileno())
-
-
-def _write_some(export: BinaryIO, ids: Sequence[UUID]) -> None:
+    """Writes each process as a line."""
     parts: dict[str, dict[UUID, list[Any]]] = {}
     for part, (model, column) in PARTS.items():
         rows = model._default_manager.filter(**{f"{column}__in": ids})
@@ -258,15 +246,10 @@ def _unsettled(ids: Iterable[UUID]) -> set[UUID]:
 
 
 def _delete(ids: Sequence[UUID]) -> Counter[str]:
-    """Deletes processes with all that belongs to them; how many of each definition."""
-    names = Counter[str]()
-    for some in chunks(ids, AT_ONCE):
-        names += _delete_some(some)
-    return names
+    """Deletes processes with all that belongs to them; how many of each definition.
 
-
-def _delete_some(ids: Sequence[UUID]) -> Counter[str]:
-    """Deletes some; what the others have that refers to them is looked for at the end of the transaction."""
+    What others have that refers to them is looked for at the end of the transaction.
+    """
     processes = ProcessInstance.objects.filter(pk__in=ids)
     names = Counter(processes.values_list("name", flat=True))
     visits = StepRun.objects.filter(instance__in=ids)

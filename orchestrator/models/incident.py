@@ -5,6 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.models.work import WithText
+from orchestrator.text import Text
 
 
 class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
@@ -101,3 +102,8 @@ class Incident(WithText):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def resolved_by(self) -> str:
+        """What has resolved it, as a `Text`: a template without values, which the column has whole."""
+        return Text(self.resolution) if self.resolution else ""

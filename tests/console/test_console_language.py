@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from django.utils import translation
+from django.utils import timezone, translation
 
 from examples.order_listing.messages import Destination
 from monitoring.diagrams import drawing_of
@@ -15,6 +15,7 @@ from monitoring.diagrams.drawing import Drawing
 from monitoring.diagrams.sketch import level_plan, plan
 from monitoring.diagrams.words import detail_of, phrase
 from orchestrator.definition.graph import Graph, Node
+from orchestrator.engine.change import retrying
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import Incident
 from tests.apps.patterns.ways import Broad
@@ -159,6 +160,21 @@ def test_what_kind_of_failure_it_is_is_translated() -> None:
     kinds = [str(kind.label) for kind in Incident.Kind]
 
     assert [kind for kind in kinds if in_japanese(kind) == kind] == []
+
+
+@pytest.mark.django_db
+def test_what_resolved_a_failure_is_translated(viewing: Client) -> None:
+    Incident.objects.create(
+        kind=Incident.Kind.STEP_FAILED,
+        message="no",
+        opened_at=timezone.now(),
+        resolved_at=timezone.now(),
+        resolution=retrying.BY,
+    )
+
+    text = viewing.read("/failures/?show=resolved", headers=IN_JAPANESE)
+
+    assert "オペレーターがリトライしました" in text
 
 
 def test_phrases_of_ours_on_a_picture_are_translated_and_names_are_not() -> None:

@@ -43,9 +43,6 @@ ERRORS = {one.__name__ for one in KINDS if one.__init__ is ProcessionError.__ini
 }
 """Those that make a text of a template and values; that a lease is lost people are not told."""
 
-COMMAND_LINE = "orchestrator/engine/transfer/"
-"""Export and import, which are done there alone."""
-
 WITHOUT_WORDS = words("""
     HandlerMissing LimitReached NoCase NotCarried OperationRefused Permanent
     PermissionMissing StaleRevision TimedOut UnknownDefinition WorkerDied
@@ -106,7 +103,6 @@ def test_a_template_is_given_its_values() -> None:
         for path, name, values, said in calls()
         if values not in (len(said.values), 0)
         or (name != "Text" and not values and "/engine/" in path)
-        if not path.startswith(COMMAND_LINE)
     }
     assert wrong == set()
 

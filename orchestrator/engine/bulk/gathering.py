@@ -54,7 +54,8 @@ def _permitted(operation: BulkOperation, found: Sequence[Found]) -> Sequence[Fou
 
 def _frozen(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:
     """Stores those that are not there yet: a row may be found twice where it moves while a list is walked."""
-    of_events = is_on_events(operation)
+    action = OPERATIONS.get(operation.action)
+    of_events = action is not None and action.model is InboxEvent
     column = "event_id" if of_events else "process_id"
     rows = {one.target: one for one in found}
     known = operation.items.filter(**{f"{column}__in": list(rows)})
@@ -70,12 +71,6 @@ def _frozen(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:
         for one in rows.values()
     ]
     return BulkItem.objects.bulk_create(items)
-
-
-def is_on_events(operation: BulkOperation) -> bool:
-    """Whether its items are events, and not processes."""
-    from_actions = OPERATIONS.get(operation.action)
-    return from_actions is not None and from_actions.model is InboxEvent
 
 
 def _begin(operation: BulkOperation, now: datetime) -> None:

@@ -38,7 +38,7 @@ def due(operation: BulkOperation, now: datetime) -> int | None:
 
 
 def paced(operation: BulkOperation, now: datetime, number: int) -> datetime | None:
-    """From when on the rate counts after so many were begun; None without a rate."""
+    """The moment from which the rate counts after a number of items were begun; None without a rate."""
     if operation.rate is None:
         return None
     one = timedelta(seconds=1 / operation.rate)
@@ -64,7 +64,7 @@ def next_look(
     Args:
         operation: as it is now.
         now: the database's time.
-        held_up: whether nothing can be begun before something that is under way is settled.
+        held_up: whether all business keys that wait are under way.
     """
     moments = []
     if operation.tried:

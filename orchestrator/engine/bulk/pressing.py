@@ -1,4 +1,4 @@
-"""Doing an action to one item: as its button would, by the same person, once whoever repeats it."""
+"""Doing an action to one item, in the name of the person who began the operation; a repetition changes nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from orchestrator.models import (
 from orchestrator.text import Text
 
 NO_DEFINITION = PermissionMissing().told
-"""Of an event that is of no definition."""
+"""The refusal for an event without a definition."""
 
 
 def actor_of(operation: BulkOperation) -> tuple[Any, str]:
@@ -89,9 +89,8 @@ def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
         changed = isinstance(refused, StaleRevision) or _has_changed(action, item)
         item.verdict = BulkVerdict.SKIPPED if changed else BulkVerdict.REFUSED
         item.say(refused.told)
-    except (
-        Exception
-    ) as error:  # an action of the project's own may raise anything; the others go on
+    # An action of the project's own may raise anything; the others go on.
+    except Exception as error:
         if isinstance(error, DatabaseError) and passes(error):
             raise
         item.verdict = BulkVerdict.REFUSED

@@ -1,4 +1,4 @@
-"""What is asked of an action for one item: by whom, why, and under a key that is the same whoever repeats it."""
+"""The request for one item; its key is the same when it is repeated."""
 
 from __future__ import annotations
 

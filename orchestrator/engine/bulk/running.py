@@ -41,7 +41,7 @@ READ = 500
 """Items that are read to be begun in one slice."""
 
 DEATHS = 5
-"""So many workers in a row are lost to an operation; then it stops, and leaves out the one with which that happened."""
+"""Workers that may be lost in a row. Then the operation stops, and leaves out the item with which they were lost."""
 
 ENDS_ITS_WORKERS = Text(
     "the worker died or was killed in each of the last %(number)s attempts. See the workers' log for why, then resume "
@@ -95,7 +95,7 @@ class Slice:
         """By how much each number changes."""
         self.begun = 0
         self.held_up = False
-        """Whether what waits has business keys that are all under way."""
+        """Whether all business keys that wait are under way."""
         self.halted = ""
         """Why it cannot go on."""
 
@@ -142,7 +142,7 @@ class Slice:
     # Looking
 
     def _begins_first(self) -> bool:
-        """Whether it is too early to look, which takes in all that is under way: there is room for much more."""
+        """Whether to begin items first: there is room for many more, and looking reads all that are under way."""
         one = self.operation
         if one.status != BulkStatus.RUNNING or not one.waiting:
             return False
@@ -151,7 +151,7 @@ class Slice:
         return pace.room(one) * 2 > one.batch
 
     def _look(self) -> None:
-        """Gives those their verdicts of which is known by now what came of it."""
+        """Stores the verdicts of items whose outcomes are known by now."""
         items = list(self.operation.items.filter(verdict=BulkVerdict.TRIED))
         action = OPERATIONS.get(self.operation.action)
         if not items or action is None:
@@ -216,11 +216,11 @@ class Slice:
             self._begun(item)
 
     def _mark(self, item: BulkItem) -> None:
-        """Keeps that the item is begun, so that it is known with which one a worker ended."""
+        """Stores that the item is begun, so that a lost worker leaves a trace of it."""
         send([bulk_items.update({"tried_at": self.now}, {"id": item.pk})])
 
     def _leave_out(self) -> None:
-        """Gives its verdict to the item with which the workers ended: resumed, the operation goes on behind it."""
+        """Refuses the item with which the workers were lost; a resumed operation continues with the next item."""
         waiting = self.operation.items.filter(verdict=BulkVerdict.WAITING)
         begun = waiting.filter(tried_at__isnull=False)
         if (item := begun.order_by("tried_at", "pk").last()) is not None:

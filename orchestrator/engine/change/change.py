@@ -250,7 +250,7 @@ class ProcessChange:
         One that has completed without them leaves it open: nobody has decided that they were not wanted.
         """
         about = {"kind": Incident.Kind.EVENT_FAILED, "instance_id": self.instance.pk}
-        return incidents.resolved("cancelled", self.now, **about)
+        return incidents.resolved(incidents.CANCELLED, self.now, **about)
 
     def _check_limit(self) -> None:
         """Stops a process that goes round for ever; it may still be shown to have failed, be undone, and end."""

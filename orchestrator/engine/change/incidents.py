@@ -14,9 +14,12 @@ from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.notice_settings import Topic, is_wanted
-from orchestrator.text import first_wording, packed, storable, told_by, typed
+from orchestrator.text import Text, first_wording, packed, storable, told_by, typed
 
 MAX_DETAIL = 16 * 1024
+
+CANCELLED = Text("cancelled")
+"""What has resolved the incidents of a process, or of a step, that was cancelled."""
 
 
 def opened(
@@ -107,17 +110,23 @@ def told(
     return [tables.occurrences.insert(row)]
 
 
-def resolved(by: str, now: datetime, **about: Any) -> Statement:
-    """Resolves the open incidents about an event, a command or a step run."""
+def resolved(by: Text, now: datetime, **about: Any) -> Statement:
+    """Resolves the open incidents about an event, a command or a step run.
+
+    Args:
+        by: what has resolved them; without values, so that the row needs no more than its template.
+        now: when.
+        about: which incidents.
+    """
     return tables.incidents.update(
-        {"resolved_at": now, "resolution": by[:100]},
+        {"resolved_at": now, "resolution": str(by)},
         {**about, "resolved_at": None},
         rows=None,
     )
 
 
 def all_resolved(
-    by: str, now: datetime, process: UUID, *kinds: Incident.Kind
+    by: Text, now: datetime, process: UUID, *kinds: Incident.Kind
 ) -> list[Statement]:
     """Resolves all open incidents of a process that are of these kinds."""
     return [resolved(by, now, kind=kind, instance_id=process) for kind in kinds]

@@ -191,7 +191,7 @@ class ManagerChange(ProcessChange):
     def _deadline_matters_no_more(self) -> Statement:
         kind = Incident.Kind.DEADLINE_FAILED
         about = {"kind": kind, "instance_id": self.instance.pk}
-        return resolved("its step was left", self.now, **about)
+        return resolved(Text("its step was left"), self.now, **about)
 
     # How it is written
 

@@ -128,7 +128,7 @@ def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> No
     log.error("%s is held up: %s", reader, message)
     change.instance.step = reader.node
     change.mark(
-        incidents.resolved("failed again", change.now, step_run_id=reader.pk),
+        incidents.resolved(Text("failed again"), change.now, step_run_id=reader.pk),
         *incidents.opened(
             Incident.Kind.CORRUPTED_DATA,
             message,
@@ -215,7 +215,8 @@ def wake_readers(change: WorkflowChange, step: str) -> None:
     for reader in StepRun.objects.filter(**open_ones).only("queue", "status"):
         change.rings.add(reader.queue)
         if reader.status == StepStatus.FAILED:
-            change.mark(incidents.resolved("redone", change.now, step_run_id=reader.pk))
+            by = Text("redone")
+            change.mark(incidents.resolved(by, change.now, step_run_id=reader.pk))
 
 
 def last_results(change: WorkflowChange, step: str) -> list[StepRun]:

@@ -37,6 +37,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from orchestrator.text import Text
 
 ASLEEP = (
     StepKind.JOIN,
@@ -48,7 +49,7 @@ ASLEEP = (
 """Visits that wait for something else than a worker."""
 
 
-BY = "retried by an operator"
+BY = Text("retried by an operator")
 
 
 def try_commands_again(move: ProcessChange) -> None:
@@ -167,14 +168,14 @@ def wait_on(change: WorkflowChange, run: StepRun) -> None:
         revive(change, run.node)
     over = child is None or child.finished_at is not None
     missed = over or (child is not None and failure_of(child) is not None)
-    wait_again(change, run, run.fence, "its sub-process goes on")
+    wait_again(change, run, run.fence, Text("its sub-process goes on"))
     if missed:
         change.mark(step_runs.update({"wake_at": change.now}, {"id": run.pk}))
         change.rings.add(run.queue)
 
 
 def wait_again(
-    change: WorkflowChange, run: StepRun, held: dict[str, Any], by: str = BY
+    change: WorkflowChange, run: StepRun, held: dict[str, Any], by: Text = BY
 ) -> None:
     """Has a step wait for its sub-process, which it may have failed with.
 

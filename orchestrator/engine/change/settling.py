@@ -12,6 +12,7 @@ from orchestrator.engine.change.visits import is_undone_later
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.text import Text
 
 Visited = tuple[StepRun, Any, Mapping[str, Any]]
 """A claimed visit, what its function gave, as the step's type, and the columns in which that is stored."""
@@ -93,4 +94,4 @@ def _undo_next(change: WorkflowChange) -> None:
 def all_is_undone(change: WorkflowChange) -> None:
     """Resolves what people were told of a process that ends by having been undone."""
     pk, kinds = change.instance.pk, incidents.OF_STEPS
-    change.mark(*incidents.all_resolved("undone", change.now, pk, *kinds))
+    change.mark(*incidents.all_resolved(Text("undone"), change.now, pk, *kinds))

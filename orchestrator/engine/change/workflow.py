@@ -33,6 +33,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.text import Text
 
 UNBLOCKED: dict[str, Any] = {"blocked": "", "blocked_on": ""}
 """The columns of a visit that nothing holds back."""
@@ -120,7 +121,7 @@ class WorkflowChange(ProcessChange):
             self.round = run.round
         self.mark(step_runs.update(closed, where))
         if run.error and status != StepStatus.FAILED:
-            self.mark(incidents.resolved(status, self.now, step_run_id=run.pk))
+            self.mark(incidents.resolved(Text(status), self.now, step_run_id=run.pk))
         self._count_out(run, status)
 
     def _over(self) -> dict[str, Any]:
@@ -218,7 +219,7 @@ class WorkflowChange(ProcessChange):
 
     # Cancelling and undoing all of it
 
-    def stop(self, *, undo: bool = False, by: str = "cancelled") -> None:
+    def stop(self, *, undo: bool = False, by: Text = incidents.CANCELLED) -> None:
         """Cancels everything that is open, sub-processes too; what nobody adds then ends the process.
 
         Args:
@@ -245,7 +246,7 @@ class WorkflowChange(ProcessChange):
         """Has a finished visit undone, now or when its turn comes."""
         self.add(undo_of(run, self.plan, self.revision, self.now, begins=begins))
 
-    def _given_up(self, undo: bool, by: str) -> list[StepRun]:
+    def _given_up(self, undo: bool, by: Text) -> list[StepRun]:
         """The open visits that are cancelled now, with their incidents and sub-processes."""
         found = []
         idle_limit.allow_rows(self.instance.open_steps)

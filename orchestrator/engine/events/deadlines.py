@@ -23,6 +23,7 @@ from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import LeaseLost, WorkerDied
 from orchestrator.models import Cause, CauseKind, StepRun, StepStatus
 from orchestrator.notice_settings import Topic
+from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def _fire(run: StepRun) -> None:
     move.mark(fired)
     move.tell(Topic.DEADLINE, run.node)
     if run.error:
-        move.mark(incidents.resolved("handled", now, step_run_id=run.pk))
+        move.mark(incidents.resolved(Text("handled"), now, step_run_id=run.pk))
     if decision.outcome != "moved":
         concerned = instance if run.error else None
         settle_unmoved(concerned, CauseKind.SETTLED, run, move.marks, now)

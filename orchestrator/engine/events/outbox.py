@@ -30,7 +30,7 @@ from orchestrator.models import (
 )
 from orchestrator.queue import calls_of, is_of_calls, ring_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
-from orchestrator.text import storable
+from orchestrator.text import Text, storable
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
     marks = [_done(command, answer, now), *release(command, now)]
     marks += _caused(command, answer, now)
     if command.error:
-        marks.append(incidents.resolved("done", now, command_id=command.pk))
+        marks.append(incidents.resolved(Text("done"), now, command_id=command.pk))
     settle_unmoved(instance, CauseKind.COMMAND, command, marks, now)
 
 

@@ -16,7 +16,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.text import packed
+from orchestrator.text import Text, packed
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class EventHandling:
         event, now = self.event, self.now
         if not event.error:
             return []
-        solved = incidents.resolved("handled", now, event_id=event.pk)
+        solved = incidents.resolved(Text("handled"), now, event_id=event.pk)
         return [solved, *followers(event, self.instance, now)]
 
     def turned_away(
@@ -80,4 +80,4 @@ class EventHandling:
             definition=event.target,
             event_id=event.pk,
         )
-        return [incidents.resolved("seen again", now, event_id=event.pk), *opened]
+        return [incidents.resolved(Text("seen again"), now, event_id=event.pk), *opened]

@@ -64,7 +64,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.text import storable
+from orchestrator.text import Text, storable
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +201,7 @@ def _give_up(
     if way:
         log.warning("%s failed, %s: %s", run, way, incidents.named(error))
         change.mark(
-            incidents.resolved("went another way", change.now, step_run_id=run.pk)
+            incidents.resolved(Text("went another way"), change.now, step_run_id=run.pk)
         )
         change.write()
         return
@@ -352,7 +352,9 @@ def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     if isinstance(error.__cause__, CorruptInput):
         kind = Incident.Kind.CORRUPTED_DATA
     change.instance.step = run.node
-    change.mark(incidents.resolved("failed again", change.now, step_run_id=run.pk))
+    change.mark(
+        incidents.resolved(Text("failed again"), change.now, step_run_id=run.pk)
+    )
     change.mark(
         *incidents.opened(
             kind,

@@ -44,7 +44,7 @@ from orchestrator.models import (
     Verdict,
     Work,
 )
-from orchestrator.text import packed, storable
+from orchestrator.text import Text, packed, storable
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def _fail(work: Work, error: Exception, final: bool) -> None:
         log.error("%s failed for good: %s", work, message)
         detail = incidents.trace(error)
         about = _about(work)
-        marks.append(incidents.resolved("failed again", now, **about))
+        marks.append(incidents.resolved(Text("failed again"), now, **about))
         marks += incidents.opened(
             _kind(work),
             message,

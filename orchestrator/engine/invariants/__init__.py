@@ -59,7 +59,7 @@ CHECKS = (*OF_TABLES, *OF_PROCESSES)
 
 
 class Bar(Protocol):
-    """What shows how far it is."""
+    """A progress bar."""
 
     def update(self, steps: int) -> object: ...
 
@@ -72,7 +72,7 @@ def violations(shown: Shown | None = None) -> list[str]:
     """Every broken rule that the stored rows show; none when all is well.
 
     Args:
-        shown: shows people how far it is; None where nobody looks.
+        shown: shows the progress; None for none.
     """
     shown = shown or _unseen
     with snapshot():
@@ -90,12 +90,12 @@ def violations(shown: Shown | None = None) -> list[str]:
 
 
 def in_tables(check: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """What a check finds, with its name."""
+    """The findings of a check, each with its name."""
     return (f"{check.__name__}: {finding}" for finding in check())
 
 
 def in_processes(some: ProcessSet) -> Iterator[str]:
-    """What the checks find in some processes, with their names."""
+    """The findings in some processes, each with the name of its check."""
     for check in OF_PROCESSES:
         for finding in check(some):
             yield f"{check.__name__}: {finding}"

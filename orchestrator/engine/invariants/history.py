@@ -82,33 +82,27 @@ def joins(some: ProcessSet) -> Iterator[str]:
                 yield f"{instance.pk}: {finding}"
 
 
-def _cause(text: str) -> Cause | None:
-    """A checkpoint's cause; None if it is of no known kind."""
-    try:
-        return Cause.parse(text)
-    except ValueError:
-        return None
-
-
 # Process managers
 
 
 def _decisions(
     definition: type[ProcessManager], instance: ProcessInstance, some: ProcessSet
 ) -> Iterator[str]:
-    versions = _Versions(instance, definition, some.switches[instance.pk])
-    step, data = versions.first, None
+    switches = some.switches[instance.pk]
+    # Where the running code no longer has the first version, it began as the present one begins.
+    step: Any = (_version_at(0, definition, switches) or definition).first
+    data = None
     events = {pk: (kind, body) for pk, kind, body in some.events[instance.pk]}
     repairs = some.repairs[instance.pk]
     issued = IssuedBy(instance.pk, some.commands[instance.pk])
     for checkpoint in some.checkpoints[instance.pk]:
         if digest(checkpoint.data) != checkpoint.checksum:
             yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
-        version = versions.at(checkpoint.revision)
+        version = _version_at(checkpoint.revision, definition, switches)
         if version is None:
             issued.unread(checkpoint.revision)
             continue
-        cause = _cause(checkpoint.cause)
+        cause = checkpoint.moved_by
         step, data = _repaired(version, cause, repairs) or (step, data)
         try:
             decision = _decided(version, checkpoint, events, step, data)
@@ -143,7 +137,7 @@ def _decided(
     Raises:
         KeyError: it was an event, which is not there.
     """
-    cause = _cause(checkpoint.cause)
+    cause = checkpoint.moved_by
     if cause is None or cause.kind not in (CauseKind.EVENT, CauseKind.DEADLINE):
         return None
     if cause.kind == CauseKind.DEADLINE:
@@ -160,37 +154,23 @@ def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) 
     return bool(checkpoint.steps != [str(step)] or encode(data) != checkpoint.data)
 
 
-class _Versions:
-    """The versions that a process has been on.
+def _version_at(
+    revision: int, last: type[ProcessManager], switches: Sequence[Switch]
+) -> type[ProcessManager] | None:
+    """The version that a process was on at a revision; None where the running code does not have it as it was.
 
     Args:
-        instance: the process.
-        last: that which it is on now.
-        switches: when it went over, the first time first.
+        revision: of the process.
+        last: the version that it is on now.
+        switches: when it went over to others, the first time first.
     """
-
-    def __init__(
-        self,
-        instance: ProcessInstance,
-        last: type[ProcessManager],
-        switches: Sequence[Switch],
-    ) -> None:
-        self._name, self._last, self._switches = instance.name, last, switches
-
-    @property
-    def first(self) -> Any:
-        """The step in which it has begun; that of the present version where the running code has the first no more."""
-        return (self.at(0) or self._last).first
-
-    def at(self, revision: int) -> type[ProcessManager] | None:
-        """The version at a revision; None where the running code does not have it as it was."""
-        later = next((one for one in self._switches if one.revision > revision), None)
-        if later is None:
-            return self._last
-        found = registry.definitions.get((self._name, later.version))
-        if found is None or not issubclass(found, ProcessManager):
-            return None
-        return found if found.graph().fingerprint() == later.fingerprint else None
+    later = next((one for one in switches if one.revision > revision), None)
+    if later is None:
+        return last
+    found = registry.definitions.get((last.name, later.version))
+    if found is None or not issubclass(found, ProcessManager):
+        return None
+    return found if found.graph().fingerprint() == later.fingerprint else None
 
 
 def _repaired(
@@ -215,7 +195,7 @@ class IssuedBy:
         self._stored = {pk: (revision, kind, body) for pk, revision, kind, body in rows}
 
     def compared(self, revision: int, commands: Iterable[Command]) -> Iterator[str]:
-        """What is not as the transition to a revision has issued it."""
+        """Commands that differ from what the transition to a revision issued."""
         for place, command in enumerate(commands):
             kind = type(command).__name__
             found = self._stored.pop(command_id(self.process_id, revision, place), None)
@@ -225,13 +205,13 @@ class IssuedBy:
                 yield f"{kind} of revision {revision} of {self.process_id} is not what was issued"
 
     def unread(self, revision: int) -> None:
-        """Leaves out what a transition has issued of which nobody knows the definition any more."""
+        """Leaves out the commands of a transition whose definition is no longer in the code."""
         self._stored = {
             pk: row for pk, row in self._stored.items() if row[0] != revision
         }
 
     def left_over(self) -> Iterator[str]:
-        """What no transition has issued."""
+        """Commands that no transition issued."""
         for pk, (revision, kind, _) in islice(self._stored.items(), MOST):
             yield f"{kind} {pk} of revision {revision} of {self.process_id} was issued by no transition"
 
@@ -250,7 +230,7 @@ def _known(definition: type[ProcessManager], checkpoint: Checkpoint) -> Any:
 
 
 def _workflow(instance: ProcessInstance, some: ProcessSet) -> Iterator[str]:
-    """What is not as it must be with one workflow."""
+    """The findings in one workflow."""
     told = some.told(instance)
     yield from _checkpoints(told.history, some.checkpoints[instance.pk])
     yield from _visits(told)
@@ -266,7 +246,7 @@ def _checkpoints(history: History, rows: Iterable[Checkpoint]) -> Iterator[str]:
         given = number == 1 and not any(one.input for one in history.switches)
         if given and row.data != history.instance.data:
             yield "its input is not the one it started with"
-        cause = _cause(row.cause)
+        cause = row.moved_by
         if cause is None or cause.kind != CauseKind.STEP or cause.part:
             continue
         run = runs.get(int(cause.ref))

@@ -27,10 +27,16 @@ from orchestrator.models import (
 )
 
 SETTLED = (Verdict.STARTED, Verdict.MOVED)
+WORK: tuple[tuple[str, Any], ...] = (
+    ("event", InboxEvent.objects),
+    ("command", IssuedCommand.objects),
+    ("step run", StepRun.objects),
+)
+"""What workers claim."""
 LATE = timedelta(seconds=60)
-"""Due work that nobody has taken for this long is stuck."""
+"""Due work that no worker claims for this long is stuck."""
 AT_ONCE = 500
-"""So many keys are looked for by one question."""
+"""Keys that one query names."""
 
 
 def conservation() -> Iterator[str]:
@@ -84,13 +90,8 @@ def _checkpoint_of_event() -> Any:
 
 def fences() -> Iterator[str]:
     """I6: nothing that is settled is still held by a worker, and nothing that is settled will be run again."""
-    held: tuple[tuple[str, Any], ...] = (
-        ("event", InboxEvent.objects.exclude(owner="").filter(wake_at=None)),
-        ("command", IssuedCommand.objects.exclude(owner="").filter(wake_at=None)),
-        ("step run", StepRun.objects.exclude(owner="").filter(wake_at=None)),
-    )
-    for noun, rows in held:
-        for row in rows[:20]:
+    for noun, work in WORK:
+        for row in work.exclude(owner="").filter(wake_at=None)[:20]:
             yield f"{noun} {row.pk} is settled but still held by {row.owner}"
     over = StepRun.objects.filter(finished_at__isnull=False, wake_at__isnull=False)
     for run in over[:20]:
@@ -106,13 +107,8 @@ def outbox() -> Iterator[str]:
 def overdue() -> Iterator[str]:
     """The first half of I7, which depends on the time."""
     late = database_now() - LATE
-    due: tuple[tuple[str, Any], ...] = (
-        ("event", InboxEvent.objects.filter(wake_at__lt=late)),
-        ("command", IssuedCommand.objects.filter(wake_at__lt=late)),
-        ("step run", StepRun.objects.filter(wake_at__lt=late)),
-    )
-    for noun, rows in due:
-        for row in rows[:20]:
+    for noun, work in WORK:
+        for row in work.filter(wake_at__lt=late)[:20]:
             yield f"{noun} {row.pk} has been due since {row.wake_at}"
 
 

@@ -26,41 +26,45 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 WORKFLOW = Definition.Kind.WORKFLOW
 AT_ONCE = 200
-"""So many joins are looked at together."""
+"""Joins that are checked together."""
 
 
 def progress() -> Iterator[str]:
     """I4: every process that has not ended waits for something: work, an event, a deadline, a retry, or a person."""
-    visits = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
     live = ProcessInstance.objects.live()
-    for instance in live.exclude(Exists(visits))[:20]:
-        yield f"{instance.pk} has not ended but stands in no step"
-    untold = live.filter(status="failed").exclude(Exists(_open_incidents()))
-    for instance in untold[:20]:
+    yield from standing(ProcessInstance.objects.all())
+    told = Incident.objects.open().filter(instance=OuterRef("pk"))
+    for instance in live.filter(status="failed").exclude(Exists(told))[:20]:
         yield f"{instance.pk} has failed but nobody is told"
     for instance in _retrying_nothing()[:20]:
         yield f"{instance.pk} is retrying but nothing will be tried again"
-    for instance in ProcessInstance.objects.ended().filter(Exists(visits))[:20]:
-        yield f"{instance.pk} has ended but stands in a step"
-    yield from _in_one_step()
     yield from _resting()
-    yield from _counted()
     yield from _reasons()
 
 
-def _in_one_step() -> Iterator[str]:
-    """A process manager stands in exactly one step."""
-    managed = StepRun.objects.filter(
-        finished_at=None, instance__definition__kind=ProcessManager.kind
-    )
-    for run in managed.exclude(node=F("instance__step"))[:20]:
+def standing(some: ProcessInstanceQuerySet) -> Iterator[str]:
+    """Processes stand in steps until they end: a process manager in one, a workflow in as many as it counts."""
+    visits = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
+    for instance in some.live().exclude(Exists(visits))[:20]:
+        yield f"{instance.pk} has not ended but stands in no step"
+    for instance in some.ended().filter(Exists(visits))[:20]:
+        yield f"{instance.pk} has ended but stands in a step"
+    managed = some.filter(definition__kind=ProcessManager.kind)
+    runs = StepRun.objects.filter(finished_at=None, instance__in=managed)
+    for run in runs.exclude(node=F("instance__step"))[:20]:
         yield f"{run.instance_id} waits in {run.node}, which is not its step"
-    several = managed.values("instance_id").annotate(open=Count("id"))
+    several = runs.values("instance_id").annotate(open=Count("id"))
     for row in several.filter(open__gt=1)[:20]:
         yield f"{row['instance_id']} stands in {row['open']} steps"
+    number = visits.order_by().values("instance").annotate(n=Count("pk")).values("n")
+    counted = some.filter(definition__kind=WORKFLOW)
+    counted = counted.annotate(found=Coalesce(Subquery(number), 0))
+    for instance in counted.exclude(open_steps=F("found"))[:20]:
+        yield f"{instance.pk} counts {instance.open_steps} open steps, but has {instance.found}"
 
 
 def _resting() -> Iterator[str]:
@@ -92,10 +96,6 @@ def _retrying_nothing() -> Any:
     return found
 
 
-def _open_incidents() -> Any:
-    return Incident.objects.open().filter(instance=OuterRef("pk"))
-
-
 # Workflows
 
 
@@ -103,16 +103,6 @@ def _open() -> QuerySet[StepRun]:
     """The open visits of workflows that do not stand still."""
     runs = StepRun.objects.filter(finished_at=None, instance__paused_at=None)
     return runs.filter(instance__definition__kind=WORKFLOW)
-
-
-def _counted() -> Iterator[str]:
-    """The number of open steps is that of the open rows: a process whose number is 0 has ended."""
-    rows = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
-    number = rows.order_by().values("instance").annotate(n=Count("pk")).values("n")
-    counted = ProcessInstance.objects.filter(definition__kind=WORKFLOW)
-    counted = counted.annotate(found=Coalesce(Subquery(number), 0))
-    for instance in counted.exclude(open_steps=F("found"))[:20]:
-        yield f"{instance.pk} counts {instance.open_steps} open steps, but has {instance.found}"
 
 
 def _reasons() -> Iterator[str]:

@@ -28,11 +28,11 @@ REPAIRS = ("repair", "approve_repair", MIGRATE)
 """The actions that leave a process in a step and with data that nothing else has led to."""
 MOST_PROCESSES = 200
 MOST_REVISIONS = 10_000
-"""A set ends with the process with which its histories have so many checkpoints: all of it is held in memory."""
+"""Checkpoints after which a set ends: the histories of a set are in memory."""
 
 
 def pages(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
-    """All rows in the order of their keys, so many at a time, by questions that each begin where the last one ended."""
+    """All rows in the order of their keys, in pages; each query begins after the last key of the page before."""
     rows = rows.order_by("pk")
     page = list(rows[:size])
     while page:
@@ -53,7 +53,7 @@ class Retold:
         self.history = history
         self.replay = Replay(plan)
         self.error = self._replay()
-        """What it stopped at; None if all of it could be told."""
+        """The error that ended the replay; None for a complete replay."""
 
     def _replay(self) -> Exception | None:
         try:
@@ -114,7 +114,7 @@ class ProcessSet:
 
     @cached_property
     def repairs(self) -> Mapping[UUID, dict[str, Mapping[str, Any]]]:
-        """What the operators' repairs of each left behind, by the keys of the audit rows."""
+        """The results of repairs of each process, by the keys of the audit rows."""
         done = OperatorAction.objects.filter(action__in=REPAIRS, result="done")
         found: dict[UUID, dict[str, Mapping[str, Any]]] = defaultdict(dict)
         for process, key, after in self.of(done).values_list(

@@ -1,4 +1,4 @@
-"""What must hold of parked events: none lies that the present step of its process would take."""
+"""Checks parked events: the present step of a process takes none of them."""
 
 from __future__ import annotations
 

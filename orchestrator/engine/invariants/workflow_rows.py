@@ -25,7 +25,7 @@ from orchestrator.models import (
 )
 
 AT_ONCE = 500
-"""So many results are read by one question."""
+"""Results that one query reads."""
 
 
 def maps(some: ProcessSet) -> Iterator[str]:

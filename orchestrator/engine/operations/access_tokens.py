@@ -1,4 +1,4 @@
-"""Make and revoke personal access tokens. The value of one is shown once, to whoever makes it, and kept nowhere."""
+"""Make and revoke personal access tokens. The value of a token is shown once, to its owner, and is not stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MakeToken(Operation):
     )
     model = AccessToken
     asks_reason = False
-    by_rest = False  # whoever has got hold of a token would make others that outlive it
+    by_rest = False  # a stolen token could make others that outlive it
     given = (
         Given("name", "text", _("Name")),
         Given("days", "number", _("Days until it expires"), lambda instance: 90),
@@ -104,7 +104,7 @@ class RevokeToken(LockedOperation):
     permitted_as = "revoke_accesstoken"
 
     def _check_somewhere(self, request: ActionRequest) -> None:
-        """Of one's own anybody may."""
+        """Owners may revoke their own tokens without a permission."""
 
     def _locked(
         self, key: int, request: ActionRequest, *given: Any
@@ -118,12 +118,9 @@ class RevokeToken(LockedOperation):
             raise OperationRefused(Text("This token is revoked already"))
         return Press(request, None, database_now()), token
 
-    def _told(self, row: AccessToken) -> dict[str, Any]:
-        return {}
-
     def _do(self, press: Press, row: AccessToken, *given: Any) -> dict[str, Any]:
         row.revoked_at = press.now
-        row.revoked_by = str(press.request.actor)[:150]
+        row.revoked_by = press.request.actor_name
         row.save(update_fields=["revoked_at", "revoked_by"])
         return {"after": {"token": row.name, "owner": _name_of(row.owner_id)}}
 

@@ -1,4 +1,4 @@
-"""Acknowledge: somebody has seen that a process was escalated, and sees to it."""
+"""Acknowledge: a person takes over an escalated process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.text import Text
 
 
 class AcknowledgeEscalation(ProcessOperation):
-    """Ends a process's escalation; whoever does so becomes its owner where it has none."""
+    """Ends the escalation of a process; a process without an owner gets the operator as its owner."""
 
     name = "acknowledge"
     label = _("Acknowledge")
@@ -32,9 +32,7 @@ class AcknowledgeEscalation(ProcessOperation):
     def concerns(self, process: Circumstances) -> bool:
         return process.instance.escalation_level > 0
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return ENDED
+    def obstacle(self, process: Circumstances) -> str:
         return "" if self.concerns(process) else Text("It is not escalated")
 
     def effect(self, press: Press) -> dict[str, Any]:

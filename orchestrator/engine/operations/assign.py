@@ -1,4 +1,4 @@
-"""Assign: somebody sees to a process, or nobody in particular."""
+"""Assign: a process gets an owner, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.exceptions import OperationRefused
 
 
 class AssignProcess(ProcessOperation):
-    """Names the person who sees to a process: oneself, somebody else, or nobody."""
+    """Sets the owner of a process: the operator, another person, or none."""
 
     name = "assign"
     label = _("Assign")

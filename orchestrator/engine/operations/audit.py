@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -31,14 +30,15 @@ from orchestrator.models import (
 from orchestrator.text import Text, packed, storable
 
 TOLD_APART = {kind.__name__: kind for kind in (PermissionMissing, StaleRevision)}
-"""The refusals that whoever asked is answered differently: the row keeps which it was, for who asks again."""
+"""Refusals that callers tell apart. The row keeps the kind, so that the same request gets the same answer again."""
 
 
 @dataclass(frozen=True)
 class ActionRequest:
-    """Who wants it, why, and what the page showed. The key is made with the page, and makes the press repeatable.
+    """The actor, the reason, and the revision that the page showed.
 
-    `way` says by which way it came, where that is not the console; `bulk` is the operation on many that it is part of.
+    The page makes the key; a request with the same key gets the first answer. `way` says how the request came, if not
+    by the console; `bulk` is the bulk operation that it belongs to.
     """
 
     actor: Any
@@ -49,13 +49,17 @@ class ActionRequest:
     way: str = ""
     bulk: UUID | None = None
 
+    @property
+    def actor_name(self) -> str:
+        """The actor as rows name them."""
+        return str(self.actor)[:150]
+
 
 def audited(
     action: str,
     request: ActionRequest,
     carry_out: Callable[[], dict[str, Any]],
-    target: Mapping[str, Any],
-    named: Mapping[str, Any] = MappingProxyType({}),
+    about: Mapping[str, Any],
     given: Sequence[Any] = (),
 ) -> OperatorAction:
     """Carries an action out once, with its row in the same transaction; a refusal leaves a row of its own.
@@ -64,15 +68,16 @@ def audited(
         action: its name.
         request: who wants it.
         carry_out: does it, and returns what the row says of it.
-        target: the column of the row that names what it is done to.
-        named: what names it in the row's `after`, where no column does.
+        about: what it is done to, by the name of a column; the row has it in its `after` where it has no such column.
         given: what it is told besides, of which the row keeps a digest.
 
     Raises:
         OperationRefused: it cannot be done, now or at the first press.
     """
+    named = {k: v for k, v in about.items() if not hasattr(OperatorAction, k)}
+    target = {k: v for k, v in about.items() if k not in named}
     if given:
-        named = {**named, "given": _digest(given)}
+        named["given"] = _digest(given)
     done = OperatorAction.Result.DONE
     if known := _answered(action, request, target, named):
         return known
@@ -105,7 +110,7 @@ def _answered(
     # Rows of earlier versions, and those that are written together, have no digest.
     told = {"given": named.get("given"), **known.after}
     same = same and known.action == action and named.items() <= told.items()
-    if not (same and _is_of(known, request.actor)):
+    if not (same and _is_of(known, request)):
         raise OperationRefused(
             Text("this key was used for another action; reload the page")
         )
@@ -116,20 +121,16 @@ def _answered(
 
 
 def _digest(given: Sequence[Any]) -> str:
-    """By what the same values are known again; nobody who has no key of ours can find out what they were."""
+    """A keyed digest that recognises the same values; without the key the values cannot be guessed."""
     text = json.dumps(given, sort_keys=True, default=str)
     return salted_hmac("orchestrator.audit", text, algorithm="sha256").hexdigest()
 
 
-def _is_of(known: OperatorAction, actor: Any) -> bool:
-    """Whether a row is of this person; who has no account, as on the command line, is known by name."""
-    if actor.pk is not None:
-        return bool(known.actor_id == actor.pk)
-    return known.actor_id is None and known.actor_name == _name_of(actor)
-
-
-def _name_of(actor: Any) -> str:
-    return str(actor)[:150]
+def _is_of(known: OperatorAction, request: ActionRequest) -> bool:
+    """Whether a row belongs to the actor; an actor without an account (on the command line) is compared by name."""
+    if request.actor.pk is not None:
+        return bool(known.actor_id == request.actor.pk)
+    return known.actor_id is None and known.actor_name == request.actor_name
 
 
 def _record_refusal(
@@ -140,12 +141,10 @@ def _record_refusal(
     named: Mapping[str, Any],
 ) -> None:
     # A target that does not exist leaves no trace in the row, only in the refusal's text.
-    event = InboxEvent.objects.filter(pk__in=_given(target, "event_id")).first()
-    addressed = [event.process_id] if event and event.process_id else []
-    instance = ProcessInstance.objects.filter(
-        pk__in=_given(target, "instance_id") or addressed
-    ).first()
-    bulk = BulkOperation.objects.filter(pk__in=_given(target, "bulk_id")).first()
+    event = InboxEvent.objects.filter(pk__in=[target.get("event_id")]).first()
+    process_id = event.process_id if event else target.get("instance_id")
+    instance = ProcessInstance.objects.filter(pk__in=[process_id]).first()
+    bulk = BulkOperation.objects.filter(pk__in=[target.get("bulk_id")]).first()
     about = {"bulk": bulk} if bulk is not None else {}
     try:
         with transaction.atomic():
@@ -165,15 +164,11 @@ def _record_refusal(
 
 
 def _kind_of(refusal: OperationRefused) -> dict[str, str]:
-    """What the row of a refusal keeps of its kind; nothing of the usual one."""
+    """The kind of a refusal as its row keeps it; nothing for `OperationRefused` itself."""
     for name, kind in TOLD_APART.items():
         if isinstance(refusal, kind):
             return {"refused": name}
     return {}
-
-
-def _given(target: Mapping[str, Any], name: str) -> list[Any]:
-    return [target[name]] if name in target else []
 
 
 def _record(
@@ -205,7 +200,7 @@ def row_of(
         key=request.key,
         action=action,
         actor=actor,
-        actor_name=_name_of(request.actor),
+        actor_name=request.actor_name,
         address=request.address,
         reason=storable(request.reason),
         expected_revision=request.expected_revision,

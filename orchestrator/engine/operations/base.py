@@ -1,14 +1,13 @@
-"""What all operator actions share; each is a class in a module of its own.
+"""The base classes of operator actions; each action is a class in a module of its own.
 
-The class says who may do it, how it is shown, what it asks for, why it cannot be done now and what it does. All else
-derives from it: the permission, the button, the dialog and its form, the address, the refusal, the audit row and the
-word in the history.
+The class declares the permission, the texts, the fields, the conditions and the effect. The console derives the rest
+from it: the button, the dialog and its form, the address, the refusal, the audit row and the word in the history.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +23,7 @@ from orchestrator.engine.change.application_code import is_applications
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
 from orchestrator.engine.operations.stale import what_changed
 from orchestrator.engine.storage.table import M, Table
 from orchestrator.engine.storage.tables import events, instances
@@ -58,7 +57,7 @@ Label = str | Promise
 
 @dataclass(frozen=True)
 class Given:
-    """Something that an action is told beside its target.
+    """A field of an action, beside its target.
 
     Args:
         name: of the form's field.
@@ -80,7 +79,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Press:
-    """One press of a button, on a locked target.
+    """One request for an action, on a locked target.
 
     Args:
         request: who wants it, and why.
@@ -107,13 +106,13 @@ class Press:
 
 @contextmanager
 def refusing(note: Callable[[Exception], None]) -> Iterator[None]:
-    """Has what the engine, or the application's code, says against an action be its refusal.
+    """Turns errors of the engine, and of the application's code, into refusals.
 
     Args:
-        note: notes with an error of the application's what its text is to be written without.
+        note: notes on an error of the application which secrets to mask in its text.
 
     Raises:
-        OperationRefused: either has said something.
+        OperationRefused: either has raised an error.
     """
     try:
         yield
@@ -136,7 +135,7 @@ def refusing(note: Callable[[Exception], None]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Tried:
-    """One of many that an action was done to.
+    """A target of an action on many.
 
     Args:
         target: the key of the process or event.
@@ -158,11 +157,11 @@ class Operation(ABC):
     label: ClassVar[Label]
     """On its button, and in the history."""
     done: ClassVar[Label]
-    """What is said when it was done."""
+    """The message after it was done."""
     may: ClassVar[Label]
-    """What its permission allows."""
+    """The name of its permission."""
     text: ClassVar[Label] = ""
-    """What its dialog says of it."""
+    """The text of its dialog."""
     icon: ClassVar[str] = ""
     tone: ClassVar[Literal["", "primary", "danger"]] = ""
     asks_reason: ClassVar[bool] = True
@@ -180,7 +179,7 @@ class Operation(ABC):
     by_definition: ClassVar[bool] = False
     """Whether a group can be given its permission for the processes of one definition alone."""
     model: ClassVar[type[Model]]
-    """What it is done to."""
+    """The model of its targets."""
     permitted_as: ClassVar[str] = ""
     """Its permission's codename, where that is not its own name with that of its model."""
 
@@ -194,40 +193,37 @@ class Operation(ABC):
         return f"{self.model._meta.app_label}.{self.codename}"
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
-        """What came of it where it was done to many.
+        """The outcomes of an action on many.
 
         Args:
-            tried: those that it was done to.
+            tried: its targets.
 
         Returns:
-            By target: "" where it has had its effect, else why it has failed after all; None where that is not known
-            yet.
+            By target: "" for success, else the reason of the failure; None while the outcome is not known.
         """
         return {one.target: "" for one in tried}
 
     def definitions(self, user: Any) -> frozenset[str] | None:
-        """Those for which a user may do it; None for all that there are."""
+        """The definitions for which a user may do it; None for all."""
         return definitions_of(user, self.permission)
 
-    def forbidden(self, user: Any, definition: str = "") -> str:
+    def forbidden(self, user: Any, *definitions: str) -> str:
         """Why a user may not do it; "" if they may. Every check of an operator's permission is this one.
 
         Args:
             user: who would.
-            definition: of the process that it would be done to; "" for what belongs to none, which takes a permission
-                for all definitions.
+            definitions: of the processes that it would be done to; none, or "", for what belongs to no definition,
+                which takes a permission for all definitions.
         """
         mine = self.definitions(user)
-        if mine is None or (definition and definition in mine):
+        if mine is None:
             return ""
-        if definition and grants_of(user):
-            return Text("Your account may not do this for %(name)s.", definition)
-        return PermissionMissing().told
-
-    def forbidden_for(self, user: Any, definitions: Iterable[str]) -> str:
-        """The same for all of some definitions; without any for what belongs to none."""
-        each = (self.forbidden(user, name) for name in [*definitions] or [""])
-        return next(filter(None, each), "")
+        for name in definitions or [""]:
+            if name and name not in mine and grants_of(user):
+                return Text("Your account may not do this for %(name)s.", name)
+            if not name or name not in mine:
+                return PermissionMissing().told
+        return ""
 
     def forbidden_everywhere(self, user: Any) -> str:
         """Why a user may not do it, whatever the definition; "" if they may for some."""
@@ -250,24 +246,23 @@ class Operation(ABC):
         self,
         request: ActionRequest,
         carry_out: Callable[[], dict[str, Any]],
-        target: Mapping[str, Any] = MappingProxyType({}),
-        named: Mapping[str, Any] = MappingProxyType({}),
+        about: Mapping[str, Any] = MappingProxyType({}),
         given: Sequence[Any] = (),
     ) -> OperatorAction:
         """Carries it out once, with its audit row; the arguments are those of `audited`."""
         self._check_request(request)
-        return audited(self.name, request, carry_out, target, named, given)
+        return audited(self.name, request, carry_out, about, given)
 
     def _check_permission(self, request: ActionRequest, *definitions: str) -> None:
-        """Refuses who may not, for one of some definitions; without any: for all that there are.
+        """Checks the permission for some definitions; without any, the permission for all.
 
         Raises:
             PermissionMissing: the operator may not.
         """
-        PermissionMissing.raise_for(self.forbidden_for(request.actor, definitions))
+        PermissionMissing.raise_for(self.forbidden(request.actor, *definitions))
 
     def _check_somewhere(self, request: ActionRequest) -> None:
-        """Refuses who may not, whatever the definition, before anything is looked at or locked.
+        """Checks that the operator may do it for some definition, before any row is read or locked.
 
         Raises:
             PermissionMissing: the operator may not.
@@ -299,10 +294,7 @@ class LockedOperation(Operation):
             before = self._told(row)
             return {"at": press.now, "before": before, **self._do(press, row, *given)}
 
-        about = {self.named_by: key}
-        target = about if hasattr(OperatorAction, self.named_by) else {}
-        named = {} if target else about
-        return self._audited(request, carry_out, target, named, given)
+        return self._audited(request, carry_out, {self.named_by: key}, given)
 
     @abstractmethod
     def _locked(self, key: Any, request: ActionRequest, *given: Any) -> Any:
@@ -312,9 +304,9 @@ class LockedOperation(Operation):
             OperationRefused: there is none, the page is stale, it cannot be done, or the operator may not.
         """
 
-    @abstractmethod
     def _told(self, row: Any) -> dict[str, Any]:
-        """How the row stands, as the audit row tells it."""
+        """The state of the row, for the audit row; empty by default."""
+        return {}
 
     @abstractmethod
     def _do(self, press: Press, row: Any, *given: Any) -> dict[str, Any]:
@@ -335,29 +327,44 @@ class ProcessOperation(LockedOperation):
     """Whether it is for workflows alone."""
     with_parents: ClassVar[bool] = False
     """Whether the process that this one is a part of, and so on, are locked too, the outermost first as always."""
+    while_undoing: ClassVar[bool] = True
+    """Whether it can be done to a process that is being undone."""
+    else_restart: ClassVar[bool] = False
+    """Whether the refusal for a workflow that has ended names the restart."""
 
     def why_not(self, process: Circumstances) -> str:
         """Why it cannot be done now; "" if it can."""
-        return ENDED if process.ended else ""
+        if self.of_workflows and process.not_open:
+            return process.not_open
+        if process.ended:
+            restart = self.else_restart and process.workflow
+            return process.not_open if restart else ENDED
+        if not self.while_undoing and process.undoing:
+            return UNDOING
+        return self.obstacle(process)
+
+    def obstacle(self, process: Circumstances) -> str:
+        """Why it cannot be done to a process that has not ended; "" if it can, and by default."""
+        return ""
 
     @abstractmethod
     def effect(self, press: Press, *given: Any) -> dict[str, Any] | None:
-        """Does it, in the running transaction; what it returns is told in the audit row beside how the process stands.
+        """Does it, in the running transaction; returns further values for the audit row.
 
         Raises:
             ProcessionError: it cannot be done.
         """
 
     def before(self, instance: ProcessInstance) -> dict[str, Any]:
-        """What the audit row tells of a process before it, beside how it stands; nothing by default."""
+        """Further values of a process before the action, for the audit row; none by default."""
         return {}
 
     def together(
         self, presses: Sequence[Press], *given: Any
     ) -> Sequence[ProcessChange]:
-        """The changes that do it to those of many processes that need no look at anything else; none by default.
+        """The changes that do it to several processes in one group commit; none by default.
 
-        They are written in a group commit, each with its audit row. To every other process it is done by itself.
+        Each change is written with its audit row. A process without a change here gets the action by itself.
 
         Args:
             presses: each on a process as it was read, not locked, to which it can be done.
@@ -413,7 +420,7 @@ class EventOperation(LockedOperation):
         """
 
     def concerned(self, *given: Any) -> list[UUID]:
-        """The processes beside the event's own that it has to do with: they are locked too, the oldest first."""
+        """Further processes that the action locks, the oldest first."""
         return []
 
     def refusal(self, user: Any, event: InboxEvent, *processes: ProcessInstance) -> str:
@@ -429,12 +436,12 @@ class EventOperation(LockedOperation):
     def _forbidden_to(
         self, user: Any, event: InboxEvent, *processes: ProcessInstance
     ) -> str:
-        """Why a user may not do it: what is of no definition counts as what it is brought together with."""
+        """Why a user may not do it; "" if they may. An event of no definition needs those of the processes."""
         mine = self.definitions(user)
         if not mine:  # without a look at whose it is
             return "" if mine is None else PermissionMissing().told
         names = {definition_of(one) for one in (event, *processes)}
-        return self.forbidden_for(user, sorted(names - {""}))
+        return self.forbidden(user, *sorted(names - {""}))
 
     def why_not(self, event: InboxEvent) -> str:
         """Why it cannot be done now; "" if it can."""
@@ -475,7 +482,7 @@ class EventOperation(LockedOperation):
 
 
 def _lock_parents(instance_id: UUID) -> None:
-    """Locks what a process is a part of; which that is never changes."""
+    """Locks the parents of a process, the outermost first; they never change."""
     found: list[UUID] = []
     part: UUID | None = instance_id
     while part is not None:
@@ -504,7 +511,7 @@ def locked_process(key: UUID) -> tuple[ProcessInstance, datetime]:
 
 
 def shown(instance: ProcessInstance) -> dict[str, Any]:
-    """How a process stands, as audit rows tell it."""
+    """The state of a process, for audit rows."""
     return {
         "status": str(instance.status),
         "step": instance.step,
@@ -514,14 +521,14 @@ def shown(instance: ProcessInstance) -> dict[str, Any]:
 
 
 def checked_name(name: str, refusal: str) -> str:
-    """A name without what no text in the tables can contain.
+    """A name without NUL characters and spaces around it.
 
     Args:
-        name: as it was given.
-        refusal: what is said where it is empty or longer than LONGEST_NAME.
+        name: the name.
+        refusal: the message for a name that is empty or longer than LONGEST_NAME.
 
     Raises:
-        OperationRefused: it is.
+        OperationRefused: the name is empty or too long.
     """
     name = name.replace("\0", "").strip()
     if not 0 < len(name) <= LONGEST_NAME:

@@ -1,4 +1,4 @@
-"""Of which definition each of many is that an action would be done to."""
+"""The definitions of many processes or events."""
 
 from __future__ import annotations
 

@@ -153,8 +153,8 @@ def _created(
             after["definitions"] = operation.definitions
         return {"bulk_id": operation.pk, "at": now, "after": after}
 
-    named = {"about": dict(wanted.about)} if before is not None else {}
-    control._audited(request, carry_out, named=named)
+    about = {"about": dict(wanted.about)} if before is not None else {}
+    control._audited(request, carry_out, about)
     return BulkOperation.objects.get(key=request.key)
 
 
@@ -222,7 +222,7 @@ def _new(
         action=wanted.action,
         given=list(wanted.given),
         actor=request.actor,
-        actor_name=str(request.actor)[:150],
+        actor_name=request.actor_name,
         address=request.address,
         reason=storable(request.reason),
         again_of=before,

@@ -1,6 +1,6 @@
-"""What is done with bulk operations that there are: paused, resumed, cancelled.
+"""Pause, resume and cancel a bulk operation.
 
-What is pressed here only says what is to be done. Workers gather the items and do it, in `engine.bulk`.
+An action here only changes the row of the operation. Workers gather and process its items, in `engine.bulk`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from orchestrator.text import Text
 
 
 class BulkControl(Operation):
-    """What is done with bulk operations; one permission is for all of it."""
+    """The base of actions on bulk operations; one permission covers all of them."""
 
     model = BulkOperation
     may = _("Can act on many at once")
@@ -42,7 +42,7 @@ class BulkControl(Operation):
 
     def forbidden_on(self, user: Any, operation: BulkOperation) -> str:
         """Why a user may not do it to an operation that there is: it takes all definitions that this one may be on."""
-        return self.forbidden_for(user, operation.definitions or ())
+        return self.forbidden(user, *(operation.definitions or ()))
 
     def why_not(self, operation: BulkOperation) -> str:
         """Why it cannot be done now; "" if it can."""
@@ -54,7 +54,7 @@ class BulkControl(Operation):
 
 
 class ExistingBulkControl(BulkControl, LockedOperation):
-    """What is done with one that there is."""
+    """The base of actions on an existing operation."""
 
     named_by = "bulk_id"
     statuses: ClassVar[tuple[BulkStatus, ...]]
@@ -107,7 +107,7 @@ class PauseBulk(ExistingBulkControl):
 
     def effect(self, press: Press, operation: BulkOperation) -> None:
         operation.status = BulkStatus.PAUSED
-        operation.say(Text("paused by %(who)s", str(press.request.actor)[:150]))
+        operation.say(Text("paused by %(who)s", press.request.actor_name))
 
 
 class ResumeBulk(ExistingBulkControl):
@@ -148,14 +148,14 @@ class CancelBulk(ExistingBulkControl):
 
     def effect(self, press: Press, operation: BulkOperation) -> None:
         operation.status = BulkStatus.CANCELLED
-        operation.say(Text("cancelled by %(who)s", str(press.request.actor)[:150]))
+        operation.say(Text("cancelled by %(who)s", press.request.actor_name))
         operation.finished_at = press.now if not operation.tried else None
         if not operation.tried and not operation.owner:
             operation.wake_at = None
 
 
 def wake(operation: BulkOperation, now: datetime) -> None:
-    """Has a worker look at it at once, unless one does just now: that one sees it when its slice is over."""
+    """Makes the operation due. A worker that has claimed it sees the change after its slice."""
     if not operation.owner:
         operation.wake_at = now
     ring_after_commit(operation.queue)

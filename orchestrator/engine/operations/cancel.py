@@ -11,7 +11,7 @@ from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations import outcomes
 from orchestrator.engine.operations.base import Press, ProcessOperation, Tried
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.models import IssuedCommand
@@ -39,9 +39,7 @@ class CancelProcess(ProcessOperation):
     in_bulk = True
     on_whole = True
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return ENDED
+    def obstacle(self, process: Circumstances) -> str:
         return Text("It is already being undone") if process.undoing else ""
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:

@@ -1,4 +1,4 @@
-"""What decides which actions can be done with processes: each fact is asked of the tables once for all of them."""
+"""The facts that decide which actions are possible; each fact is read by one query for all processes together."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FAILURES = (
     Incident.Kind.DEADLINE_FAILED,
     Incident.Kind.EVENT_FAILED,
 )
-"""What a process has failed of."""
+"""Incidents that make a process failed."""
 UNDOING = Text("The process is being undone: its finished steps no longer count")
 
 
 class Processes:
-    """Processes that are looked at together."""
+    """Processes whose facts are read together."""
 
     def __init__(self, instances: Iterable[ProcessInstance]) -> None:
         self.instances = list(instances)
@@ -85,9 +85,8 @@ class Processes:
     def left_behind(self) -> set[UUID]:
         """Those that are parts of others, which no longer wait for them."""
         parts = {row.pk for row in self.instances if row.parent_id is not None}
-        waiting = self._open().filter(child__in=parts) if parts else None
-        waited_for = waiting.values_list("child_id", flat=True) if waiting else ()
-        return parts.difference(waited_for)
+        waiting = self._open().filter(child__in=parts)
+        return parts.difference(waiting.values_list("child_id", flat=True))
 
     @cached_property
     def asking(self) -> set[UUID]:
@@ -108,7 +107,7 @@ class Processes:
 
 
 class Circumstances:
-    """What is so with one process."""
+    """The facts of one process."""
 
     def __init__(
         self, instance: ProcessInstance, together: Processes | None = None

@@ -29,9 +29,7 @@ class DecideStep(ProcessOperation):
     on_step = True
     of_workflows = True
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.not_open:
-            return process.not_open
+    def obstacle(self, process: Circumstances) -> str:
         return "" if process.asks else Text("No step asks for a decision")
 
     def effect(self, press: Press, step_run_pk: int, choice: str) -> dict[str, Any]:
@@ -39,7 +37,7 @@ class DecideStep(ProcessOperation):
         if run.kind != StepKind.ASK:
             raise OperationRefused("%(step)s does not ask for a decision", run.node)
         change = WorkflowChange.of(press.process, press.cause, press.now)
-        forget_trouble(change, run, "decided by an operator")
+        forget_trouble(change, run, Text("decided by an operator"))
         followed(run, lambda: waits.decide(change, run, choice))
         change.write()
         return {"decided": {run.node: choice}}

@@ -14,6 +14,7 @@ from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.queue import ring_after_commit
+from orchestrator.text import Text
 
 
 class DeliverEvent(EventOperation):
@@ -40,7 +41,7 @@ class DeliverEvent(EventOperation):
         check_takes(process, event.type, press.request.expected_revision)
         address = {"process_id": process.pk, "starts": False}
         values = {**inbox.offered(press.now), **address, "error": ""}
-        settle(press, event, values, "delivered to a process by an operator")
+        settle(press, event, values, Text("delivered to a process by an operator"))
         ring_after_commit(event.queue)
 
 

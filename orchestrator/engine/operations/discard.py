@@ -10,6 +10,7 @@ from orchestrator.engine.operations.base import EventOperation, Press
 from orchestrator.engine.operations.event import settle
 from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent, Verdict
+from orchestrator.text import Text
 
 
 class DiscardEvent(EventOperation):
@@ -31,7 +32,7 @@ class DiscardEvent(EventOperation):
             "owner": "",
             "handled_at": press.now,
         }
-        settle(press, event, values, "discarded by an operator")
+        settle(press, event, values, Text("discarded by an operator"))
 
 
 discard = register(DiscardEvent())

@@ -1,4 +1,4 @@
-"""What the actions on events share."""
+"""Settling events, and the checks of their addressees."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused, StaleRevision, UnknownDefinition
 from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.text import Text
+
+UNTAKEN = Text("%(name)s takes no %(type)s in any step")
 
 
 def settle(
-    press: Press, event: InboxEvent, values: dict[str, Any], resolution: str
+    press: Press, event: InboxEvent, values: dict[str, Any], resolution: Text
 ) -> None:
     """Gives a locked event another verdict; a process that was in trouble over it shows how it stands now."""
     marks = [
@@ -50,6 +53,4 @@ def check_takes(process: ProcessInstance, kind: str, seen: int | None) -> None:
     except UnknownDefinition as error:
         raise OperationRefused(error.told) from None
     if kind not in known:
-        raise OperationRefused(
-            "%(name)s takes no %(type)s in any step", process.name, kind
-        )
+        raise OperationRefused(UNTAKEN.filled(process.name, kind))

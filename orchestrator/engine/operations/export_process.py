@@ -8,7 +8,7 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator import secret_names
-from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, locked_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.reveal_secrets import reveal
@@ -18,9 +18,11 @@ from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.snapshot import snapshot
 from orchestrator.text import Text
 
+UNWRITTEN = Text("it could not be written whole: %(why)s")
+
 
 class ExportProcess(Operation):
-    """Writes a process, as of one moment; nothing of it is changed, and nobody waits for it."""
+    """Writes a process as of one moment; it changes nothing and holds no locks."""
 
     name = "export"
     label = _("Export")
@@ -61,8 +63,10 @@ class ExportProcess(Operation):
         except OperationRefused as error:
             refusal = error
         except OSError as error:
-            why = f"it could not be written whole: {error.strerror}"
-            refusal, unwritten = OperationRefused(why), error
+            refusal, unwritten = (
+                OperationRefused(UNWRITTEN.filled(error.strerror)),
+                error,
+            )
 
         def carry_out() -> dict[str, Any]:
             if refusal is not None:
@@ -71,16 +75,16 @@ class ExportProcess(Operation):
             return {"instance": instance, "at": now, "after": told}
 
         try:
-            return audited(self.name, request, carry_out, {"instance_id": instance_id})
+            return self._audited(request, carry_out, {"instance_id": instance_id})
         except OperationRefused:
             if unwritten is not None:
                 raise unwritten from None
             raise
 
     def _check_whole(self, instance_id: UUID, request: ActionRequest) -> None:
-        """Refuses a process and its sub-processes to who may not have all of them, with what is secret in them.
+        """Checks the permission for a process and its sub-processes, with their secret fields.
 
-        Secrets are not left out: what is written is read again as a whole, by its checksums.
+        The export contains the secrets: its checksums cover them.
 
         Raises:
             OperationRefused: the operator may not.

@@ -1,4 +1,4 @@
-"""Extend a deadline: it passes later, and those of the same step after it as much later."""
+"""Extend a deadline: the next deadline of a step, and those after it, pass later."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WITH_DEADLINES = ("", StepKind.WAIT, StepKind.ASK)
 
 
 class ExtendDeadline(ProcessOperation):
-    """Puts off the next deadline of an open visit, and those after it; one that is over already counts from now."""
+    """Postpones the next deadline of an open visit, and those after it; an overdue deadline counts from now."""
 
     name = "extend"
     label = _("Extend deadline")
@@ -60,10 +60,10 @@ extend = register(ExtendDeadline())
 
 
 def _check(run: StepRun, minutes: int) -> None:
-    """Refuses what has no deadline to be put off.
+    """Checks that a visit has a deadline ahead.
 
     Raises:
-        OperationRefused: that is so.
+        OperationRefused: it has none, or the minutes are out of bounds.
     """
     if not 1 <= minutes <= MOST_MINUTES:
         raise OperationRefused(

@@ -1,6 +1,6 @@
-"""What people say of all failures of one cause: that they are handled, that they are not, and who sees to them.
+"""Mark all failures of one cause as handled or not handled, and assign them to a person.
 
-Nothing of it touches a process. A mark leaves a group out of the inbox, until its time is over or one more fails.
+These actions change no process. A mark hides the group until its time is over or another failure of the cause comes.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class MarkHandled(FailuresOperation):
                 MOST_HANDLED,
             )
         mark.handled_at, mark.last = press.now, newest.pk
-        mark.handled_by = str(press.request.actor)[:150]
+        mark.handled_by = press.request.actor_name
         mark.note = storable(press.request.reason)
         mark.until = press.now + timedelta(days=days) if days else None
 
@@ -136,9 +136,8 @@ class UnmarkHandled(FailuresOperation):
     permitted_as = f"{MarkHandled.name}_incident"
 
     def why_not(self, mark: FailureMark) -> str:
-        return (
-            "" if mark.handled_at is not None else Text("It is not marked as handled")
-        )
+        handled = mark.handled_at is not None
+        return "" if handled else Text("It is not marked as handled")
 
     def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         mark.handled_at = mark.until = mark.last = None
@@ -146,7 +145,7 @@ class UnmarkHandled(FailuresOperation):
 
 
 class AssignFailures(FailuresOperation):
-    """Names the person who sees to all failures of a cause: oneself, somebody else, or nobody."""
+    """Assigns all failures of a cause to a person, or to none."""
 
     name = "assign_failures"
     label = _("Assign")

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Operation, refusing
+from orchestrator.engine.operations.base import Operation, refusing, shown
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.transfer.arrival import arrived
@@ -45,14 +45,13 @@ class ImportProcess(Operation):
             cause = Cause.of(CauseKind.OPERATOR, request.key)
             with refusing(lambda error: None):
                 instance = arrived(reading, cause, now)
-            after = {
-                "status": str(instance.status),
-                "step": instance.step,
-                "revision": instance.revision,
-                "exported_at": reading.head.exported_at.isoformat(),
-                "processes": reading.head.processes,
+            exported_at, number = reading.head.exported_at, reading.head.processes
+            about = {"exported_at": exported_at.isoformat(), "processes": number}
+            return {
+                "instance": instance,
+                "at": now,
+                "after": {**shown(instance), **about},
             }
-            return {"instance": instance, "at": now, "after": after}
 
         return self._audited(request, carry_out)
 

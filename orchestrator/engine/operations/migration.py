@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
 from orchestrator.engine.operations.migrating import manager, plan, workflow
-from orchestrator.engine.operations.migrating.plan import WantedMigration
+from orchestrator.engine.operations.migrating.manager import ManagerMigration
+from orchestrator.engine.operations.migrating.workflow import WorkflowMigration
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.repairing.plan import asked_of_code
 from orchestrator.engine.storage import definitions, idle_limit
@@ -49,11 +48,8 @@ class MigrateProcess(ProcessOperation):
     in_bulk = True
     with_parents = True
     on_own_page = True
-
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return process.not_open if process.workflow else ENDED
-        return UNDOING if process.undoing else ""
+    while_undoing = False
+    else_restart = True
 
     def before(self, instance: ProcessInstance) -> dict[str, Any]:
         rows = Definition.objects.filter(pk=instance.definition_id)
@@ -64,11 +60,8 @@ class MigrateProcess(ProcessOperation):
 
     def effect(self, press: Press, version: Any, steps_json: Any) -> dict[str, Any]:
         idle_limit.allow(idle_limit.LONG)
-        wanted = plan.read(version, steps_json)
-        _, carry_out = _planned(press.process, wanted)
-        told = carry_out(press)
-        after = self.before(press.process)
-        return {**after, **told}
+        told = _planned(press.process, version, steps_json).carry_out(press)
+        return {**self.before(press.process), **told}
 
 
 migrate = register(MigrateProcess())
@@ -83,18 +76,16 @@ def plan_migration(instance: ProcessInstance, version: Any, steps: Any) -> Moves
         UnknownDefinition: the running code does not have that version.
     """
     with asked_of_code(instance), transaction.atomic():
-        moves, _ = _planned(instance, plan.read(version, steps))
+        moves = _planned(instance, version, steps).moves
         transaction.set_rollback(True)
     return moves
 
 
 def _planned(
-    instance: ProcessInstance, wanted: WantedMigration
-) -> tuple[Moves, Callable[[Press], dict[str, Any]]]:
-    """Where a process would stand, and what carries it over."""
-    target = plan.target_of(instance, wanted)
+    instance: ProcessInstance, version: Any, steps: Any
+) -> ManagerMigration | WorkflowMigration:
+    """Where a process would stand; it is not carried over."""
+    target = plan.target_of(instance, version, steps)
     if definitions.is_workflow(instance):
-        found = workflow.planned(instance, target)
-        return found.moves, lambda press: workflow.carry_out(press, found)
-    place = manager.planned(instance, target)
-    return place.moves, lambda press: manager.carry_out(press, place)
+        return workflow.planned(instance, target)
+    return manager.planned(instance, target)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, Circumstances
+from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
@@ -41,23 +41,23 @@ class SleepingWork(NamedTuple):
 
 
 def sleeping_work(processes: Collection[UUID]) -> SleepingWork:
-    """What of these processes no worker will ever take by itself; of one that is paused everything rests by right."""
-    nobodys = {"wake_at": None, "owner": ""}
+    """The work of these processes that no worker will ever claim. A paused process has none: its work has time left."""
+    unclaimed = {"wake_at": None, "owner": ""}
     visits = StepRun.objects.filter(
         instance__in=processes,
         finished_at=None,
         status__in=WORK,
         blocked="",
         remaining=None,
-        **nobodys,
+        **unclaimed,
     )
     return SleepingWork(
         visits.order_by("pk"),
         IssuedCommand.objects.filter(
-            instance__in=processes, status__in=IssuedCommand.UNDER_WAY, **nobodys
+            instance__in=processes, status__in=IssuedCommand.UNDER_WAY, **unclaimed
         ).order_by("pk"),
         InboxEvent.objects.filter(
-            process__in=processes, verdict=Verdict.RECEIVED, remaining=None, **nobodys
+            process__in=processes, verdict=Verdict.RECEIVED, remaining=None, **unclaimed
         ).order_by("pk"),
     )
 
@@ -80,9 +80,7 @@ class NudgeProcess(ProcessOperation):
     icon = "bolt"
     rank = 85
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return ENDED
+    def obstacle(self, process: Circumstances) -> str:
         if process.paused:
             return Text("The process is paused: resume it first")
         if process.instance.status == Status.FAILED:
@@ -116,16 +114,10 @@ nudge = register(NudgeProcess())
 
 
 def _due(table: Table[Any], work: Any, now: datetime) -> Any:
-    same = {"id": work.pk, "wake_at": None, "owner": "", _state(work): _stands(work)}
+    state = "verdict" if isinstance(work, InboxEvent) else "status"
+    stands = {state: str(getattr(work, state))}
+    same = {"id": work.pk, "wake_at": None, "owner": "", **stands}
     return table.update({"wake_at": now}, same)
-
-
-def _state(work: Any) -> str:
-    return "verdict" if isinstance(work, InboxEvent) else "status"
-
-
-def _stands(work: Any) -> str:
-    return str(getattr(work, _state(work)))
 
 
 def _check_stands_still(process: ProcessInstance, now: datetime) -> None:

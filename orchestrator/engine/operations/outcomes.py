@@ -1,4 +1,4 @@
-"""What came of actions that only begin something: asked of the tables once for many, as nobody waits for each.
+"""The outcomes of actions that only begin something, read for many targets together.
 
 A retry is accepted at once, and resolves the incident; whether the process has left the failed state is known when
 what was tried again has ended, or has failed again.
@@ -60,14 +60,10 @@ def of_retries(tried: Sequence[Tried]) -> dict[Any, str | None]:
 
 def of_ending(tried: Sequence[Tried]) -> dict[Any, str | None]:
     """Whether processes have ended since they were cancelled: what they did may have to be undone first."""
-    processes = _processes(tried)
+    live = {pk for pk, one in _processes(tried).items() if one.finished_at is None}
     failures = _failures_since(tried)
-    found: dict[Any, str | None] = {}
-    for one in tried:
-        process = processes.get(one.target)
-        ended = process is None or process.finished_at is not None
-        found[one.target] = "" if ended else failures.get(one.target)
-    return found
+    ended = {one.target: "" for one in tried if one.target not in live}
+    return {**{pk: failures.get(pk) for pk in live}, **ended}
 
 
 def of_deliveries(tried: Sequence[Tried]) -> dict[Any, str | None]:

@@ -1,4 +1,4 @@
-"""Pause and its reverse: a process stands still, and goes on with what was left."""
+"""Pause and resume a process; deadlines keep the time that was left."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import (
-    ENDED,
-    UNDOING,
-    Circumstances,
-    Processes,
-)
+from orchestrator.engine.operations.circumstances import Circumstances, Processes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
@@ -50,20 +45,17 @@ class PauseProcess(ProcessOperation):
     given = (CHILDREN,)
     on_whole = True
     on_many = True
+    while_undoing = False
 
     def concerns(self, process: Circumstances) -> bool:
         return not process.paused
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return ENDED
-        if process.undoing:
-            return UNDOING
+    def obstacle(self, process: Circumstances) -> str:
         return Text("It is paused already") if process.paused else ""
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
-        changed = _change_each(self, press, children, ProcessChange.pause)
-        return {"paused_with_it": changed - 1}
+        parts = _change_each(self, press, children, ProcessChange.pause)
+        return {"paused_with_it": parts}
 
 
 class UnpauseProcess(ProcessOperation):
@@ -83,14 +75,12 @@ class UnpauseProcess(ProcessOperation):
     def concerns(self, process: Circumstances) -> bool:
         return process.paused
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return ENDED
+    def obstacle(self, process: Circumstances) -> str:
         return "" if process.paused else Text("It is not paused")
 
     def effect(self, press: Press, children: bool = True) -> dict[str, Any]:
-        changed = _change_each(self, press, children, ProcessChange.go_on)
-        return {"resumed_with_it": changed - 1}
+        parts = _change_each(self, press, children, ProcessChange.go_on)
+        return {"resumed_with_it": parts}
 
 
 def _change_each(
@@ -99,22 +89,14 @@ def _change_each(
     children: bool,
     what: Callable[[ProcessChange], None],
 ) -> int:
-    """Changes the process, and those of its sub-processes that the action can be done to; how many these are."""
-    concerned = _concerned(operation, press.process, children)
-    for instance in concerned:
+    """Changes the process, and its sub-processes that the action can be done to; returns the number of the latter."""
+    parts = Processes(_descendants(press.process) if children else []).each()
+    able = [part.instance for part in parts if not operation.why_not(part)]
+    for instance in (press.process, *able):
         change = ProcessChange(instance, press.cause, press.now)
         what(change)
         change.write()
-    return len(concerned)
-
-
-def _concerned(
-    operation: ProcessOperation, instance: ProcessInstance, children: bool
-) -> list[ProcessInstance]:
-    """The locked process, and those of its sub-processes with which the same can be done."""
-    together = Processes(_descendants(instance) if children else [])
-    able = [part for part in together.each() if not operation.why_not(part)]
-    return [instance, *(part.instance for part in able)]
+    return len(able)
 
 
 def _descendants(instance: ProcessInstance) -> list[ProcessInstance]:

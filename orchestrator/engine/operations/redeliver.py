@@ -14,6 +14,7 @@ from orchestrator.engine.operations.event import settle
 from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent
 from orchestrator.queue import ring_after_commit
+from orchestrator.text import Text
 
 
 class RedeliverEvent(EventOperation):
@@ -32,7 +33,7 @@ class RedeliverEvent(EventOperation):
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         values = inbox.offered(press.now)
-        settle(press, event, values, "redelivered by an operator")
+        settle(press, event, values, Text("redelivered by an operator"))
         ring_after_commit(event.queue)
 
 

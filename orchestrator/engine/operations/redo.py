@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change import redoing
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
+from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import Text
@@ -30,10 +30,9 @@ class RedoStep(ProcessOperation):
     )
     given = (Given("node", "text"),)
     of_workflows = True
+    while_undoing = False
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.not_open or process.undoing:
-            return process.not_open or UNDOING
+    def obstacle(self, process: Circumstances) -> str:
         return "" if process.has_result else Text("No step is done yet")
 
     def effect(self, press: Press, node: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
@@ -10,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
+from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.repairing import drafts, edits, manager, workflow
 from orchestrator.engine.operations.repairing.edits import Edit
@@ -34,18 +33,15 @@ BY_ANOTHER = Text("a repair of it is applied by a second person: propose it")
 
 
 class RepairOperation(ProcessOperation):
-    """What is done with a repair of a process."""
+    """The base of actions on repairs."""
 
     on_own_page = True
-
-    def why_not(self, process: Circumstances) -> str:
-        if process.ended:
-            return process.not_open if process.workflow else ENDED
-        return UNDOING if process.undoing else ""
+    while_undoing = False
+    else_restart = True
 
 
 class AppliedRepair(RepairOperation):
-    """What applies a repair."""
+    """The base of actions that apply a repair."""
 
     icon = "handled"
     with_parents = True
@@ -57,7 +53,7 @@ class AppliedRepair(RepairOperation):
 class RepairProcess(AppliedRepair):
     """Applies staged edits to a process: all of them, or none with the reason why.
 
-    A process that has moved since they were staged is not touched: whoever staged them looks again.
+    A process that has moved since the edits were staged is refused.
     """
 
     name = "repair"
@@ -92,9 +88,7 @@ class ProposeRepair(RepairOperation):
 
     def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
         wanted = edits.read(edits_json)
-        plan, _ = _planned(press.process, wanted)
-        if plan.refusal:
-            raise OperationRefused(plan.refusal)
+        OperationRefused.raise_for(_planned(press.process, wanted).refusal)
         row = drafts.propose(press, wanted)
         return {"proposed": str(row.pk), "edits": row.edits}
 
@@ -134,7 +128,6 @@ class DeclineRepair(RepairOperation):
     may = _("Can decline a proposed repair, and take back an own one")
     text = _("Nothing is done to the process; the proposal is gone.")
     given = (Given("repair", "text"),)
-    on_own_page = True
 
     def why_not(self, process: Circumstances) -> str:
         return ""
@@ -156,10 +149,9 @@ def applied(press: Press, wanted: list[Edit]) -> dict[str, Any]:
         OperationRefused: one of them cannot be made; none is.
     """
     idle_limit.allow(idle_limit.LONG)
-    plan, carry_out = _planned(press.process, wanted, press)
-    if plan.refusal:
-        raise OperationRefused(plan.refusal)
-    told = carry_out()
+    plan = _planned(press.process, wanted, press)
+    OperationRefused.raise_for(plan.refusal)
+    told = plan.carry_out(press)
     return {"edits": [edit.to_json() for edit in wanted], **told}
 
 
@@ -171,7 +163,7 @@ def plan_repair(instance: ProcessInstance, body: object) -> RepairPlan:
         UnknownDefinition: the running code no longer has its definition.
     """
     with asked_of_code(instance, body), transaction.atomic():
-        plan, _ = _planned(instance, edits.read(body))
+        plan = _planned(instance, edits.read(body))
         transaction.set_rollback(True)
     return plan
 
@@ -204,18 +196,10 @@ def stage(instance: ProcessInstance, user: Any, body: object) -> Mistake | None:
 
 def _planned(
     instance: ProcessInstance, wanted: list[Edit], press: Press | None = None
-) -> tuple[RepairPlan, Callable[[], dict[str, Any]]]:
-    """What edits would come to, and what carries them out."""
+) -> RepairPlan:
+    """What edits would come to; a press where they are to be carried out."""
     if not definitions.is_workflow(instance):
-        found = manager.planned(instance, wanted)
-        return found, lambda: manager.carry_out(_pressed(press), found)
+        return manager.planned(instance, wanted)
     cause = press.cause if press else Cause.of(CauseKind.OPERATOR)
-    change = WorkflowChange.of(instance, cause, press.now if press else database_now())
-    steps = workflow.planned(change, wanted)
-    return steps, lambda: workflow.carry_out(_pressed(press), steps, change)
-
-
-def _pressed(press: Press | None) -> Press:
-    if press is None:
-        raise TypeError("a repair that is only looked at is not carried out")
-    return press
+    now = press.now if press else database_now()
+    return workflow.planned(WorkflowChange.of(instance, cause, now), wanted)

@@ -108,7 +108,7 @@ def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
 
 def _stop(press: Press) -> None:
     change = WorkflowChange.of(press.process, press.cause, press.now)
-    change.stop(by="restarted as new")
+    change.stop(by=Text("restarted as new"))
     change.write()
 
 

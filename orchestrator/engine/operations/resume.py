@@ -22,7 +22,6 @@ from orchestrator.engine.change.workflow import (
 )
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import idle_limit, settled_visits
 from orchestrator.engine.storage.settled_visits import Known
@@ -37,8 +36,9 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from orchestrator.text import Text
 
-BY = "resumed from a checkpoint"
+BY = Text("resumed from a checkpoint")
 
 
 class ResumeProcess(ProcessOperation):
@@ -53,9 +53,7 @@ class ResumeProcess(ProcessOperation):
     )
     given = (Given("to", "number"),)
     of_workflows = True
-
-    def why_not(self, process: Circumstances) -> str:
-        return process.not_open or (UNDOING if process.undoing else "")
+    while_undoing = False
 
     def effect(self, press: Press, revision: int) -> dict[str, Any]:
         instance = press.process
@@ -123,7 +121,7 @@ def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -
 
 
 def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
-    """What is open is closed, and what was settled after the checkpoint does not count any more."""
+    """Closes the open visits, and supersedes those that were settled after the checkpoint."""
     _leave_children(change, known)
     rows = change.instance.step_runs.exclude(kind=StepKind.UNDO)
     closed = {
@@ -156,7 +154,7 @@ def _leave_children(change: WorkflowChange, known: Known) -> None:
 
 
 def _enter(change: WorkflowChange, known: Known) -> None:
-    """What was open at the checkpoint is entered anew."""
+    """Enters again the steps that were open at the checkpoint."""
     last = change.instance.step_runs.aggregate(last=Max("round"))["last"] or 0
     change.round = last + 1
     for name, number in known.open:

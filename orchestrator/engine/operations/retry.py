@@ -15,6 +15,7 @@ from orchestrator.engine.operations.base import Press, ProcessOperation, Tried
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
+from orchestrator.models import ProcessInstance
 from orchestrator.queue import ring_after_commit
 from orchestrator.text import Text
 
@@ -43,11 +44,9 @@ class RetryProcess(ProcessOperation):
     def why_not(self, process: Circumstances) -> str:
         if process.troubled:
             return ""
-        return (
-            Text("Its parent went on")
-            if process.left_behind
-            else Text("Nothing has failed")
-        )
+        if process.left_behind:
+            return Text("Its parent went on")
+        return Text("Nothing has failed")
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
         return outcomes.of_retries(tried)
@@ -72,9 +71,14 @@ class RetryProcess(ProcessOperation):
         retrying.try_events_again(moved)
         moved.write()
         retrying.try_parents_again(instance, press.cause, press.now)
-        for rows in (instance.commands, instance.events, instance.step_runs):
-            for queue in rows.values_list("queue", flat=True).distinct():
-                ring_after_commit(queue)
+        wake_workers(instance)
 
 
 retry = register(RetryProcess())
+
+
+def wake_workers(instance: ProcessInstance) -> None:
+    """Wakes the workers of all queues on which a process has work, once the transaction is committed."""
+    for rows in (instance.commands, instance.events, instance.step_runs):
+        for queue in rows.values_list("queue", flat=True).distinct():
+            ring_after_commit(queue)

@@ -19,7 +19,7 @@ from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.text import Text
 
 GOOD_FOR = timedelta(minutes=5)
-"""So long the same press shows the secrets again, as when a page is loaded anew."""
+"""How long the same request shows the secrets again, for a page that is reloaded."""
 
 
 class RevealSecrets(LockedOperation):
@@ -53,7 +53,7 @@ class RevealSecrets(LockedOperation):
             OperationRefused: the operator may not, or has pressed long ago.
         """
         found = super().__call__(key, *given, request=request)
-        # What was answered before is answered again, also when the person may not look any more.
+        # A repeated request gets its first answer, even without the permission.
         self._check_permission(request, definition_of(found.instance))
         if database_now() - found.at > GOOD_FOR:
             raise OperationRefused(Text("that look is over: say again why"))
@@ -67,9 +67,6 @@ class RevealSecrets(LockedOperation):
         instance = rows.defer("data", "definition__graph").get(pk=key)
         self._check_permission(request, instance.name)
         return Press(request, instance, now), instance
-
-    def _told(self, row: ProcessInstance) -> dict[str, Any]:
-        return {}
 
     def _do(self, press: Press, row: ProcessInstance, *given: Any) -> dict[str, Any]:
         fields = sorted(secret_names.of_process(row).names)

@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations.audit import ActionRequest, audited
+from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import LONGEST_NAME, Operation, checked_name
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
@@ -31,7 +31,7 @@ LONGEST = Text("Give the view a name of at most %(number)s characters", LONGEST_
 
 
 class ViewOperation(Operation):
-    """What is done with saved views; one permission is for all that is done with those of the team."""
+    """The base of actions on saved views; one permission covers the views of the team."""
 
     model = SavedView
     may = _("Can save views for the team")
@@ -43,7 +43,7 @@ class ViewOperation(Operation):
         request: ActionRequest,
         team: bool,
         carry_out: Callable[[], SavedView],
-        **named: int,
+        **about: int,
     ) -> SavedView:
         """Carries it out: with permission and an audit row where it is the team's, else for oneself alone."""
         if not team:
@@ -58,7 +58,7 @@ class ViewOperation(Operation):
             after = {"view": view.name, "about": view.about}
             return {"at": database_now(), "after": after}
 
-        action = audited(self.name, request, told, {}, named)
+        action = self._audited(request, told, about)
         # Pressed twice: it was done at the first press.
         return done[0] if done else SavedView(name=(action.after or {}).get("view", ""))
 
@@ -96,14 +96,14 @@ class SaveView(ViewOperation):
             if known is not None:
                 return known
             view = _new(there, owner, name)
-            view.about, view.saved_by = dict(about), str(request.actor)[:150]
+            view.about, view.saved_by = dict(about), request.actor_name
             return _stored(view)
 
         return self._do(request, team, carry_out)
 
 
 class ExistingViewOperation(ViewOperation):
-    """What is done with one that there is: one's own, or one of the team's."""
+    """The base of actions on an existing view: a view of the person, or of the team."""
 
     @abstractmethod
     def effect(self, view: SavedView, *given: Any) -> None:

@@ -20,7 +20,7 @@ from orchestrator.engine.events.delivery import of_key
 from orchestrator.engine.inbox import Address
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, locked_process, refusing
-from orchestrator.engine.operations.event import check_takes
+from orchestrator.engine.operations.event import UNTAKEN, check_takes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.receipts import Receipt
@@ -28,6 +28,8 @@ from orchestrator.exceptions import OperationRefused, ProcessionError, StaleRevi
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
 from orchestrator.registry import Declared
 from orchestrator.text import Text
+
+REPEATED = Text("it was sent before, and is not sent again")
 
 SOURCE = "console"
 """Who has sent what a person sends."""
@@ -114,7 +116,7 @@ class SendEvent(Operation):
             names = list(rows.values_list("name", flat=True))
         else:
             names = [definition] if definition else _interested_names(kind)
-        return self.forbidden_for(user, names)
+        return self.forbidden(user, *names)
 
     def _sent(self, wanted: EventToSend, request: ActionRequest) -> dict[str, Any]:
         """Stores it; what the audit row says."""
@@ -135,11 +137,7 @@ class SendEvent(Operation):
         after = {"type": event.type, "verdict": str(event.verdict)}
         if process is not None:
             after["process"] = str(process.pk)
-        said = (
-            Text("it was sent before, and is not sent again")
-            if receipt.repeated
-            else ""
-        )
+        said = REPEATED if receipt.repeated else ""
         about = {"event": event, "instance": process, "detail": said}
         return {**about, "at": now, "after": after}
 
@@ -185,9 +183,7 @@ def _interested(wanted: EventToSend) -> Declared:
     for definition in registry.interested(wanted.type):
         if definition.name == wanted.definition:
             return definition
-    raise OperationRefused(
-        "%(name)s takes no %(type)s in any step", wanted.definition, wanted.type
-    )
+    raise OperationRefused(UNTAKEN.filled(wanted.definition, wanted.type))
 
 
 send = register(SendEvent())

@@ -1,4 +1,4 @@
-"""Skip: a process goes on with a result that a person gives in the place of a step's own."""
+"""Skip: a person gives the result of a step, and the process goes on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.definition.codec import decode, encode_as
+from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press, ProcessOperation
 from orchestrator.engine.operations.circumstances import Circumstances
@@ -21,7 +22,7 @@ from orchestrator.text import Text
 
 
 class SkipStep(ProcessOperation):
-    """Passes an open visit over, of a map that of one element: the process goes on with the result that is given.
+    """Skips an open visit, or one element of a map, with a given result.
 
     The result is read as strictly as the step's own.
     """
@@ -37,9 +38,7 @@ class SkipStep(ProcessOperation):
     on_step = True
     of_workflows = True
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.not_open:
-            return process.not_open
+    def obstacle(self, process: Circumstances) -> str:
         return "" if process.can_be_skipped else Text("No step is open")
 
     def effect(
@@ -58,10 +57,10 @@ skip = register(SkipStep())
 
 
 def check_can_be_skipped(run: StepRun) -> None:
-    """Refuses a visit that nobody can give a result now.
+    """Checks that a visit can be skipped.
 
     Raises:
-        OperationRefused: that is so.
+        OperationRefused: it cannot.
     """
     if run.kind == StepKind.JOIN:
         raise OperationRefused(
@@ -81,6 +80,11 @@ def check_can_be_skipped(run: StepRun) -> None:
         )
 
 
+def result_form(vertex: Vertex, run: StepRun) -> Any:
+    """The type of a visit's result; that of one element for an element of a map."""
+    return vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
+
+
 def read_result(
     change: WorkflowChange, run: StepRun, result_json: Any
 ) -> tuple[Any, Any]:
@@ -92,9 +96,8 @@ def read_result(
     vertex = change.plan.vertices.get(run.node)
     if vertex is None:
         raise OperationRefused("the running code has no step %(step)s", run.node)
-    form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
-    if run.kind == StepKind.UNDO:
-        form = Any  # nothing reads it
+    # Nothing reads the result of an undone step.
+    form = Any if run.kind == StepKind.UNDO else result_form(vertex, run)
     try:
         result = decode(form, result_json)
         return result, encode_as(form, result)

@@ -58,7 +58,7 @@ def give_up(change: ProcessChange, row: IssuedCommand) -> None:
     }
     same = {"id": row.pk, "status": row.status}
     change.mark(commands.update(given_up, same), *manager.release(row, change.now))
-    by = "skipped by an operator"
+    by = Text("skipped by an operator")
     change.mark(incidents.resolved(by, change.now, command_id=row.pk))
 
 

@@ -39,9 +39,7 @@ class SkipFailedStep(ProcessOperation):
     of_workflows = True
     permitted_as = skip.codename
 
-    def why_not(self, process: Circumstances) -> str:
-        if process.not_open:
-            return process.not_open
+    def obstacle(self, process: Circumstances) -> str:
         return "" if process.instance.status == Status.FAILED else NO_STEP
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:

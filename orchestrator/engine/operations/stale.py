@@ -36,9 +36,9 @@ def what_changed(instance: ProcessInstance, seen: int | None) -> str:
 
 
 def _what_counts(instance: ProcessInstance, seen: int) -> Checkpoint | None:
-    """What a person did last since then; else the last transition.
+    """The last action of a person since then; else the last transition.
 
-    Workers go on at once with what a person has begun. Whoever wanted the same must hear of the person, not of that.
+    Workers continue at once after an action. The message names the person's action, not what the workers did then.
     """
     rows = instance.checkpoints.only("instance", "revision", "cause", "at")
     newest = list(rows.order_by("-revision")[:LOOKED_AT])

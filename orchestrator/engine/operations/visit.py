@@ -1,4 +1,4 @@
-"""What the actions on one open visit of a step share."""
+"""Reading, skipping and following an open visit of a step."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
 from orchestrator.engine.storage.results import sealed
 from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
 from orchestrator.models import ProcessInstance, StepRun, StepStatus
+from orchestrator.text import Text
 
 
 def open_run(instance: ProcessInstance, pk: int) -> StepRun:
@@ -48,7 +49,7 @@ def followed(run: StepRun, go_on: Callable[[], None]) -> None:
         ) from error
 
 
-def forget_trouble(change: WorkflowChange, run: StepRun, by: str) -> None:
+def forget_trouble(change: WorkflowChange, run: StepRun, by: Text) -> None:
     if run.status == StepStatus.FAILED:
         retrying.revive(change, run.node)
     if run.error:
@@ -57,7 +58,7 @@ def forget_trouble(change: WorkflowChange, run: StepRun, by: str) -> None:
 
 def skip_run(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
     """Settles an open visit with what a person gives in the place of its result, and carries out what follows."""
-    forget_trouble(change, run, "skipped by an operator")
+    forget_trouble(change, run, Text("skipped by an operator"))
     change.close_open(run, StepStatus.SKIPPED, **sealed(body))
     if run.child_id is not None:
         cancel_child(run, change)

@@ -1,9 +1,9 @@
-"""What a person wants done to many, and how fast."""
+"""The request for a bulk operation, and its pace."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -65,7 +65,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person wants done, and to what.
+    """A request for a bulk operation.
 
     Args:
         action: the name of the action.
@@ -93,10 +93,5 @@ class Wanted:
 
 def pace_of(operation: BulkOperation) -> Pace:
     """The pace of an operation."""
-    return Pace(
-        tuple(operation.samples),
-        operation.batch,
-        operation.rate,
-        operation.per_key,
-        operation.stop_above,
-    )
+    values = {one.name: getattr(operation, one.name) for one in fields(Pace)}
+    return Pace(**{**values, "samples": tuple(operation.samples)})

@@ -192,7 +192,7 @@ def _late(run: StepRun) -> None:
         }
         change.mark(step_runs.update(fired, run.fence))
         if run.error:
-            change.mark(incidents.resolved("done", now, step_run_id=run.pk))
+            change.mark(incidents.resolved(Text("done"), now, step_run_id=run.pk))
         change.touch(run, StepStatus.WAITING)
         change.tell(Topic.DEADLINE, run.node)
         change.escalate()

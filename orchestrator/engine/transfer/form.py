@@ -129,6 +129,7 @@ class ExportedTable:
         process: its column with the process id.
         left: columns that stay where they are.
         beside: what is written in their place.
+        stray: whether a row may belong to no process.
     """
 
     name: str
@@ -136,6 +137,7 @@ class ExportedTable:
     process: str = "instance_id"
     left: frozenset[str] = frozenset()
     beside: tuple[tuple[str, Any], ...] = ()
+    stray: bool = False
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -175,8 +177,10 @@ PARTS = (
     ExportedTable("command", IssuedCommand),
     ExportedTable("event", InboxEvent, "process_id"),
     ExportedTable("visit", StepRun),
-    ExportedTable("action", OperatorAction, left=frozenset({"actor_id", "bulk_id"})),
-    ExportedTable("incident", Incident),
+    ExportedTable(
+        "action", OperatorAction, left=frozenset({"actor_id", "bulk_id"}), stray=True
+    ),
+    ExportedTable("incident", Incident, stray=True),
     ExportedTable("checkpoint", Checkpoint),
 )
 """In the order of their lines: what a row refers to comes before it, but for the sub-process of a visit."""

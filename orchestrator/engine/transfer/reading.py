@@ -1,4 +1,4 @@
-"""Reading what somebody gives as an export: line by line, each as strictly as any message, in bounded memory."""
+"""Reads an export line by line, each line as strictly as a message, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from orchestrator.engine.transfer.form import (
     Head,
 )
 from orchestrator.exceptions import InvalidMessage, OperationRefused
+from orchestrator.text import Text
 
 LIMITS = strict_json.Limits(bytes=8 * 1024 * 1024, depth=MAX_DEPTH + 2, keys=1_000_000)
 """Of one line: a visit has its result, its element and what it has saved, each of the size of a message."""
@@ -53,11 +54,13 @@ class Reading:
         self._checksum = hashlib.sha256()
         raw, value = self._line()
         if not isinstance(value, dict) or "procession" not in value:
-            raise OperationRefused("this is no export of a process")
+            raise OperationRefused(Text("this is no export of a process"))
         if value.get("format") != FORMAT:
             raise OperationRefused(
-                f"it has the format {value.get('format')!r}, the running code reads {FORMAT}: "
-                "import it with the version that wrote it, or export it again"
+                "it has the format %(format)s, the running code reads %(known)s: import it with the version that wrote "
+                "it, or export it again",
+                repr(value.get("format")),
+                FORMAT,
             )
         self.head = self._as(Head, raw)
 
@@ -78,14 +81,14 @@ class Reading:
                 BY_NAME.get(str(value.get("row"))) if isinstance(value, dict) else None
             )
             if part is None or PLACES[part.name] < place:
-                raise self._refused("it does not belong here")
+                raise self._refused(Text("it does not belong here"))
             place = PLACES[part.name]
             yield self._row(part, raw, value)
 
     def _row(self, part: ExportedTable, raw: bytes, value: Any) -> ExportedRow:
         read = self._as(part.form, raw)
         values = {name: getattr(read, name) for name in part.columns}
-        # As the strict reader has them, who refuses what the other one only passes on.
+        # The values of the strict reader, which refuses more than pydantic does.
         values |= {name: value[name] for name in part.values}
         return ExportedRow(
             part, values, {name: getattr(read, name) for name, _ in part.beside}
@@ -95,16 +98,13 @@ class Reading:
         raw = self._file.readline(LIMITS.bytes + 1)
         self._number += 1
         if not raw.endswith(b"\n"):
-            told = (
-                "it is too long"
-                if len(raw) > LIMITS.bytes
-                else "the file is cut off here"
-            )
-            raise self._refused(told)
+            if len(raw) > LIMITS.bytes:
+                raise self._refused(Text("it is too long"))
+            raise self._refused(Text("the file is cut off here"))
         try:
             value = strict_json.parse(raw, LIMITS)
         except InvalidMessage as mistake:
-            raise self._refused(str(mistake)) from None
+            raise self._refused(mistake) from None
         self._checksum.update(raw)
         return raw, value
 
@@ -118,9 +118,11 @@ class Reading:
 
     def _check_end(self, end: End, number: int, checksum: str) -> None:
         if end.end != number or end.sha256 != checksum:
-            raise self._refused("the lines before it are not those that were written")
+            raise self._refused(
+                Text("the lines before it are not those that were written")
+            )
         if any(iter(partial(self._file.read, 1), b"")):
-            raise self._refused("more follows after it")
+            raise self._refused(Text("more follows after it"))
 
-    def _refused(self, why: str) -> OperationRefused:
-        return OperationRefused(f"line {self._number}: {why}")
+    def _refused(self, why: object) -> OperationRefused:
+        return OperationRefused("line %(number)s: %(why)s", self._number, why)

@@ -1,4 +1,4 @@
-"""What of a process that has ended is still to be done: nothing could hold it back where it arrives."""
+"""Refuses ended processes with work left: a pause could not hold this work back after an import."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ def check_settled(tree: Iterable[UUID]) -> None:
             row = model.objects.filter(wake_at__isnull=False, **ended).first()
             if row is not None:
                 raise OperationRefused(
-                    f"the process {getattr(row, f'{process}_id')} has ended, and a {noun} of it is still to be done "
-                    f"({row}): export it when that is done, or settled by an operator"
+                    "the process %(process)s has ended, and a %(name)s of it is still to be done (%(what)s): export it "
+                    "when that is done, or settled by an operator",
+                    getattr(row, f"{process}_id"),
+                    noun,
+                    row,
                 )

@@ -22,7 +22,7 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance
 
 AT_ONCE = 500
-"""So many processes are asked for together, and so many rows are held."""
+"""Processes that one query names, and rows in memory."""
 
 Write = Callable[[bytes], object]
 
@@ -38,7 +38,7 @@ def written(
     Args:
         process_id: the process.
         write: is given each line.
-        expect: for somebody who looks on; rows are counted for it alone.
+        expect: is told the number of rows, for a progress bar; without it rows are not counted.
 
     Raises:
         OperationRefused: it is not there, is a part of another one, or something of it is still to be done that would
@@ -73,7 +73,8 @@ def _tree(process_id: UUID) -> list[UUID]:
         raise OperationRefused("there is no process %(process)s", process_id)
     if root.parent_id is not None:
         raise OperationRefused(
-            f"it is a part of the process {root.parent_id}: export that one, which takes its parts with it"
+            "it is a part of the process %(process)s: export that one, which takes its parts with it",
+            root.parent_id,
         )
     tree, level = [process_id], [process_id]
     while level:
@@ -99,7 +100,7 @@ def _rows(part: ExportedTable, tree: list[UUID]) -> Generator[dict[str, Any]]:
 def _of(part: ExportedTable, some: Sequence[UUID]) -> QuerySet[Any]:
     """The rows of a table that belong to some processes."""
     mine = Q(**{f"{part.process}__in": some})
-    if part.name in ("action", "incident"):
+    if part.stray:
         # One on an event may have come before the event had found its process.
         mine |= Q(instance=None, event__process__in=some)
     return part.model._default_manager.filter(mine)
@@ -116,26 +117,14 @@ NAMED = ("name", "version", "kind", "fingerprint")
 
 def _processes(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]]:
     """The processes, each after the one that it is a part of, with definition and owner by their names."""
-    asked = [*part.columns, "owner_id", *(f"definition__{name}" for name in NAMED)]
-    users: dict[Any, str | None] = {None: None}
+    owner = f"owner__{get_user_model().USERNAME_FIELD}"
+    asked = [*part.columns, owner, *(f"definition__{name}" for name in NAMED)]
     for some in chunks(tree, AT_ONCE):
         found = {row["id"]: row for row in _of(part, some).values(*asked)}
         for row in (found[pk] for pk in some):
-            owner = row.pop("owner_id")
-            if owner not in users:
-                users[owner] = _user_name(owner)
             definition = {name: row.pop(f"definition__{name}") for name in NAMED}
-            yield {
-                "row": part.name,
-                **row,
-                "definition": definition,
-                "owner": users[owner],
-            }
-
-
-def _user_name(key: Any) -> str | None:
-    user = get_user_model()._default_manager.filter(pk=key).first()
-    return user.get_username() if user is not None else None
+            beside = {"definition": definition, "owner": row.pop(owner)}
+            yield {"row": part.name, **row, **beside}
 
 
 class _Lines:

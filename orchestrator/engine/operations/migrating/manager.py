@@ -46,6 +46,69 @@ class ManagerMigration:
         """The steps in which it stands, and those in which it would."""
         return [(self.run.node, str(self.place.step))]
 
+    def carry_out(self, press: Press) -> dict[str, Any]:
+        """Carries a locked process over, in one change; returns what the audit row tells of it.
+
+        A step of the same name goes on: it is one visit. One of another name begins as a visit of its own. The
+        deadlines of either count from when the process came to the step.
+        """
+        instance, definition, run = press.process, self.definition, self.run
+        change = ManagerChange(instance, press.cause, press.now)
+        pinned = definitions.row_of(definition)
+        definitions.keep_secrets(pinned, self.pinned)
+        change.pin(pinned)
+        instance.data = self.place.body
+        change.writes += outside_ids.renewed(instance.pk, definition, instance.data)
+        instance.summary = secret_values.summary_of(
+            definition, self.place.data, instance.data
+        )
+        step, renamed = str(self.place.step), {}
+        wakes = self._wakes(instance, press.now)
+        if step == run.node:
+            still = {"id": run.pk, "finished_at": None, "owner": ""}
+            same = {"queue": definition.queue, **({} if run.error else wakes)}
+            change.mark(step_runs.update(same, still))
+            change.steps[step] = run.status
+        else:
+            renamed = {run.node: step}
+            change.go_to(
+                StepRun(
+                    instance_id=instance.pk,
+                    node=step,
+                    status=StepStatus.WAITING,
+                    queue=definition.queue,
+                    deadlines_fired=run.deadlines_fired,
+                    extended=self._since(instance, press.now) - press.now,
+                    started_at=press.now,
+                    wake_at=wakes["wake_at"],
+                )
+            )
+        if wakes["wake_at"] is not None:
+            change.rings.add(definition.queue)
+        change.write()
+        return {"steps": renamed, "data": instance.data}
+
+    def _since(self, instance: ProcessInstance, now: datetime) -> datetime:
+        """The moment from which the deadlines of a visit count: its start plus pauses and extensions.
+
+        Of a process that stands still, were it to go on now.
+        """
+        still = pausing.stood_still(instance.pk, self.run.started_at)
+        if instance.paused_at is not None:
+            still += now - instance.paused_at
+        return self.run.started_at + still + (self.run.extended or timedelta(0))
+
+    def _wakes(self, instance: ProcessInstance, now: datetime) -> dict[str, Any]:
+        """When the next deadline passes."""
+        fired, timers = (
+            self.run.deadlines_fired,
+            self.definition.timers(self.place.step),
+        )
+        if fired >= len(timers):
+            return {"wake_at": None, "remaining": None}
+        since = self._since(instance, now)
+        return {"wake_at": since + timers[fired], "remaining": None}
+
 
 def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigration:
     """Where a process would stand.
@@ -67,68 +130,3 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigrat
         place = carried(definition, run.node, mapping, instance.data, target.row)
     key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)
-
-
-def carry_out(press: Press, plan: ManagerMigration) -> dict[str, Any]:
-    """Carries a locked process over, in one change; returns what the audit row tells of it.
-
-    A step of the same name goes on: it is one visit. One of another name begins as a visit of its own. The deadlines of
-    either count from when the process has come to the step.
-    """
-    instance, definition, run = press.process, plan.definition, plan.run
-    change = ManagerChange(instance, press.cause, press.now)
-    pinned = definitions.row_of(definition)
-    definitions.keep_secrets(pinned, plan.pinned)
-    change.pin(pinned)
-    instance.data = plan.place.body
-    change.writes += outside_ids.renewed(instance.pk, definition, instance.data)
-    instance.summary = secret_values.summary_of(
-        definition, plan.place.data, instance.data
-    )
-    step, renamed = str(plan.place.step), {}
-    wakes = _wakes(plan, instance, press.now)
-    if step == run.node:
-        still = {"id": run.pk, "finished_at": None, "owner": ""}
-        same = {"queue": definition.queue, **({} if run.error else wakes)}
-        change.mark(step_runs.update(same, still))
-        change.steps[step] = run.status
-    else:
-        renamed = {run.node: step}
-        change.go_to(
-            StepRun(
-                instance_id=instance.pk,
-                node=step,
-                status=StepStatus.WAITING,
-                queue=definition.queue,
-                deadlines_fired=run.deadlines_fired,
-                extended=_since(run, instance, press.now) - press.now,
-                started_at=press.now,
-                wake_at=wakes["wake_at"],
-            )
-        )
-    if wakes["wake_at"] is not None:
-        change.rings.add(definition.queue)
-    change.write()
-    return {"steps": renamed, "data": instance.data}
-
-
-def _since(run: StepRun, instance: ProcessInstance, now: datetime) -> datetime:
-    """The moment from which the deadlines of a visit count: its beginning, but for pauses and what was put off.
-
-    Of a process that stands still, were it to go on now.
-    """
-    still = pausing.stood_still(instance.pk, run.started_at)
-    if instance.paused_at is not None:
-        still += now - instance.paused_at
-    return run.started_at + still + (run.extended or timedelta(0))
-
-
-def _wakes(
-    plan: ManagerMigration, instance: ProcessInstance, now: datetime
-) -> dict[str, Any]:
-    """When the next deadline passes."""
-    fired, timers = plan.run.deadlines_fired, plan.definition.timers(plan.place.step)
-    if fired >= len(timers):
-        return {"wake_at": None, "remaining": None}
-    since = _since(plan.run, instance, now)
-    return {"wake_at": since + timers[fired], "remaining": None}

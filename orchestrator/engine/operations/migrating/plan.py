@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator import registry
 from orchestrator.definition.migrating import MigratesFrom
+from orchestrator.engine.operations.repairing.plan import lost_key
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import NotCarried, OperationRefused
 from orchestrator.models import Definition, IssuedCommand, ProcessInstance
@@ -23,14 +24,6 @@ BUSY = Text(
 
 LATELY = 1_000
 """Transitions whose commands are looked at: what is under way has mostly been issued by one of the last."""
-
-
-@dataclass(frozen=True)
-class WantedMigration:
-    """To which version, and which step of it each is, as far as a person says so: "" for none."""
-
-    version: int
-    steps: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,12 +43,36 @@ class MigrationTarget:
     chosen: Mapping[str, str]
 
 
-def read(version: Any, steps: Any) -> WantedMigration:
-    """What a person wants.
+def target_of(instance: ProcessInstance, version: Any, steps: Any) -> MigrationTarget:
+    """The version that a process is to go over to.
+
+    Args:
+        instance: the process.
+        version: its number.
+        steps: which step of it each step is, as far as a person says so; "" for none.
 
     Raises:
         OperationRefused: it is no version, or no mapping of steps.
+        NotCarried: it is there already, or the other one is of another kind.
+        UnknownDefinition: the running code does not have that version.
     """
+    _check(version, steps)
+    found = registry.definition(instance.name, version)
+    pinned = instance.definition
+    if found.kind != pinned.kind:
+        raise NotCarried(
+            "version %(version)s of %(name)s is of another kind", version, instance.name
+        )
+    known: Any = found
+    static = getattr(known, "static", known) is not None
+    same = pinned.version == version and static
+    if same and definitions.row_of(found) == pinned.pk:
+        raise NotCarried("it is on version %(version)s already", version)
+    row = found.migration_from(pinned.version)
+    return MigrationTarget(found, pinned, row, dict(steps))
+
+
+def _check(version: Any, steps: Any) -> None:
     if type(version) is not int or version < 1:
         raise OperationRefused(Text("name the version by its number"))
     named = isinstance(steps, Mapping) and len(steps) <= MOST
@@ -64,32 +81,6 @@ def read(version: Any, steps: Any) -> WantedMigration:
         raise OperationRefused(
             'name steps as {"old": "new"}, at most %(most)s of them', f"{MOST:,}"
         )
-    return WantedMigration(version, dict(steps))
-
-
-def target_of(instance: ProcessInstance, wanted: WantedMigration) -> MigrationTarget:
-    """The version that a process is to go over to.
-
-    Raises:
-        NotCarried: it is there already, or the other one is of another kind.
-        UnknownDefinition: the running code does not have that version.
-    """
-    found = registry.definition(instance.name, wanted.version)
-    pinned = instance.definition
-    if found.kind != pinned.kind:
-        raise NotCarried(
-            "version %(version)s of %(name)s is of another kind",
-            wanted.version,
-            instance.name,
-        )
-    known: Any = found
-    static = getattr(known, "static", known) is not None
-    same = pinned.version == wanted.version and static
-    if same and definitions.row_of(found) == pinned.pk:
-        raise NotCarried("it is on version %(version)s already", wanted.version)
-    return MigrationTarget(
-        found, pinned, found.migration_from(pinned.version), wanted.steps
-    )
 
 
 def check_commands(instance: ProcessInstance) -> None:
@@ -115,7 +106,5 @@ def key_kept(definition: Declared, instance: ProcessInstance, message: object) -
     Raises:
         NotCarried: its business key would be another one.
     """
-    key, name = instance.correlation_key, definition.correlation
-    known = key and name and hasattr(message, name)
-    if known and definition.correlation_key(message) != key:
-        raise NotCarried("the process is found by it: it stays %(key)s", key)
+    if reason := lost_key(definition, instance, message):
+        raise NotCarried(reason)

@@ -30,6 +30,7 @@ from orchestrator.engine.operations.migrating.plan import (
     MigrationTarget,
     key_kept,
 )
+from orchestrator.engine.operations.skip import result_form
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.results import GIVEN, last_visit
@@ -79,6 +80,54 @@ class WorkflowMigration:
         """The steps in which it stands, and those in which it would."""
         return [(name, self.mapping[name]) for name in self.open]
 
+    def carry_out(self, press: Press) -> dict[str, Any]:
+        """Carries a locked process over, in one change; returns what the audit row tells of it."""
+        instance, steps = press.process, self.pin.plan
+        queue = self.definition.queue
+        change = WorkflowChange(instance, press.cause, press.now, steps, queue)
+        renamed = {old: new for old, new in self.mapping.items() if old != new}
+        self._take_open(change)
+        _give_up(instance, self.given_up)
+        _rename(instance, renamed)
+        _requeue_given_up(change)
+        maps.fill_windows(change)
+        pinned = self.pin.row()
+        definitions.keep_secrets(pinned, self.pinned)
+        change.pin(pinned)
+        told: dict[str, Any] = {"steps": renamed}
+        if self.input:
+            instance.data = change.also["data"] = self.pin.data
+            told["input"] = self.pin.data
+        instance.summary = change.also["summary"] = secret_values.summary_of(
+            self.definition, self.pin.input, self.pin.data
+        )
+        change.writes += outside_ids.renewed(
+            instance.pk, self.definition, encode(self.pin.input)
+        )
+        instance.step = renamed.get(instance.step, instance.step)
+        change.write()
+        return told
+
+    def _take_open(self, change: WorkflowChange) -> None:
+        """Gives the open visits the queues of the other version, and makes sure that no worker has taken one meanwhile.
+
+        Raises:
+            NotCarried: one has.
+        """
+        rows = change.instance.step_runs.filter(finished_at=None)
+        number = 0
+        for name, status in rows.filter(item=None).values_list("node", "status"):
+            change.steps[self.mapping[name]] = status
+        for name in self.open:
+            vertex = self.pin.plan[self.mapping[name]]
+            queue = queue_of(vertex.step, change.queue)
+            number += rows.filter(node=name, owner="").update(queue=queue)
+            change.rings.add(queue)
+        if number != change.instance.open_steps:
+            raise NotCarried(
+                Text("a worker has just taken one of its steps: try again")
+            )
+
 
 def planned(instance: ProcessInstance, target: MigrationTarget) -> WorkflowMigration:
     """Where a process would stand.
@@ -98,7 +147,9 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> WorkflowMigra
     given_up = sorted(visited - mapping.keys())
     _check_names(given_up, pin.plan)
     history = History(instance, mapping)
-    _refuse(_reasons(instance, target, pin.plan, history, mapping))
+    fit = _Fit(instance, target, pin.plan, history, mapping)
+    if reason := next(fit.reasons(), ""):
+        raise NotCarried(reason)
     now = [run.node for run in history.runs if run.finished_at is None]
     before = {new: name for name, new in mapping.items()}
     return WorkflowMigration(
@@ -120,7 +171,7 @@ def _check_rest(instance: ProcessInstance) -> None:
 
 
 def _pinned(instance: ProcessInstance, target: MigrationTarget) -> Pin:
-    """What the process would run on: its input as the other version reads it, and the graph that this makes of it."""
+    """The input as the other version reads it, and the graph that it makes from this input."""
     definition: Any = target.definition
     with applications(InvalidDefinition, InvalidMessage, NotCarried):
         made = carried_data(definition.Input, instance.data, target.row)
@@ -166,160 +217,144 @@ def _check_names(given_up: Iterable[str], plan: Plan) -> None:
             )
 
 
-def _refuse(reasons: Iterator[str]) -> None:
-    """Refuses with the first reason, if there is any."""
-    if reason := next(reasons, ""):
-        raise NotCarried(reason)
+@dataclass(frozen=True)
+class _Fit:
+    """Whether a process fits the other version.
 
+    Args:
+        instance: the process.
+        target: the other version.
+        plan: the graph that it would run on.
+        history: its history with the names that its steps have there.
+        mapping: which step of the other version each of its steps is.
+    """
 
-def _reasons(
-    instance: ProcessInstance,
-    target: MigrationTarget,
-    plan: Plan,
-    history: History,
-    mapping: Mapping[str, str],
-) -> Iterator[str]:
-    """Why the process cannot go over."""
-    visits = list(_visits(instance, mapping))
-    found = [*unmapped(visits, target.definition.version), *unfitting(visits, plan)]
-    found += _answers(visits, target, plan)
-    found += _children(instance, mapping, plan)
-    yield from found
-    if found:
-        return
-    yield from _caught(instance, history, plan, target, mapping)
-    try:
-        replay = replayed(plan, history.settled(plan))
-    except Exception as error:  # noqa: BLE001  # predicates may raise anything
-        secret_values.note_of_process(error, instance)
-        yield Text(
-            "its history cannot be told by the other version: %(why)s", said(error)
-        )
-        return
-    since = max(history.resumed_at, default=0)
-    yield from misfits(replay, visits, since)
-    yield from _results(instance, target, plan, mapping)
+    instance: ProcessInstance
+    target: MigrationTarget
+    plan: Plan
+    history: History
+    mapping: Mapping[str, str]
 
-
-def _visits(
-    instance: ProcessInstance, mapping: Mapping[str, str]
-) -> Iterator[KnownVisit]:
-    """The visits that count, of a map its own; and whatever else is open in a step that the other version lacks."""
-    history = History(instance)
-    for run in history.visits.values():
-        name = mapping.get(run.node, "")
-        yield KnownVisit(
-            name,
-            run.node,
-            run.visit,
-            str(run.kind),
-            None if run.finished_at is None else run.left or 0,
-            run.status == StepStatus.NOT_TAKEN,
-            Arrivals(run.arrived, run.taken),
-        )
-    for run in history.runs:
-        if run.finished_at is None and run.node not in mapping:
-            yield KnownVisit("", run.node, run.visit, str(run.kind))
-
-
-def _answers(
-    visits: Iterable[KnownVisit], target: MigrationTarget, plan: Plan
-) -> Iterator[str]:
-    """Questions that are not answered yet and have other answers now."""
-    details = {node["id"]: node["detail"] for node in target.pinned.graph["nodes"]}
-    new: Any = target.definition
-    there = {node.id: node.detail for node in new.graph(plan).nodes}
-    for one in visits:
-        if one.open and one.kind == StepKind.ASK and one.step in plan.vertices:
-            before = details.get(one.was, "").partition(", at most ")[0]
-            now = there[one.step].partition(", at most ")[0]
-            if before != now:
-                yield Text(
-                    "the question of %(step)s is not answered yet, and has other answers there: %(choices)s",
-                    one.was,
-                    now,
-                )
-
-
-def _children(
-    instance: ProcessInstance, mapping: Mapping[str, str], plan: Plan
-) -> Iterator[str]:
-    """Sub-processes that are waited for by a step that runs another definition there."""
-    rows = instance.step_runs.filter(finished_at=None, child__isnull=False).order_by()
-    for node, name in rows.values_list("node", "child__name").distinct():
-        vertex = plan.vertices.get(mapping.get(node, ""))
-        wanted = vertex.step.definition if vertex is not None else None
-        if wanted is None or wanted.name != name:
+    def reasons(self) -> Iterator[str]:
+        """Why the process cannot go over."""
+        visits, version = list(self._visits()), self.target.definition.version
+        found = [*unmapped(visits, version), *unfitting(visits, self.plan)]
+        found += [*self._answers(visits), *self._children()]
+        yield from found
+        if found:
+            return
+        yield from self._caught()
+        try:
+            replay = replayed(self.plan, self.history.settled(self.plan))
+        except Exception as error:  # noqa: BLE001  # predicates may raise anything
+            secret_values.note_of_process(error, self.instance)
             yield Text(
-                "%(step)s waits for the sub-process %(name)s, and runs none of it there",
-                node,
+                "its history cannot be told by the other version: %(why)s", said(error)
+            )
+            return
+        since = max(self.history.resumed_at, default=0)
+        yield from misfits(replay, visits, since)
+        yield from self._results()
+
+    def _visits(self) -> Iterator[KnownVisit]:
+        """The visits that count, of a map its own; and whatever else is open in a step that the other version lacks."""
+        before = History(self.instance)
+        for run in before.visits.values():
+            name = self.mapping.get(run.node, "")
+            yield KnownVisit(
                 name,
+                run.node,
+                run.visit,
+                str(run.kind),
+                None if run.finished_at is None else run.left or 0,
+                run.status == StepStatus.NOT_TAKEN,
+                Arrivals(run.arrived, run.taken),
             )
+        for run in before.runs:
+            if run.finished_at is None and run.node not in self.mapping:
+                yield KnownVisit("", run.node, run.visit, str(run.kind))
 
+    def _answers(self, visits: Iterable[KnownVisit]) -> Iterator[str]:
+        """Questions that are not answered yet and have other answers now."""
+        nodes = self.target.pinned.graph["nodes"]
+        details = {node["id"]: node["detail"] for node in nodes}
+        new: Any = self.target.definition
+        there = {node.id: node.detail for node in new.graph(self.plan).nodes}
+        for one in visits:
+            if one.open and one.kind == StepKind.ASK and one.step in self.plan.vertices:
+                before = details.get(one.was, "").partition(", at most ")[0]
+                now = there[one.step].partition(", at most ")[0]
+                if before != now:
+                    yield Text(
+                        "the question of %(step)s is not answered yet, and has other answers there: %(choices)s",
+                        one.was,
+                        now,
+                    )
 
-def _caught(
-    instance: ProcessInstance,
-    history: History,
-    plan: Plan,
-    target: MigrationTarget,
-    mapping: Mapping[str, str],
-) -> Iterator[str]:
-    """Failures that were caught by a way that has another number there: a history names ways by their numbers."""
-    failed = [
-        run for run in history.runs if run.status == StepStatus.FAILED and run.left
-    ]
-    if not failed:
-        return
-    before = {edge["id"]: edge for edge in target.pinned.graph["edges"]}
-    now = {link.id: link for link in plan.links}
-    rows = instance.checkpoints.filter(revision__in=[run.left for run in failed])
-    for text in rows.exclude(edge="").values_list("edge", flat=True):
-        for name in text.split(","):
-            old, new = before.get(name), now.get(name)
-            if old is None or old["kind"] != "error":
-                continue
-            same = new is not None and (new.kind, new.source, new.target) == (
-                "error",
-                mapping.get(old["source"]),
-                mapping.get(old["target"]),
-            )
-            if not same:
+    def _children(self) -> Iterator[str]:
+        """Sub-processes that are waited for by a step that runs another definition there."""
+        rows = self.instance.step_runs.filter(finished_at=None, child__isnull=False)
+        pairs = rows.order_by().values_list("node", "child__name").distinct()
+        for node, name in pairs:
+            vertex = self.plan.vertices.get(self.mapping.get(node, ""))
+            wanted = vertex.step.definition if vertex is not None else None
+            if wanted is None or wanted.name != name:
                 yield Text(
-                    "the failure of %(step)s was caught, by a way that is none there",
-                    old["source"],
-                )
-
-
-def _results(
-    instance: ProcessInstance,
-    target: MigrationTarget,
-    plan: Plan,
-    mapping: Mapping[str, str],
-) -> Iterator[str]:
-    """The results that count and are not of the form that the other version declares."""
-    before = _known_plan(target)
-    given = instance.step_runs.filter(status__in=GIVEN).exclude(kind=StepKind.UNDO)
-    names = given.order_by().values_list("node", flat=True).distinct()
-    for name in sorted(set(names) & mapping.keys()):
-        vertex = plan[mapping[name]]
-        old = before.vertices.get(name) if before is not None else None
-        if old is not None and _same_form(old, vertex):
-            continue
-        rows = given.filter(node=name).order_by("visit", "round")
-        for run in last_visit(rows) or ():
-            if run.status == StepStatus.SKIPPED:
-                continue  # a step that is passed over may be given anything
-            form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
-            try:
-                decode(form, run.result)
-            except InvalidMessage as mistake:
-                yield Text(
-                    "the result of %(step)s is not of the form that %(place)s gives: %(why)s",
+                    "%(step)s waits for the sub-process %(name)s, and runs none of it there",
+                    node,
                     name,
-                    vertex.name,
-                    mistake,
                 )
-                break
+
+    def _caught(self) -> Iterator[str]:
+        """Failures that were caught by a way that has another number there: a history names ways by their numbers."""
+        runs = self.history.runs
+        left = [run.left or 0 for run in runs if run.status == StepStatus.FAILED]
+        if not any(left):
+            return
+        before = {edge["id"]: edge for edge in self.target.pinned.graph["edges"]}
+        now = {link.id: link for link in self.plan.links}
+        rows = self.instance.checkpoints.filter(revision__in=left)
+        for text in rows.exclude(edge="").values_list("edge", flat=True):
+            for name in text.split(","):
+                old, new = before.get(name), now.get(name)
+                if old is None or old["kind"] != "error":
+                    continue
+                same = new is not None and (new.kind, new.source, new.target) == (
+                    "error",
+                    self.mapping.get(old["source"]),
+                    self.mapping.get(old["target"]),
+                )
+                if not same:
+                    yield Text(
+                        "the failure of %(step)s was caught, by a way that is none there",
+                        old["source"],
+                    )
+
+    def _results(self) -> Iterator[str]:
+        """The results that count and are not of the form that the other version declares."""
+        before = _known_plan(self.target.pinned)
+        given = self.instance.step_runs.filter(status__in=GIVEN)
+        given = given.exclude(kind=StepKind.UNDO)
+        names = given.order_by().values_list("node", flat=True).distinct()
+        for name in sorted(set(names) & self.mapping.keys()):
+            vertex = self.plan[self.mapping[name]]
+            old = before.vertices.get(name) if before is not None else None
+            if old is not None and _same_form(old, vertex):
+                continue
+            rows = given.filter(node=name).order_by("visit", "round")
+            for run in last_visit(rows) or ():
+                if run.status == StepStatus.SKIPPED:
+                    continue  # a step that is passed over may be given anything
+                try:
+                    decode(result_form(vertex, run), run.result)
+                except InvalidMessage as mistake:
+                    yield Text(
+                        "the result of %(step)s is not of the form that %(place)s gives: %(why)s",
+                        name,
+                        vertex.name,
+                        mistake,
+                    )
+                    break
 
 
 def _same_form(old: Vertex, new: Vertex) -> bool:
@@ -330,72 +365,24 @@ def _same_form(old: Vertex, new: Vertex) -> bool:
     )
 
 
-def _known_plan(target: MigrationTarget) -> Plan | None:
+def _known_plan(pinned: Definition) -> Plan | None:
     """The plan of the version that it is on, if the running code still has it."""
     try:
-        found: Any = registry.definition(target.pinned.name, target.pinned.version)
+        found: Any = registry.definition(pinned.name, pinned.version)
     except UnknownDefinition:
         return None
     plan: Plan | None = found.static
     return plan
 
 
-def carry_out(press: Press, plan: WorkflowMigration) -> dict[str, Any]:
-    """Carries a locked process over, in one change; returns what the audit row tells of it."""
-    instance, steps = press.process, plan.pin.plan
-    queue = plan.definition.queue
-    change = WorkflowChange(instance, press.cause, press.now, steps, queue)
-    renamed = {old: new for old, new in plan.mapping.items() if old != new}
-    _take_open(change, plan)
-    _give_up(instance, plan.given_up)
-    _rename(instance, renamed)
-    _requeue_given_up(change)
-    maps.fill_windows(change)
-    pinned = plan.pin.row()
-    definitions.keep_secrets(pinned, plan.pinned)
-    change.pin(pinned)
-    told: dict[str, Any] = {"steps": renamed}
-    if plan.input:
-        instance.data = change.also["data"] = plan.pin.data
-        told["input"] = plan.pin.data
-    instance.summary = change.also["summary"] = secret_values.summary_of(
-        plan.definition, plan.pin.input, plan.pin.data
-    )
-    change.writes += outside_ids.renewed(
-        instance.pk, plan.definition, encode(plan.pin.input)
-    )
-    instance.step = renamed.get(instance.step, instance.step)
-    change.write()
-    return told
-
-
-def _take_open(change: WorkflowChange, plan: WorkflowMigration) -> None:
-    """Gives the open visits the queues of the other version, and makes sure that no worker has taken one meanwhile.
-
-    Raises:
-        NotCarried: one has.
-    """
-    rows = change.instance.step_runs.filter(finished_at=None)
-    number = 0
-    for name, status in rows.filter(item=None).values_list("node", "status"):
-        change.steps[plan.mapping[name]] = status
-    for name in plan.open:
-        vertex = plan.pin.plan[plan.mapping[name]]
-        queue = queue_of(vertex.step, change.queue)
-        number += rows.filter(node=name, owner="").update(queue=queue)
-        change.rings.add(queue)
-    if number != change.instance.open_steps:
-        raise NotCarried(Text("a worker has just taken one of its steps: try again"))
-
-
 def _give_up(instance: ProcessInstance, steps: list[str]) -> None:
-    """What was done in steps that the other version does not have counts no more; it stays to be seen."""
+    """Supersedes the visits of steps that the other version does not have."""
     rows = instance.step_runs.filter(node__in=steps)
     rows.update(status=StepStatus.SUPERSEDED, blocked="", blocked_on="")
 
 
 def _requeue_given_up(change: WorkflowChange) -> None:
-    """Gives what a failure has cancelled, and may bring back, the queues of the other version."""
+    """Moves visits that a failure cancelled, and a retry may revive, to the queues of the other version."""
     cancelled = {"status": StepStatus.CANCELLED, "blocked": Blocked.FAILURE}
     rows = change.instance.step_runs.filter(**cancelled)
     for name in set(rows.values_list("node", flat=True)):

@@ -1,4 +1,4 @@
-"""What people have staged: one draft a person and process. It is no action: nothing follows from it, and no audit."""
+"""Staged edits: one draft for each person and process. Staging is no action; it has no effect and no audit row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from orchestrator.models import ProcessInstance, Repair
 from orchestrator.text import Text, storable
 
 MOST_PROPOSALS = 20
-"""So many proposals of one process are shown."""
+"""Proposals of one process that are shown."""
 
 
 def draft_of(instance: ProcessInstance, user: Any) -> Repair | None:
-    """What a person has staged for a process, or has proposed."""
+    """The draft or proposal of a person for a process."""
     return Repair.objects.filter(instance=instance, author=user.pk).first()
 
 
 def proposals_of(instance: ProcessInstance) -> list[Repair]:
-    """What people have proposed for a process, the oldest first."""
+    """The proposals for a process, the oldest first."""
     rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
     return list(rows.order_by("pk")[:MOST_PROPOSALS])
 

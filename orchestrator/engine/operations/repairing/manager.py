@@ -7,22 +7,25 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.definition import Decision, Event, ProcessManager
+from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
-from orchestrator.engine import inbox
 from orchestrator.engine.change import retrying, secret_values
 from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_WORKFLOWS, Edit, EditKind
-from orchestrator.engine.operations.repairing.events import add_events
-from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
+from orchestrator.engine.operations.repairing.plan import (
+    Edited,
+    Effect,
+    RepairPlan,
+    lost_key,
+)
+from orchestrator.engine.operations.retry import wake_workers
 from orchestrator.engine.operations.skip_command import failing, give_up
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import IssuedCommand, ProcessInstance
-from orchestrator.queue import ring_after_commit
 from orchestrator.text import Text
 
 
@@ -41,18 +44,19 @@ class ManagerPlan(RepairPlan):
     then: tuple[StrEnum, Any] | None = None
     """Step and data after the events that are added, where they move it on."""
     skipped: list[IssuedCommand] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    again: bool = False
+
+    def plan_edit(self, place: int, edit: Edit) -> None:
+        if edit.kind in OF_WORKFLOWS:
+            raise OperationRefused(
+                Text("Only a workflow has steps that run by themselves")
+            )
+        PLANNED[edit.kind](self, place, edit)
 
     def _plan_data(self, place: int, edit: Edit) -> None:
         data = decode(self.definition.Data, edit.value)
         body = encode(data)
-        key, name = self.instance.correlation_key, self.definition.correlation
-        has_key = key and name and hasattr(data, name)
-        if has_key and self.definition.correlation_key(data) != key:
-            self.refuse(
-                place, Text("the process is found by it: it stays %(key)s", key), name
-            )
+        if reason := lost_key(self.definition, self.instance, data):
+            self.refuse(place, reason, self.definition.correlation)
             return
         self.data, self.changed = data, True
         self.edited.append(Edited("", self.instance.data, body))
@@ -82,14 +86,7 @@ class ManagerPlan(RepairPlan):
         self.skipped.append(failing(self.instance.commands, edit.target))
 
     def _plan_event(self, place: int, edit: Edit) -> None:
-        if edit.target not in self.definition.events:
-            raise OperationRefused(
-                "%(name)s takes no %(type)s in any step",
-                self.definition.name,
-                edit.target,
-            )
-        message = inbox.read(edit.target, edit.value)
-        self.events.append(message)
+        message = self.read_event(self.definition.name, self.definition.events, edit)
         step, data = self.then or (self.step, self.data)
         if step is None or data is None:
             return  # another edit is refused for that
@@ -108,6 +105,32 @@ class ManagerPlan(RepairPlan):
         if decision.outcome == "moved":
             self.then = (decision.step, decision.data)
             self.effects += _issued(decision, self.instance)
+
+    def carry_out(self, press: Press) -> dict[str, Any]:
+        change = ManagerChange(self.instance, press.cause, press.now)
+        for row in self.skipped:
+            give_up(change, row)
+        if self.again:
+            retrying.try_commands_again(change)
+            retrying.try_events_again(change)
+        if self.moved or self.changed:
+            change.take(self.definition, self._decision())
+        self.add_events(change, press)
+        change.write()
+        if self.again:
+            wake_workers(self.instance)
+        return {"data": self.instance.data}
+
+    def _decision(self) -> Decision:
+        """What a person has decided, as the definition would have."""
+        if self.step is None:
+            raise OperationRefused(
+                Text("the running code has not the step in which it stands")
+            )
+        timers = self.definition.timers(self.step) if self.moved else ()
+        return Decision(
+            "moved", self.step, self.data, timers=timers, entered=self.moved
+        )
 
 
 def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
@@ -129,12 +152,8 @@ def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
                     Text("its stored data must be edited too: %(why)s", mistake),
                 )
             return plan
-    plan.plan_each(lambda place, edit: PLANNED[edit.kind](plan, place, edit))
+    plan.plan_each()
     return plan
-
-
-def _plan_none(plan: ManagerPlan, place: int, edit: Edit) -> None:
-    raise OperationRefused(Text("Only a workflow has steps that run by themselves"))
 
 
 def why_not_to(
@@ -165,36 +184,4 @@ PLANNED: dict[EditKind, Callable[[ManagerPlan, int, Edit], None]] = {
     EditKind.RETRY: ManagerPlan._plan_retry,
     EditKind.SKIP_COMMAND: ManagerPlan._plan_skipped,
     EditKind.EVENT: ManagerPlan._plan_event,
-    **dict.fromkeys(OF_WORKFLOWS, _plan_none),
 }
-
-
-def carry_out(press: Press, plan: ManagerPlan) -> dict[str, Any]:
-    """Carries out what was planned, as one change; returns what the audit row tells of it."""
-    instance = press.process
-    definition = definitions.manager_of(instance)
-    change = ManagerChange(instance, press.cause, press.now)
-    for row in plan.skipped:
-        give_up(change, row)
-    if plan.again:
-        retrying.try_commands_again(change)
-        retrying.try_events_again(change)
-    if plan.moved or plan.changed:
-        change.take(definition, _decision(definition, plan))
-    add_events(change, plan.events, press)
-    change.write()
-    if plan.again:
-        for rows in (instance.commands, instance.events, instance.step_runs):
-            for queue in rows.values_list("queue", flat=True).distinct():
-                ring_after_commit(queue)
-    return {"data": instance.data}
-
-
-def _decision(definition: type[ProcessManager], plan: ManagerPlan) -> Decision:
-    """What a person has decided, as the definition would have."""
-    if plan.step is None:
-        raise OperationRefused(
-            Text("the running code has not the step in which it stands")
-        )
-    timers = definition.timers(plan.step) if plan.moved else ()
-    return Decision("moved", plan.step, plan.data, timers=timers, entered=plan.moved)

@@ -6,13 +6,20 @@ undone. It is done once for the page, and once more when the repair is applied, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from orchestrator.definition import Event
+from orchestrator.definition.codec import digest, encode
+from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import named
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.event import UNTAKEN
 from orchestrator.engine.operations.repairing.edits import Edit
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.exceptions import (
@@ -21,7 +28,11 @@ from orchestrator.exceptions import (
     ProcessionError,
 )
 from orchestrator.models import ProcessInstance
+from orchestrator.registry import Declared
 from orchestrator.text import Text, told_by, typed
+
+SOURCE = "repair"
+"""The source of an event that a repair adds."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,7 @@ class Edited:
 
 
 @dataclass
-class RepairPlan:
+class RepairPlan(ABC):
     """What a repair would come to."""
 
     edits: Sequence[Edit]
@@ -79,19 +90,64 @@ class RepairPlan:
     """The steps in which the process would newly be."""
     leaves: list[str] = field(default_factory=list)
     """The steps that it would leave."""
+    events: list[Event] = field(default_factory=list)
+    """The events that are added."""
+    again: bool = False
+    """Whether what failed is tried again."""
 
     @property
     def unsafe(self) -> list[Effect]:
         """The effects that would run again although they are not made for it."""
         return [effect for effect in self.effects if effect.again and not effect.safe]
 
-    def plan_each(self, plan: Callable[[int, Edit], None]) -> None:
-        """Plans the edits in their order, each by its place and itself; one that is refused is noted as a mistake."""
+    def plan_each(self) -> None:
+        """Plans the edits in their order; notes a mistake for each that is refused."""
         for place, edit in enumerate(self.edits):
             try:
-                plan(place, edit)
+                self.plan_edit(place, edit)
             except ProcessionError as mistake:
                 self.refuse(place, mistake)
+
+    @abstractmethod
+    def plan_edit(self, place: int, edit: Edit) -> None:
+        """Plans one edit.
+
+        Raises:
+            ProcessionError: it cannot be made.
+        """
+
+    @abstractmethod
+    def carry_out(self, press: Press) -> dict[str, Any]:
+        """Carries out what was planned, as one change; returns what the audit row tells of it."""
+
+    def read_event(self, name: str, known: Container[str], edit: Edit) -> Event:
+        """Adds the event of an edit to those of the plan.
+
+        Args:
+            name: of the definition.
+            known: the types of event that its processes take.
+            edit: the edit.
+
+        Raises:
+            OperationRefused: none of its steps takes an event of this type.
+            InvalidMessage: it cannot be read.
+        """
+        if edit.target not in known:
+            raise OperationRefused(UNTAKEN.filled(name, edit.target))
+        event = inbox.read(edit.target, edit.value)
+        self.events.append(event)
+        return event
+
+    def add_events(self, change: ProcessChange, press: Press) -> None:
+        """Puts the events into the inbox in their order, as if they had arrived with the change."""
+        address = inbox.Address(process_id=change.instance.pk)
+        for number, event in enumerate(self.events):
+            body, id = encode(event), f"{press.request.key}:{number}"
+            rows = inbox.inbox_rows(
+                event, body, id, SOURCE, address, digest(body), change.now
+            )
+            change.writes += inbox.stored(rows)
+            change.rings |= {row.queue for row in rows}
 
     def refuse(self, place: int, why: object, path: str = "") -> None:
         """Notes what is wrong with an edit; the first mistake counts."""
@@ -112,23 +168,30 @@ class RepairPlan:
         return ""
 
 
+def lost_key(definition: Declared, instance: ProcessInstance, data: object) -> str:
+    """Why a process would not be found with other data; "" where its business key stays."""
+    key, name = instance.correlation_key, definition.correlation
+    known = key and name and hasattr(data, name)
+    if known and definition.correlation_key(data) != key:
+        return Text("the process is found by it: it stays %(key)s", key)
+    return ""
+
+
 @contextmanager
 def asked_of_code(instance: ProcessInstance, *given: Any) -> Iterator[None]:
-    """Has what the application's code raises while a process is looked at be told without secrets.
+    """Turns errors of the application's code into refusals without secrets.
 
     Args:
         instance: the process.
-        given: what the code is asked of besides.
+        given: further values whose secrets are masked.
 
     Raises:
-        OperationRefused: it has raised something.
+        OperationRefused: the code has raised an error.
     """
     try:
         yield
-    except ProcessionError:
-        raise
     except Exception as error:
-        if passes(error):
+        if isinstance(error, ProcessionError) or passes(error):
             raise
         secret_values.note_of_process(error, instance, *given)
         raise OperationRefused(named(error)) from None

@@ -11,7 +11,7 @@ from orchestrator.engine.change import redoing, retrying
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.repairing.manager import why_not_to
 from orchestrator.engine.operations.repairing.plan import asked_of_code
-from orchestrator.engine.operations.repairing.workflow import why_no_result
+from orchestrator.engine.operations.repairing.workflow import events_of, why_no_result
 from orchestrator.engine.operations.skip import check_can_be_skipped
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now
@@ -108,10 +108,8 @@ def targets_of(
     now = database_now()
     with asked_of_code(instance):
         change = WorkflowChange.of(instance, Cause.of(CauseKind.OPERATOR), now)
-    vertices = change.plan.vertices
-    waits = [one.step.event for one in vertices.values()]
-    found.events = sorted({event.__name__ for event in waits if event is not None})
-    found.named = sorted(vertices)[:MOST_STEPS]
+    found.events = sorted(events_of(change.plan))
+    found.named = sorted(change.plan.vertices)[:MOST_STEPS]
     rows = retrying.troubled(change).order_by("pk").values_list("node", flat=True)
     found.troubled = list(dict.fromkeys(rows[:SHOWN]))
     if step:

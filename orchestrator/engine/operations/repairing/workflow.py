@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any
 
 from django.db.models import Q
 
-from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.advance import Arrivals, Settled
-from orchestrator.engine import inbox
+from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import following, redoing, retrying
 from orchestrator.engine.change.following import decided
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
-from orchestrator.engine.operations.repairing.events import add_events
 from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
-from orchestrator.engine.operations.skip import check_can_be_skipped, read_result
+from orchestrator.engine.operations.skip import (
+    check_can_be_skipped,
+    read_result,
+    result_form,
+)
 from orchestrator.engine.operations.visit import (
     followed,
     open_run,
@@ -40,48 +42,135 @@ RUNS_BEFORE = (StepStatus.DONE, StepStatus.RUNNING, StepStatus.FAILED)
 
 @dataclass
 class WorkflowPlan(RepairPlan):
-    """How a workflow would stand, and what of it is made when the repair is applied."""
+    """How a workflow would stand, and what of it is made when the repair is applied.
 
+    Args:
+        change: asks while the repair is planned; writes when it is carried out.
+    """
+
+    _: KW_ONLY
+    change: WorkflowChange
     results: list[Given] = field(default_factory=list)
     skipped: list[Given] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+    """The places of the edits that skip visits, by the keys of the visits."""
     redone: list[str] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    again: bool = False
     known: dict[str, Arrivals] = field(default_factory=dict)
     """The joins as the skipped steps would leave them."""
     given_up: set[str] = field(default_factory=set)
     """The steps that the skipped ones would have cancelled."""
+
+    def plan_edit(self, place: int, edit: Edit) -> None:
+        if edit.kind in OF_MANAGERS:
+            raise OperationRefused(REFUSED[edit.kind])
+        PLANNED[edit.kind](self, place, edit)
+
+    def _plan_result(self, place: int, edit: Edit) -> None:
+        run = StepRun.objects.filter(instance=self.change.instance, pk=edit.run).first()
+        if run is None:
+            raise OperationRefused("the process has no step run %(key)s", edit.target)
+        OperationRefused.raise_for(why_no_result(self.change, run))
+        form = result_form(self.change.plan[run.node], run)
+        result = decode(form, edit.value)
+        body = encode_as(form, result)
+        sealed(body)
+        self.results.append((run, result, body))
+        self.edited.append(Edited(_named(run), run.result, body))
+
+    def _plan_skip(self, place: int, edit: Edit) -> None:
+        run = open_run(self.change.instance, edit.run)
+        check_can_be_skipped(run)
+        result, body = read_result(self.change, run, edit.value)
+        self.skipped.append((run, result, body))
+        self.places[run.pk] = place
+        self.leaves.append(run.node)
+        self.edited.append(Edited(_named(run), None, body))
+
+    def _plan_redo(self, place: int, edit: Edit) -> None:
+        OperationRefused.raise_for(redoing.why_not(self.change, edit.target))
+        if any(run.node == edit.target for run, *_ in self.results):
+            raise OperationRefused(
+                "the result of %(step)s is edited: one or the other", edit.target
+            )
+        self.redone.append(edit.target)
+        self.stands.append(edit.target)
+        self.effects.append(_effect(edit.target, self.change, again=True))
+
+    def _plan_retry(self, place: int, edit: Edit) -> None:
+        skipped = [one.run for one in self.edits if one.kind == EditKind.SKIP]
+        rows = retrying.troubled(self.change).exclude(pk__in=skipped).order_by()
+        self.again = True
+        names = sorted(set(rows.values_list("node", flat=True).distinct()))
+        known = [name for name in names if name in self.change.plan.vertices]
+        self.effects += [_effect(name, self.change, again=True) for name in known]
+
+    def _plan_event(self, place: int, edit: Edit) -> None:
+        self.read_event(self.change.instance.name, events_of(self.change.plan), edit)
+
+    def _look_ahead(self, run: StepRun, result: Any) -> None:
+        """Adds the steps that would start when a step is skipped, as the pure core says, after those skipped before it.
+
+        Raises:
+            Exception: no way on fits the result, or whatever a predicate raises.
+        """
+        if run.kind in (StepKind.ITEM, StepKind.UNDO) or run.redo:
+            return
+
+        def look(names: Sequence[str]) -> dict[str, Arrivals]:
+            new = [name for name in names if name not in self.known]
+            known = tables.joins.of(self.change.instance.pk, new) if new else {}
+            for name, row in known.items():
+                over = row.kind != StepKind.JOIN or row.finished_at is not None
+                self.known[name] = following.arrivals_of(row, over=over)
+            return {name: self.known[name] for name in names if name in self.known}
+
+        found = decided(self.change, Settled(run.node, run.visit, "done", result), look)
+        self.known |= found.joins
+        self.given_up |= {*found.given_up, *found.caught}
+        begun = [name for name, _ in found.entered]
+        self.stands += begun
+        self.effects += _started(begun, self.change)
+
+    def carry_out(self, press: Press) -> dict[str, Any]:
+        change = self.change
+        for run, _, body in self.results:
+            redoing.give(change, run, body, sealed(body)["checksum"])
+        if self.again:
+            left = [run.pk for run, *_ in self.skipped]
+            retrying.try_steps_again(change, left)
+            retrying.try_events_again(change)
+        _skip(change, self.skipped)
+        for step in self.redone:
+            redoing.begin(change, step, "wanted by an operator", limit=None)
+        self.add_events(change, press)
+        change.write()
+        if self.again:
+            retrying.try_parents_again(press.process, press.cause, press.now)
+        return {"results": [[one.of, one.before, one.after] for one in self.edited]}
 
 
 def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
     """What edits of a workflow would come to.
 
     Args:
-        change: one that is asked and never written.
+        change: is written only when the plan is carried out.
         edits: the edits.
     """
-    plan = WorkflowPlan(edits)
-    plan.plan_each(lambda place, edit: _plan(plan, edit, change))
+    plan = WorkflowPlan(edits, change=change)
+    plan.plan_each()
     plan.skipped.sort(key=lambda given: given[0].pk)
     for run, result, _ in plan.skipped:
-        skips = ((edit.kind, edit.run) == (EditKind.SKIP, run.pk) for edit in edits)
-        place = [*skips].index(True)
+        place = plan.places[run.pk]
         if run.node in plan.given_up:
             plan.refuse(
                 place, Text("%(step)s would be cancelled by another edit", run.node)
             )
             continue
         try:
-            followed(run, partial(_look_ahead, plan, change, run, result))
+            followed(run, partial(plan._look_ahead, run, result))
         except OperationRefused as refused:
             plan.refuse(place, refused)
     return plan
-
-
-def _plan(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    if edit.kind in OF_MANAGERS:
-        raise OperationRefused(REFUSED[edit.kind])
-    PLANNED[edit.kind](plan, edit, change)
 
 
 REFUSED = {
@@ -124,58 +213,8 @@ def why_no_result(change: WorkflowChange, run: StepRun) -> str:
     return ""
 
 
-def _plan_result(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    run = StepRun.objects.filter(instance=change.instance, pk=edit.run).first()
-    if run is None:
-        raise OperationRefused("the process has no step run %(key)s", edit.target)
-    OperationRefused.raise_for(why_no_result(change, run))
-    vertex = change.plan[run.node]
-    form = vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
-    result = decode(form, edit.value)
-    body = encode_as(form, result)
-    sealed(body)
-    plan.results.append((run, result, body))
-    plan.edited.append(Edited(_named(run), run.result, body))
-
-
 def _named(run: StepRun) -> str:
     return f"{run.node} #{run.item}" if run.item is not None else run.node
-
-
-def _plan_skip(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    run = open_run(change.instance, edit.run)
-    check_can_be_skipped(run)
-    result, body = read_result(change, run, edit.value)
-    plan.skipped.append((run, result, body))
-    plan.leaves.append(run.node)
-    plan.edited.append(Edited(_named(run), None, body))
-
-
-def _look_ahead(
-    plan: WorkflowPlan, change: WorkflowChange, run: StepRun, result: Any
-) -> None:
-    """Which steps would start when a step is skipped; asked of the pure core, after those that are skipped before it.
-
-    Raises:
-        Exception: no way on fits the result, or whatever a predicate raises.
-    """
-    if run.kind in (StepKind.ITEM, StepKind.UNDO) or run.redo:
-        return
-
-    def look(names: Sequence[str]) -> dict[str, Arrivals]:
-        new = [name for name in names if name not in plan.known]
-        known = tables.joins.of(change.instance.pk, new) if new else {}
-        for name, row in known.items():
-            over = row.kind != StepKind.JOIN or row.finished_at is not None
-            plan.known[name] = following.arrivals_of(row, over=over)
-        return {name: plan.known[name] for name in names if name in plan.known}
-
-    found = decided(change, Settled(run.node, run.visit, "done", result), look)
-    plan.known |= found.joins
-    plan.given_up |= {*found.given_up, *found.caught}
-    begun = [name for name, _ in found.entered]
-    plan.stands += begun
-    plan.effects += _started(begun, change)
 
 
 def _started(names: Sequence[str], change: WorkflowChange) -> list[Effect]:
@@ -190,67 +229,19 @@ def _effect(name: str, change: WorkflowChange, *, again: bool) -> Effect:
     return Effect(name, "step", again, change.plan[name].step.policy.idempotent)
 
 
-def _plan_redo(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    OperationRefused.raise_for(redoing.why_not(change, edit.target))
-    if any(run.node == edit.target for run, *_ in plan.results):
-        raise OperationRefused(
-            "the result of %(step)s is edited: one or the other", edit.target
-        )
-    plan.redone.append(edit.target)
-    plan.stands.append(edit.target)
-    plan.effects.append(_effect(edit.target, change, again=True))
-
-
-def _plan_retry(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    skipped = [one.run for one in plan.edits if one.kind == EditKind.SKIP]
-    rows = retrying.troubled(change).exclude(pk__in=skipped).order_by()
-    plan.again = True
-    names = sorted(set(rows.values_list("node", flat=True).distinct()))
-    known = [name for name in names if name in change.plan.vertices]
-    plan.effects += [_effect(name, change, again=True) for name in known]
-
-
-def _plan_event(plan: WorkflowPlan, edit: Edit, change: WorkflowChange) -> None:
-    events = {
-        vertex.step.event.__name__
-        for vertex in change.plan.vertices.values()
-        if vertex.step.event is not None
-    }
-    if edit.target not in events:
-        raise OperationRefused(
-            "%(name)s takes no %(type)s in any step", change.instance.name, edit.target
-        )
-    plan.events.append(inbox.read(edit.target, edit.value))
-
-
-PLANNED: dict[EditKind, Callable[[WorkflowPlan, Edit, WorkflowChange], None]] = {
-    EditKind.RESULT: _plan_result,
-    EditKind.SKIP: _plan_skip,
-    EditKind.REDO: _plan_redo,
-    EditKind.RETRY: _plan_retry,
-    EditKind.EVENT: _plan_event,
+PLANNED: dict[EditKind, Callable[[WorkflowPlan, int, Edit], None]] = {
+    EditKind.RESULT: WorkflowPlan._plan_result,
+    EditKind.SKIP: WorkflowPlan._plan_skip,
+    EditKind.REDO: WorkflowPlan._plan_redo,
+    EditKind.RETRY: WorkflowPlan._plan_retry,
+    EditKind.EVENT: WorkflowPlan._plan_event,
 }
 
 
-def carry_out(
-    press: Press, plan: WorkflowPlan, change: WorkflowChange
-) -> dict[str, Any]:
-    """Carries out what was planned, as one change; returns what the audit row tells of it."""
-    for run, _, body in plan.results:
-        columns = sealed(body)
-        redoing.give(change, run, body, columns["checksum"])
-    if plan.again:
-        left = [run.pk for run, *_ in plan.skipped]
-        retrying.try_steps_again(change, left)
-        retrying.try_events_again(change)
-    _skip(change, plan.skipped)
-    for step in plan.redone:
-        redoing.begin(change, step, "wanted by an operator", limit=None)
-    add_events(change, plan.events, press)
-    change.write()
-    if plan.again:
-        retrying.try_parents_again(press.process, press.cause, press.now)
-    return {"results": [[one.of, one.before, one.after] for one in plan.edited]}
+def events_of(plan: Plan) -> set[str]:
+    """The types of event that steps of a graph wait for."""
+    waits = (vertex.step.event for vertex in plan.vertices.values())
+    return {event.__name__ for event in waits if event is not None}
 
 
 def _skip(change: WorkflowChange, skipped: Sequence[Given]) -> None:
