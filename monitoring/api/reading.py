@@ -29,7 +29,7 @@ from monitoring.masking import data_of, sees_data
 from monitoring.queries import bulk
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.failures import failure_groups
-from monitoring.queries.instance.history import checkpoints_of
+from monitoring.queries.instance.checkpoints import checkpoints_of
 from monitoring.queries.instance.ledger_lines import lines_of
 from monitoring.queries.instance.visits import result_of
 from monitoring.queries.instances.filters import Filters

@@ -29,8 +29,8 @@ from monitoring.moments import ago, clock, exact, in_full, span
 from monitoring.queries.definition.page import DefinitionPage
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
+from monitoring.queries.instance.elements import RunFilters
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances.filters import OLDEST, Filters
 from monitoring.queries.lists import Search
 from monitoring.queries.texts import translated

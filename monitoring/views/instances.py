@@ -25,12 +25,18 @@ from monitoring.exports import Columns, download, exported
 from monitoring.masking import masked, names_of, sees_data
 from monitoring.queries.columns import written
 from monitoring.queries.declared import field_names
-from monitoring.queries.instance.elements import element_batches, element_text
+from monitoring.queries.instance.elements import (
+    RunFilters,
+    element_batches,
+    element_text,
+)
 from monitoring.queries.instance.ledger_lines import ledger_lines, ledger_lines_async
-from monitoring.queries.instance.ledger_part import instance_ledger
-from monitoring.queries.instance.page import InstancePage, instance_page
+from monitoring.queries.instance.page import (
+    InstancePage,
+    instance_ledger,
+    instance_page,
+)
 from monitoring.queries.instance.subprocess import opened_subprocess
-from monitoring.queries.instance.visits import RunFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import batches
 from monitoring.queries.lists import number_in
@@ -118,13 +124,12 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     shown = instance_page(pk, request.user, at=at)
     name = f"{shown.instance.name}-{pk}"
     if at is None:
-        return svg_file(shown.drawing.standalone(shown.state), name)
-    if shown.moment is None:
+        return svg_file(shown.moment.drawing.standalone(shown.state), name)
+    if not shown.moment.is_past:
         raise Http404
     title = f"{shown.instance} · {shown.said}"
-    return svg_file(
-        shown.drawing.standalone(shown.state, title=title), f"{name}-at-{at}"
-    )
+    drawn = shown.moment.drawing.standalone(shown.state, title=title)
+    return svg_file(drawn, f"{name}-at-{at}")
 
 
 @page_for(of=of_process)
@@ -135,7 +140,7 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     context = {
         "page": shown,
         "instance": shown.instance,
-        "is_workflow": shown.instance.definition.is_workflow,
+        "is_workflow": shown.moment.is_workflow,
         "sees_data": sees_data(request.user),
     }
     rows = render_to_string("monitoring/instance/ledger_rows.html", context, request)
@@ -158,7 +163,7 @@ def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
     instance = get_object_or_404(processes(), pk=pk)
-    filters = RunFilters.from_query(request.GET, request.user).of_elements
+    filters = RunFilters.from_query(request.GET, request.user)
     data, seen = sees_data(request.user), seen_in(request)
 
     def child_of(run: StepRun) -> str | None:
@@ -205,7 +210,7 @@ def _number(text: str) -> int | None:
 
 def _redrawn(request: HttpRequest, shown: InstancePage) -> bool:
     """Whether an open page gets another picture: a better one, or that of another version of the definition."""
-    better = "undrawn" in request.GET and not shown.drawing.pending
+    better = "undrawn" in request.GET and not shown.moment.drawing.pending
     own = shown.instance.definition.fingerprint
     return better or request.GET.get("drawn", own) != own
 
@@ -225,16 +230,16 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         pk, request.user, _number(before) or None, filters, _number(at), beside
     )
     if sub := request.GET.get("sub", "").replace("\0", ""):
-        opened = opened_subprocess(shown.present, shown.moment, sub)
+        opened = opened_subprocess(shown.moment, sub)
         shown = replace(shown, opened=opened.for_whom(seen_in(request)))
-    place = str(shown.moment.revision) if shown.moment is not None else ""
+    place = str(shown.moment.revision) if shown.moment.is_past else ""
     crossed = request.GET.get("shown", "") != place
     return {
         "page": shown,
         "instance": shown.instance,
         "workflow": shown.workflow,
-        "is_workflow": shown.instance.definition.is_workflow,
-        "drawing": shown.drawing,
+        "is_workflow": shown.moment.is_workflow,
+        "drawing": shown.moment.drawing,
         "before": before,
         # Kept when one goes to now and back, so that the page has a place for the second diagram.
         "beside": beside,

@@ -48,12 +48,14 @@ def test_what_has_failed_for_good_is_not_said_to_be_tried_again_nor_listed_twice
 
 def test_a_map_is_as_failed_in_the_table_as_in_the_diagram(operator: User) -> None:
     journal.faults["buy"] = ConnectionError("no line")
-    view = instance_page(finished(Round, "Nara", 3).pk, operator).workflow
+    page = instance_page(finished(Round, "Nara", 3).pk, operator)
+    view = page.workflow
 
     assert view is not None
-    [row] = [row for row in view.runs.rows if row.run.node == "errand"]
+    assert page.runs is not None
+    [row] = [row for row in page.runs.rows if row.run.node == "errand"]
     [step] = [step for step in view.open if step.is_map]
-    assert "is-failed" in view.state.nodes["errand"].classes
+    assert "is-failed" in page.state.nodes["errand"].classes
     assert (row.status, step.status) == ("failed", "failed")
 
 
@@ -61,10 +63,10 @@ def test_what_was_undone_and_who_declined(operator: User, page_of: Read) -> None
     journal.faults["buy"] = Permanent("sold out")
     process = finished(Booked)
     page = instance_page(process.pk, operator)
-    assert page.workflow is not None
+    assert page.runs is not None
 
     history = [entry.status for entry in page.ledger.entries]
-    table = [row.status for row in page.workflow.runs.rows]
+    table = [row.status for row in page.runs.rows]
     assert history == ["undone", "failed", "", "done", ""]
     assert table == ["undone", "failed", "done"]
     declined = "Declined by Errand SubprocessDeclined: the sub-process errand"

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance import diagram, past, taken, timeline, transitions
+from monitoring.queries.instance import moment, timeline, transitions
 from orchestrator.testing import run
 from tests.services.cases import words
 from tests.services.client import Client
@@ -55,9 +55,8 @@ def processes(
 ) -> dict[int, UUID]:
     """Return them, where one look takes few at most."""
     for module, name, most in (
-        (taken, "LOOKED_AT", FEW),
-        (past, "VISITS", FEW),
-        (diagram, "VISITS", FEW),
+        (transitions, "LOOKED_AT", FEW),
+        (moment, "VISITS", FEW),
         (timeline, "BARS", FEW // 2),
         (timeline, "KNOTS", FEW),
         (transitions, "SHORT", FEW),

@@ -14,15 +14,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from monitoring.diagrams import DiagramState
-from monitoring.queries.graphs import graph_of
-from monitoring.queries.instance.diagram import instance_state
-from monitoring.queries.instance.past import moment_of, runs_then
-from monitoring.queries.instance.taken import taken_edges
-from monitoring.queries.instance.visits import RunFilters
-from monitoring.queries.instance.workflow import workflow_then, workflow_view
+from monitoring.queries.instance.diagram import diagram_of
+from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.step_states import step_states_of
+from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from orchestrator import start_process
 from orchestrator.definition import Workflow, ask, start
-from orchestrator.models import Definition, ProcessInstance
+from orchestrator.models import ProcessInstance
 from orchestrator.signals import Change, committed
 from orchestrator.testing import registered, run
 from tests.apps.patterns.desk import insist, launch
@@ -58,23 +56,14 @@ def told(state: DiagramState) -> tuple[Seen, Seen]:
 
 def now(process: ProcessInstance) -> DiagramState:
     """Return what the live page paints."""
-    if process.definition.kind == Definition.Kind.WORKFLOW:
-        return workflow_view(process, RunFilters()).state
-    graph = graph_of(process.definition)
-    runs = list(process.step_runs.order_by("pk"))
-    return instance_state(graph, process, runs, taken_edges(process))
+    return diagram_of(moment_of(process))
 
 
 def then(process: ProcessInstance, revision: int) -> tuple[str, DiagramState]:
     """Return the status, and what the page paints, of a moment."""
     moment = moment_of(process, revision)
-    assert moment is not None
-    if moment.present.definition.kind == Definition.Kind.WORKFLOW:
-        return moment.then.status, workflow_then(moment).state
-    graph = graph_of(moment.present.definition)
-    taken = taken_edges(moment.present, moment.revision)
-    state = instance_state(graph, moment.then, runs_then(moment), taken)
-    return moment.then.status, state
+    assert moment.is_past
+    return moment.instance.status, diagram_of(moment)
 
 
 def one_of(kind: str) -> ProcessInstance:
@@ -241,17 +230,23 @@ class Many(Workflow):
     flow = (start(*(ask(f"q{number}", Answer) for number in range(40))),)
 
 
+def workflow_then(process: ProcessInstance) -> WorkflowView:
+    """Read all that the page tells of how a workflow stood after its newest transition."""
+    moment = moment_of(process, process.revision)
+    states = step_states_of(moment)
+    diagram_of(moment, states)
+    return workflow_view(moment, states)
+
+
 def queries_of(definition: type[Workflow]) -> int:
     """Return how many queries it takes to tell how a process stood where all its questions were open."""
     with registered(definition):
         receipt = start_process(definition, None)
         run()
         process = ProcessInstance.objects.get(pk=receipt.process_id)
-        moment = moment_of(process, process.revision)
-        assert moment is not None
-        workflow_then(moment)  # the picture is kept
+        workflow_then(process)  # the picture is kept
         with CaptureQueriesContext(connection) as asked:
-            then = workflow_then(moment)
+            then = workflow_then(process)
         process.delete()  # of a definition that is known no longer
     assert then.number_open == len(definition.graph().nodes)
     return len(asked)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from monitoring.queries.graphs import graph_of
-from monitoring.queries.instance.visits import RunFilters
-from monitoring.queries.instance.workflow import workflow_view
+from monitoring.queries.instance.diagram import diagram_of
+from monitoring.queries.instance.moment import moment_of
 from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge
 from orchestrator.engine import operations
@@ -43,9 +43,9 @@ def of_this_module() -> Iterator[None]:
 
 def taken(process: ProcessInstance) -> set[str]:
     """Return the edges painted as taken."""
-    view = workflow_view(process, RunFilters())
+    state = diagram_of(moment_of(process))
     edges = {edge.id: edge for edge in graph_of(process.definition).edges}
-    done = {name for name, classes in view.state.edges.items() if "is-done" in classes}
+    done = {name for name, classes in state.edges.items() if "is-done" in classes}
     return {written(edges[name]) for name in done & edges.keys()}
 
 

@@ -14,7 +14,11 @@ from django.http import QueryDict
 from monitoring.diagrams import NodeState
 from monitoring.queries.decisions import open_questions
 from monitoring.queries.definition.standing import standing
-from monitoring.queries.instance.visits import RunFilters
+from monitoring.queries.instance.diagram import diagram_of
+from monitoring.queries.instance.elements import RunFilters
+from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.step_states import step_states_of
+from monitoring.queries.instance.visits import run_page
 from monitoring.queries.instance.workflow import workflow_view
 from monitoring.queries.instances.filters import Filters
 from orchestrator import start_process
@@ -35,12 +39,12 @@ SOON = 0.3
 
 
 def stands(instance: ProcessInstance) -> dict[str, NodeState]:
-    return dict(workflow_view(instance, RunFilters()).state.nodes)
+    return dict(diagram_of(moment_of(instance)).nodes)
 
 
 def edges(instance: ProcessInstance) -> dict[tuple[str, str], str]:
     """The class of each drawn edge, by its ends."""
-    drawn = workflow_view(instance, RunFilters()).state.edges
+    drawn = diagram_of(moment_of(instance)).edges
     known = [edge for edge in Inquiry.graph().edges if edge.id in drawn]
     return {(edge.source, edge.target): drawn[edge.id][0] for edge in known}
 
@@ -363,9 +367,12 @@ def test_the_head_counts_the_open_steps_that_are_shown_and_listed(
 ) -> None:
     instance = begun()
 
-    view = workflow_view(instance, RunFilters(state="open"))
+    moment = moment_of(instance)
+    states = step_states_of(moment)
+    view = workflow_view(moment, states)
+    runs = run_page(moment, states, RunFilters(state="open"))
     text = page_of(instance)
 
     assert f"{view.number_open}</b>" in text.partition("Open steps")[2][:40]
-    assert len(view.runs.rows) == view.number_open
+    assert len(runs.rows) == view.number_open
     assert text.count('id="open-') + view.more_open == view.number_open

@@ -12,24 +12,24 @@ WIDTH = 1000.0
 """Units of the whole axis."""
 
 LONG = 20
-"""A gap is long that is so many times the usual one."""
+"""A gap is long if it is at least this many times the usual gap."""
 
 LEAST = timedelta(seconds=2)
-"""No shorter gap is folded: it is seen in full anyway."""
+"""The page shows shorter gaps to scale."""
 
 FOLD = 30.0
-"""Units of a folded gap; where there are many, less."""
+"""Units of a folded gap; fewer where there are many folded gaps."""
 
 FOLDED = 0.4
 """Share of the axis that folded gaps have at most."""
 
 SPREAD = 0.25
-"""Share of the axis that is dealt out evenly, so that what happened at once can be told apart."""
+"""Share of the axis that all gaps get evenly, so that a reader can tell simultaneous moments apart."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A gap that is not drawn to scale."""
+    """A gap that the axis does not draw to scale."""
 
     x: float
     width: float
@@ -42,12 +42,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class Axis:
-    """Where on the axis each moment is. Moments before its first or after its last one are at its ends.
+    """The place of each moment on the axis. Earlier and later moments lie at its ends.
 
     Args:
-        times: those that have a place of their own, in order.
-        places: where each is, from 0 to `WIDTH`.
-        folds: the gaps between them that are folded.
+        times: the moments that have a place of their own, in order.
+        places: their places, from 0 to `WIDTH`.
+        folds: the folded gaps between them.
     """
 
     times: Sequence[datetime]
@@ -55,7 +55,7 @@ class Axis:
     folds: Sequence[Fold] = ()
 
     def x(self, at: datetime) -> float:
-        """Where a moment is, in units from the left."""
+        """The place of a moment, in units from the left."""
         after = bisect_right(self.times, at)
         if after == 0:
             return 0.0
@@ -68,10 +68,10 @@ class Axis:
 
 
 def axis_of(times: Sequence[datetime]) -> Axis:
-    """The axis on which these moments have a place.
+    """Lays out an axis on which these moments have a place.
 
     Args:
-        times: at least one. A clock that was put back may have them in another order than they happened.
+        times: at least one. Their order may differ from what happened, after a clock was set back.
     """
     ordered = sorted(times)
     gaps = [after - before for before, after in pairwise(ordered)]
@@ -91,13 +91,13 @@ def axis_of(times: Sequence[datetime]) -> Axis:
 
 
 def _usual(gaps: Sequence[timedelta]) -> timedelta:
-    """The median of those that take any time."""
+    """The median length of the gaps that are longer than 0."""
     some = sorted(gap for gap in gaps if gap)
     return some[len(some) // 2] if some else timedelta(0)
 
 
 def _shares(gaps: Sequence[timedelta], room: float) -> tuple[float, float]:
-    """How wide each of these gaps is at least, and what is added for each of its seconds."""
+    """The least width of each gap, and the width of each of its seconds beside that."""
     whole = sum(gaps, timedelta(0)).total_seconds()
     even = SPREAD if whole else 1.0
     each = room * even / len(gaps) if gaps else 0.0

@@ -1,71 +1,85 @@
 """An instance on its diagram: where it is, what it took, what can still happen."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, NodeState
-from monitoring.queries.instance.past import VISITS, PastMoment
+from monitoring.diagrams.sketch import Sketch
+from monitoring.queries.instance.moment import ProcessMoment
+from monitoring.queries.instance.step_states import (
+    StepState,
+    current_status,
+    step_states_of,
+)
+from monitoring.queries.instance.workflow_diagram import workflow_state
 from monitoring.statuses import look
 from orchestrator.definition.dataflow import reachable
-from orchestrator.definition.graph import Edge, Graph
-from orchestrator.models import ProcessInstance, StepKind, StepRun
+from orchestrator.definition.graph import Edge, Graph, Node
+from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.models.process_instance import ENDED
 
 HERE = "has-now"
 """The class of a step in which the process is now, on a diagram of its past."""
 
 
-def instance_state(
-    graph: Graph, instance: ProcessInstance, runs: Sequence[StepRun], taken: set[str]
+def diagram_of(
+    moment: ProcessMoment,
+    states: Mapping[str, StepState] | None = None,
+    sketch: Sketch | None = None,
 ) -> DiagramState:
-    """The state of the diagram: every node and every edge gets exactly one of its classes."""
-    ended = instance.status in ENDED
-    nodes, edges = _still_possible(graph, instance, ended)
-    # Where it has been is told by the edges too: only some visits of a long history are looked at.
+    """The state of a process's diagram at a moment; every node and edge has one status class.
+
+    Args:
+        moment: the moment.
+        states: the states of a workflow's steps, if the caller has read them.
+        sketch: the sketch of a workflow; by default the sketch of its picture.
+    """
+    if not moment.is_workflow:
+        return manager_state(moment)
+    if states is None:
+        states = step_states_of(moment)
+    return workflow_state(moment, states, sketch or moment.drawing.sketch)
+
+
+def manager_state(moment: ProcessMoment) -> DiagramState:
+    """The state of a process manager's diagram."""
+    instance, graph, taken = moment.instance, moment.graph, moment.taken
+    nodes, edges = _still_possible(graph, instance)
+    # Edges tell visited steps too: only some visits of a long history are read.
     ends = (
         end
         for one in graph.edges
         if one.id in taken
         for end in (one.source, one.target)
     )
-    last = dict.fromkeys(ends, "done") | {run.node: run.status for run in runs}
-    visits = Counter(run.node for run in runs)
-    more = "+" if len(runs) >= VISITS else ""
+    last = dict.fromkeys(ends, "done") | {run.node: run.status for run in moment.visits}
+    visits = Counter(run.node for run in moment.visits)
+    more = "" if moment.has_all_visits else "+"
     return DiagramState(
         {
-            node.id: _node(
-                node.id,
-                node.label,
-                last,
-                _times(visits[node.id], more),
-                nodes,
-                instance,
-            )
+            node.id: _node(node, last, _times(visits[node.id], more), nodes, instance)
             for node in graph.nodes
         },
         {edge.id: _edge(edge, taken, edges, instance.step) for edge in graph.edges},
     )
 
 
-def beside_now(state: DiagramState, moment: PastMoment) -> DiagramState:
-    """The diagram of a moment, with a mark at the steps in which the process is now."""
-    if not moment.present.definition.is_workflow:
+def beside_now(state: DiagramState, moment: ProcessMoment) -> DiagramState:
+    """Marks the current steps of the process on the diagram of a past moment."""
+    if not moment.is_past:
+        return state
+    if not moment.is_workflow:
         current = {moment.present.step}
     else:
         rows = moment.present.step_runs.filter(finished_at=None, item=None)
         current = set(rows.exclude(kind=StepKind.JOIN).values_list("node", flat=True))
-    marked = {
-        name: replace(state.nodes[name], classes=(*state.nodes[name].classes, HERE))
-        for name in current & state.nodes.keys()
-    }
-    return DiagramState({**state.nodes, **marked}, state.edges)
+    return state.marked(current, HERE)
 
 
 def accepted_now(graph: Graph, instance: ProcessInstance) -> list[Edge]:
-    """The edges of events that the instance would take now, given its data."""
+    """The edges of events that the process accepts in its step, given its data."""
     if instance.status in ENDED:
         return []
     _, possible = reachable(graph, instance.step, instance.data)
@@ -74,27 +88,23 @@ def accepted_now(graph: Graph, instance: ProcessInstance) -> list[Edge]:
 
 
 def _still_possible(
-    graph: Graph, instance: ProcessInstance, ended: bool
+    graph: Graph, instance: ProcessInstance
 ) -> tuple[set[str], set[str]]:
-    if ended or not instance.step:
+    if instance.status in ENDED or not instance.step:
         return set(), set()
     return reachable(graph, instance.step, instance.data)
 
 
 def _node(
-    name: str,
-    label: str,
+    node: Node,
     last: Mapping[str, str],
     count: str,
     possible: set[str],
     instance: ProcessInstance,
 ) -> NodeState:
-    current = name == instance.step and instance.status not in ENDED
-    status = (
-        current_status(instance, last.get(name, "waiting"))
-        if current
-        else last.get(name, "")
-    )
+    name, status = node.id, last.get(node.id, "")
+    if name == instance.step and instance.status not in ENDED:
+        status = current_status(instance, status or "waiting")
     tone = (
         f"is-{status}" if status else "is-possible" if name in possible else "is-idle"
     )
@@ -102,7 +112,7 @@ def _node(
     return NodeState(
         classes,
         count=count,
-        title=f"{label}: {_said(status, name in possible)}",
+        title=f"{node.label}: {_said(status, name in possible)}",
     )
 
 
@@ -114,13 +124,6 @@ def _said(status: str, possible: bool) -> str:
     if status:
         return str(look(status).word)
     return _("still possible") if possible else _("not reached")
-
-
-def current_status(instance: ProcessInstance, run: str) -> str:
-    """What the current step shows: what stops the instance is more than that its step is waiting."""
-    return (
-        instance.status if instance.status in ("failed", "retrying", "paused") else run
-    )
 
 
 def _edge(

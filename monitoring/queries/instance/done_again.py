@@ -1,6 +1,6 @@
 """What a workflow would do again if it were retried, redone in a step, or resumed from a checkpoint, in words.
 
-Told from its newest visits, of which so many are looked at; beyond them it is said that there may be more.
+It reads the newest visits only; where there are others, it says that there may be more steps.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 LOOKED_AT = 500
-"""Visits that are looked at."""
+"""Most visits that it reads."""
 
 NAMED = 8
-"""Steps that are named."""
+"""Most steps that it names."""
 
 ALREADY = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED, StepStatus.CANCELLED)
-"""How a visit ended that is not done again."""
+"""Statuses of visits that no action repeats."""
 
 
 class SettledStep(NamedTuple):
-    """A visit: its step, and the transition with which it was settled; None while it is open."""
+    """The step of a visit, and the revision at which the visit ended; None while it is open."""
 
     node: str
     left: int | None
@@ -34,7 +34,7 @@ class SettledStep(NamedTuple):
 
 
 class DoneAgain:
-    """What would be done again in one workflow.
+    """The steps that an action on a workflow would repeat.
 
     Args:
         instance: the process.
@@ -45,11 +45,11 @@ class DoneAgain:
         self._instance, self._labels = instance, labels
 
     def of_step(self, node: str) -> str:
-        """What doing one step again would do."""
+        """What a redo of one step would repeat."""
         return self._said([node])
 
     def since(self, revision: int) -> str:
-        """What going back to a checkpoint would do: all that was settled later, and what is open."""
+        """What a resumption from a checkpoint would repeat: all later visits and the open ones."""
         later = [
             one.node for one in self._visits if one.left is None or one.left > revision
         ]
@@ -57,7 +57,7 @@ class DoneAgain:
 
     @property
     def of_failed(self) -> str:
-        """What trying again would do."""
+        """What a retry would repeat."""
         failed = (StepStatus.FAILED, StepStatus.RETRYING)
         names = [
             one.node
@@ -68,7 +68,7 @@ class DoneAgain:
 
     @cached_property
     def _visits(self) -> list[SettledStep]:
-        """The newest visits, along the index of those that are no elements of maps."""
+        """The newest visits, by the index of visits that are not elements of maps."""
         rows = StepRun.objects.filter(instance=self._instance, item=None)
         rows = rows.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO], finished_at=None)
         newest = rows.order_by("-started_at", "-pk")

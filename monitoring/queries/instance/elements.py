@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Right
 
-from monitoring.masking import MASK, masked_text
+from monitoring.masking import MASK, masked_text, sees_data
 from monitoring.queries.counts import MANY, grouped
-from monitoring.queries.lists import KeyedPage
+from monitoring.queries.lists import KeyedPage, Search, number_in
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -26,28 +26,28 @@ SHOWN = 2_000
 """Characters of a result or an error that a page shows."""
 
 KEY = 200
-"""Characters of an element that are shown and searched."""
+"""Characters of an element that the page shows and searches."""
 
 EACH = 1_000
-"""Elements that one statement looks at."""
+"""Elements that one statement reads."""
 
 MOST = 10_000
-"""Elements that one page looks at."""
+"""Most elements that one page reads."""
 
 SECONDS = 0.15
-"""How long a page goes on looking."""
+"""Seconds after which a page stops reading."""
 
 AT_ONCE = 500
-"""Elements of a file that are read at a time."""
+"""Elements of a file that one statement reads."""
 
 VISITS = 1_000
-"""Visits of one map that are told from each other."""
+"""Most visits of one map that the page tells apart."""
 
 LARGE = ("result", "error", "saved", "element")
 
 
 def in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
-    """Visits of a status, the open ones, or, for any other word, all but those that are of no account any more."""
+    """Visits of a status, or the open ones; for any other word all but not taken and superseded ones."""
     if state == "open":
         return rows.filter(finished_at=None)
     if state in StepStatus.values:
@@ -56,29 +56,38 @@ def in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
 
 
 @dataclass(frozen=True)
-class ElementFilters:
-    """What the elements of a map are narrowed to.
+class RunFilters(Search):
+    """The filters of a table of visits or of a map's elements, and the key where its page begins.
 
     Args:
-        step: the map.
-        search: a number as in #17; or text of the element or of its error, of which a number may be either.
+        step: the step, or the map whose elements are shown.
+        search: text of a step, an element or an error, or the number of an element as in #17.
         state: a status, or "open".
-        visit: which visit of the map; 0 for the last.
+        runs: the key where the previous page ended.
+        group: a part of the diagram that stands for several steps.
+        visit: the number of a visit of the map; the last visit if it is not a number.
     """
 
-    step: str
+    step: str = ""
     search: str = ""
     state: str = ""
-    visit: int = 0
-    secret: bool = False
-    """Whether the elements may have secrets in them, or are not the reader's to see: nothing is looked for in them."""
+    runs: str = ""
+    group: str = ""
+    visit: str = ""
 
-    def narrowed(self, rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    @property
+    def any(self) -> bool:
+        return bool(self.step or self.search or self.state)
+
+    def of_elements(
+        self, rows: QuerySet[StepRun], secrets: Secrets
+    ) -> QuerySet[StepRun]:
+        """The matching elements of a map; it searches no elements that have secrets or that the reader may not see."""
         rows = in_state(rows, self.state)
         if not self.search or self.number is not None:
             return rows
         there = Q(error__icontains=self.search)
-        if not self.secret:
+        if not secrets and (self.reader is None or sees_data(self.reader)):
             rows = rows.alias(key=Left(Cast("element", TextField()), KEY))
             for stored in {
                 json.dumps(self.search, ensure_ascii=one) for one in (True, False)
@@ -91,7 +100,7 @@ class ElementFilters:
 
     @property
     def number(self) -> int | None:
-        """The one element that is looked for."""
+        """The number of the only wanted element."""
         wanted = self.search.removeprefix("#")
         one = self.search.startswith("#") and wanted.isascii() and wanted.isdecimal()
         return int(wanted[:9]) if one else None
@@ -102,11 +111,11 @@ class SplitPart:
     """The elements of one status.
 
     Args:
-        status: as it is shown.
-        state: by which the list is narrowed to them.
-        number: how many there are, with "+" where there may be more.
-        x: where they begin on a bar of a thousand units.
-        width: what they take of it.
+        status: the shown status.
+        state: the filter of the list for these elements.
+        number: the number of elements, with "+" where there may be more.
+        x: their beginning on a bar of a thousand units.
+        width: their width on it.
     """
 
     status: str
@@ -118,21 +127,19 @@ class SplitPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementPage(KeyedPage[StepRun]):
-    """Some elements of a map in the order of their numbers, and how the whole map stands.
+    """Some elements of a map in the order of their numbers, and the state of the whole map.
 
     Args:
         head: the visit of the map.
-        looked_to: the number up to which was looked for them, where that is not all of them.
-        visits: how often the map was visited.
-        parts: how many elements have which status.
-        filters: what they are narrowed to.
+        looked_to: the last number that was read, if not all were.
+        visits: the number of the map's visits.
+        parts: the number of elements by status.
     """
 
     head: StepRun
     looked_to: int | None
     visits: int
     parts: list[SplitPart]
-    filters: ElementFilters
 
     @property
     def number(self) -> int:
@@ -145,23 +152,18 @@ class ElementPage(KeyedPage[StepRun]):
         return [one for one in near if 1 <= one <= self.visits]
 
 
-def element_page(
-    instance: ProcessInstance, filters: ElementFilters, after: str = ""
-) -> ElementPage | None:
+def element_page(instance: ProcessInstance, filters: RunFilters) -> ElementPage | None:
     """A page of a map's elements; None while it has not begun.
 
     Args:
         instance: the process.
         filters: what they are narrowed to.
-        after: where the page before has ended, as it said.
     """
     head, visits = _head(instance, filters)
     if head is None:
         return None
     secrets = secret_names.of_process(instance)
-    filters = replace(filters, secret=filters.secret or bool(secrets))
-    place = _place(after)
-    rows, looked_to = _look(head, filters, place)
+    rows, looked_to = _look(_elements(head, filters, secrets), head, filters)
     older, last = "", (head.expected or 0) - 1
     if len(rows) > PAGE:
         rows = rows[:PAGE]
@@ -170,36 +172,32 @@ def element_page(
         older = f"{looked_to + 1}-0"
     else:
         looked_to = None
-    parts = list(_split(head))
-    rows = [discreet(run, secrets) for run in rows]
     return ElementPage(
-        rows,
+        [discreet(run, secrets) for run in rows],
         older,
         head=head,
         looked_to=looked_to,
         visits=visits,
-        parts=parts,
-        filters=filters,
+        parts=list(_split(head)),
     )
 
 
 def element_batches(
-    instance: ProcessInstance, filters: ElementFilters
+    instance: ProcessInstance, filters: RunFilters
 ) -> Iterator[list[StepRun]]:
-    """All that match, some at a time; each part is read when the one before has been taken."""
+    """All matching elements, some at a time; a part is read when the caller asks for it."""
     head, _visits = _head(instance, filters)
     if head is None:
         return
     secrets = secret_names.of_process(instance)
-    filters = replace(filters, secret=filters.secret or bool(secrets))
-    last = (head.expected or 0) - 1
-    for first in range(0, last + 1, AT_ONCE):
-        if found := list(_part(head, filters, first, first + AT_ONCE)):
+    rows = _elements(head, filters, secrets)
+    for first in range(0, head.expected or 0, AT_ONCE):
+        if found := list(_numbered(rows, first, first + AT_ONCE)):
             yield [discreet(run, secrets) for run in found]
 
 
 def discreet(run: StepRun, secrets: Secrets) -> StepRun:
-    """An element without what is secret in it; the row is shown, and never saved."""
+    """An element with secrets masked; the row must not be saved."""
     stored = getattr(run, "element_text", None)
     if secrets and stored and run.item is not None:
         whole = run.node in secrets.elements
@@ -218,41 +216,38 @@ def element_text(run: StepRun) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _head(
-    instance: ProcessInstance, filters: ElementFilters
-) -> tuple[StepRun | None, int]:
-    """The visit of the map that is looked at, in its last round, and how many visits there were."""
+def _head(instance: ProcessInstance, filters: RunFilters) -> tuple[StepRun | None, int]:
+    """The wanted visit of the map, in its last round, and the number of visits."""
     rows = StepRun.objects.filter(instance=instance, item=None, node=filters.step)
-    # Said twice, for the index of visits that are none of a process manager.
+    # Two conditions, for the index of a workflow's visits.
     heads = rows.exclude(kind="").filter(kind=StepKind.MAP).defer(*LARGE)
     newest = heads.order_by("-visit", "-round")
     head = newest.first()
-    visits = head.visit if head else 0
-    if head and 0 < filters.visit < visits:
-        head = newest.filter(visit=filters.visit).first()
+    visits, wanted = head.visit if head else 0, number_in(filters.visit, 9) or 0
+    if 0 < wanted < visits:
+        head = newest.filter(visit=wanted).first()
     return head, min(visits, VISITS)
 
 
 def _place(after: str) -> tuple[int, int]:
-    """A number of an element and a key: rows after these two are on the page."""
+    """The number and the key after which the rows of a page begin."""
     item, _, key = after.partition("-")
     numbers = item.isascii() and key.isascii() and item.isdecimal() and key.isdecimal()
     return (int(item[:9]), int(key[:18])) if numbers else (0, 0)
 
 
 def _look(
-    head: StepRun, filters: ElementFilters, place: tuple[int, int]
+    elements: QuerySet[StepRun], head: StepRun, filters: RunFilters
 ) -> tuple[list[StepRun], int | None]:
-    """Rows from a place on, one more than a page has; and up to which number was looked for them."""
+    """Reads from the end of the previous page one row more than a page has, and the last number read."""
     if filters.number is not None:
-        return list(_part(head, filters, filters.number, filters.number + 1)), None
+        return list(_numbered(elements, filters.number, filters.number + 1)), None
     begun, found = time.monotonic(), list[StepRun]()
-    first, key = place
-    last = (head.expected or 0) - 1
-    upto = min(first + MOST, last + 1)
+    first, key = _place(filters.runs)
+    upto = min(first + MOST, head.expected or 0)
     while first < upto:
         end = min(first + EACH, upto)
-        rows = _part(head, filters, first, end)
+        rows = _numbered(elements, first, end)
         if key:
             rows = rows.filter(Q(item__gt=first) | Q(pk__gt=key))
         found += rows[: PAGE + 1 - len(found)]
@@ -264,31 +259,45 @@ def _look(
     return found, first - 1
 
 
-def _part(
-    head: StepRun, filters: ElementFilters, first: int, end: int
+def _elements(
+    head: StepRun, filters: RunFilters, secrets: Secrets
 ) -> QuerySet[StepRun]:
-    """The rows of the elements from one number to before another, in their order."""
+    """The matching elements of a visit of a map, in their order."""
     rows = StepRun.objects.filter(instance=head.instance_id, node=head.node)
-    rows = rows.filter(visit=head.visit, item__gte=first, item__lt=end)
-    rows = filters.narrowed(rows).defer(*LARGE)
-    shown = rows.annotate(
-        result_text=Left(Cast("result", TextField()), SHOWN + 1),
+    rows = filters.of_elements(rows.filter(visit=head.visit), secrets)
+    return with_beginnings(rows).order_by("item", "pk")
+
+
+def _numbered(rows: QuerySet[StepRun], first: int, end: int) -> QuerySet[StepRun]:
+    """The elements from one number to before another."""
+    return rows.filter(item__gte=first, item__lt=end)
+
+
+def with_beginnings(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    """Visits with the beginnings of what may be large, of an error with its end."""
+    shown = rows.defer(*LARGE).annotate(
+        result_text=beginning_of("result"),
         error_text=Right("error", SHOWN),
         element_text=Left(Cast("element", TextField()), KEY),
     )
-    return shown.select_related("child").order_by("item", "pk")
+    return shown.select_related("child")
+
+
+def beginning_of(column: str) -> Left:
+    """As much of a JSON column as a page shows, as text, and one character more."""
+    return Left(Cast(column, TextField()), SHOWN + 1)
 
 
 OPEN = ("failed", "running", "retrying", "ready", "waiting")
 
 
 def _split(head: StepRun) -> Iterator[SplitPart]:
-    """How many elements of a map have which status.
+    """Counts the elements of a map by status.
 
-    What is settled the map itself counts; of what is open at most `MANY` are looked at.
+    The map itself counts settled elements; of open ones at most `MANY` are read.
     """
     progress = head.progress if isinstance(head.progress, dict) else {}
-    # A failure that the map puts up with is settled; one that it does not keeps its element open.
+    # A failure that the map tolerates is settled; any other keeps its element open.
     numbers = {"done": progress.get("done", 0), "handled": progress.get("failed", 0)}
     capped = False
     if head.finished_at is None:

@@ -1,10 +1,11 @@
-"""The rows of an instance's history: what arrived, what it changed, what was issued."""
+"""The rows of a process's history: the event, the changes, the commands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -16,29 +17,32 @@ from monitoring.statuses import look
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
 
 SHOWN = 8
-"""Commands of one transition that are shown without asking, beside those that fail."""
+"""Commands of one transition that a row shows unfolded; it shows failing ones besides."""
+
+PLACES = 100
+"""Most differences between two values that the page shows."""
 
 MISSING = object()
 
 
 @dataclass(frozen=True)
 class FieldChange:
-    """One field, before and after; MISSING stands for a side where it did not exist."""
+    """One field before and after; MISSING where it did not exist."""
 
     name: str
     before: Any
     after: Any
     hides: bool = False
-    """Whether what differs in it is masked."""
+    """Whether the difference is masked."""
     of_data: bool = False
-    """Whether it is a field of the data, which not everybody may see."""
+    """Whether it is a field of the data, which needs a permission."""
 
     @property
     def differs(self) -> bool:
         return self.hides or self.before != self.after
 
     def masked(self, names: frozenset[str]) -> FieldChange:
-        """The same with what is secret masked."""
+        """The same change with secrets masked."""
         if not names:
             return self
         inside = names.intersection(self.name.split("."))
@@ -64,7 +68,7 @@ class FieldChange:
 
 @dataclass
 class Issued:
-    """A command, and the one that it is held by: the first before it that is not held itself."""
+    """A command, and the command that holds it: the first earlier one that is not held itself."""
 
     command: IssuedCommand
     held_by: IssuedCommand | None = None
@@ -80,7 +84,7 @@ class Issued:
 
 @dataclass(frozen=True)
 class Began:
-    """A step that began, or whose undoing did."""
+    """A step that began, or whose undoing began."""
 
     label: str
     undone: bool = False
@@ -92,7 +96,7 @@ class Began:
 
 @dataclass
 class Entry:
-    """One row. A transition has a revision, and everything in its row was written in one commit."""
+    """One row. A transition has a revision, and one commit wrote everything in its row."""
 
     at: datetime
     what: str
@@ -110,13 +114,13 @@ class Entry:
     element_of: str = ""
     elements: int = 1
     cause: str = ""
-    """What its own transition has as its cause, if it had one: an operator's action."""
+    """The cause of the transition that an operator's action made, if it made one."""
     commit: int | None = None
-    """The transition with which it was written, in one commit."""
+    """The transition that the same commit wrote."""
     leads_to: int | None = None
-    """A later transition that came of it."""
+    """The later transition that it led to."""
     is_moment: bool = False
-    """Whether the page shows the process as it was just after it."""
+    """Whether the page shows the moment just after it."""
 
     @property
     def anchor(self) -> str:
@@ -125,12 +129,12 @@ class Entry:
 
     @property
     def below(self) -> int:
-        """Where a page of the ledger begins that has the transition that came of it in its midst."""
+        """The first revision of a ledger page that has the transition it led to in its middle."""
         return (self.leads_to or 0) + 15
 
     @property
     def shown(self) -> list[Issued]:
-        """The first commands, and all that fail."""
+        """The first commands, and all failing ones."""
         return [
             one
             for place, one in enumerate(self.commands)
@@ -164,20 +168,48 @@ def differences(
     Args:
         before: the older one.
         after: the newer one.
-        hidden: the names of secret fields, which are masked after they are compared: that they have changed is told.
+        hidden: the names of secret fields, which are masked after the comparison, so that a change is shown.
     """
     names = [*after, *(name for name in before if name not in after)]
     both = ((one, before.get(one, MISSING), after.get(one, MISSING)) for one in names)
     return [
         FieldChange(name, was, now, of_data=True).masked(hidden)
         for name, was, now in both
-        # Nor one that appeared without a value.
+        # A new field without a value is no difference.
         if was != now and not (was is MISSING and now in ("", None))
     ]
 
 
 def status_change(before: str, after: str) -> list[FieldChange]:
-    """The change of a process's status, in the words that its chip has; none if it is the same."""
+    """The change of a process's status, in the words of its chip; empty if it is the same."""
     if before == after:
         return []
     return [FieldChange(_("status"), str(look(before).word), str(look(after).word))]
+
+
+def json_diff(before: Any, after: Any, names: frozenset[str]) -> list[FieldChange]:
+    """The differences between two JSON values, in the order of the newer one, the first of very many.
+
+    Values of secret names are masked.
+    """
+    found = islice(_differences("", before, after), PLACES)
+    return [change.masked(names) for change in found]
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[FieldChange]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in [*after, *(name for name in before if name not in after)]:
+            inner = f"{path}.{name}" if path else name
+            yield from _differences(
+                inner, before.get(name, MISSING), after.get(name, MISSING)
+            )
+    elif isinstance(before, list) and isinstance(after, list):
+        for place in range(max(len(before), len(after))):
+            inner = f"{path}.{place}" if path else str(place)
+            pair = (
+                value[place] if place < len(value) else MISSING
+                for value in (before, after)
+            )
+            yield from _differences(inner, *pair)
+    elif type(before) is not type(after) or before != after:
+        yield FieldChange(path, before, after)

@@ -1,19 +1,26 @@
-"""The history of a process manager's instance, and what the history of either kind is read with."""
+"""The history of a process: its transitions, and other events and actions between them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import words
 from monitoring.masking import names_of
-from monitoring.queries.graphs import known_graph
+from monitoring.queries.graphs import graph_of, known_graph, start_of
+from monitoring.queries.instance.checkpoints import (
+    Checkpoints,
+    checkpoints_of,
+    commands_of,
+    consequences_of,
+    events_of,
+)
 from monitoring.queries.instance.entries import (
     Entry,
     FieldChange,
@@ -22,11 +29,10 @@ from monitoring.queries.instance.entries import (
     differences,
     status_change,
 )
-from monitoring.queries.instance.event_keys import EventKeys
-from monitoring.queries.instance.leading import leading_from
+from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.overtaking import overtaken
-from monitoring.queries.instance.versions import versions_of
-from orchestrator.collecting import gathered
+from monitoring.queries.instance.workflow_history import workflow_transitions
+from monitoring.queries.keys_by_time import first_since
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
@@ -39,158 +45,154 @@ from orchestrator.models import (
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
-    StepRun,
     Verdict,
-    as_written,
 )
 
 PAGE = 50
 """Transitions on one page of a process manager's history."""
 
+OF_WORKFLOW = 30
+"""Transitions on one page of a workflow's."""
+
 LOOKED_AT = 1_000
-"""Events between the transitions of one page that are looked at, the newest of them."""
+"""Most events between the transitions of one page that the page reads, the newest."""
+
+SLACK = 100
+"""Keys by which the order of simultaneous events may differ from the order of receipts."""
 
 
 @dataclass(frozen=True)
-class Checkpoints:
-    """Checkpoints newest first, and the next older one if there is one; `newest` when none are newer."""
-
-    page: list[Checkpoint]
-    next: list[Checkpoint]
-    newest: bool
-
-    @property
-    def revisions(self) -> tuple[int, int]:
-        """The lowest and the highest; of an empty page a span that nothing is in."""
-        return (self.page[-1].revision, self.page[0].revision) if self.page else (0, -1)
-
-    @property
-    def times(self) -> tuple[datetime, datetime]:
-        """The earliest and the latest moment of a page that has some; the clock may have been put back meanwhile."""
-        times = [checkpoint.at for checkpoint in self.page]
-        return min(times), max(times)
-
-    @property
-    def rows(self) -> Iterable[tuple[Checkpoint, Checkpoint | None]]:
-        """Each with the one before it."""
-        return zip_longest(self.page, [*self.page, *self.next][1:])
-
-    def with_others(
-        self,
-        instance: ProcessInstance,
-        entries: list[Entry],
-        moved: Collection[InboxEvent] | None = None,
-        visits: Sequence[StepRun] | None = None,
-    ) -> HistoryPage:
-        """The entries of these and, between them, what did not move the instance.
-
-        Args:
-            instance: the process.
-            entries: those of the transitions.
-            moved: all events that have moved it; None if they are not known.
-            visits: all its visits; None if they are not known.
-        """
-        first, last = (self.page[0], self.page[-1]) if self.page else (None, None)
-        since = last.at if last and self.next else None
-        until = first.at if first and not self.newest else None
-        keys = EventKeys.of_span(since, until)
-        unmoved, cut = unmoving(instance, keys, since, until)
-        entries = [*entries, *unmoved]
-        events = [entry.event for entry in entries if entry.event is not None]
-        entries += actions(instance, events, since, until)
-        entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
-        ahead = overtaken(instance, events, keys.below, moved)
-        commits = {checkpoint.cause: checkpoint.revision for checkpoint in self.page}
-        leading = leading_from(instance, self.page, visits)
-        for entry in entries:
-            entry.commit = entry.revision or commits.get(entry.cause)
-            entry.leads_to = leading.get(entry.revision or 0)
-            entry.overtaken_by = ahead.get(entry.event.pk) if entry.event else None
-        older = last.revision if last and self.next else None
-        return HistoryPage(entries, older, len(self.page), cut)
-
-
-def history_of(
-    instance: ProcessInstance,
-    start: str,
-    labels: Mapping[str, str],
-    before: int | None = None,
-    visits: Sequence[StepRun] | None = None,
-) -> HistoryPage:
-    """One page of a process manager's history: its transitions, and between them what did not move it.
+class Span:
+    """The time between two transitions.
 
     Args:
-        start: the step in which instances of its definition start.
-        labels: its steps as people read them.
-        before: only transitions to revisions below this one.
-        visits: all its visits; None if they are not known.
+        since: its beginning; None for no bound.
+        until: its end, exclusive; None for no bound.
     """
-    page = checkpoints_of(instance.checkpoints.all(), before, PAGE)
-    versions = versions_of(instance)
-    labels, start = versions.labels(labels), versions.start(start)
-    commands, deadlines = (
-        commands_of(instance, page),
-        known_graph(instance.definition).deadlines,
-    )
-    events, hidden = events_of(instance, page), names_of(instance.definition)
+
+    since: datetime | None
+    until: datetime | None
+
+    @classmethod
+    def of_page(cls, page: Checkpoints) -> Span:
+        """The span of a page, without a bound where the history ends."""
+        return cls(
+            page.page[-1].at if page.next else None,
+            page.page[0].at if page.page and not page.newest else None,
+        )
+
+    def has(self, at: datetime) -> bool:
+        """Whether a time lies in the span."""
+        begun = self.since is None or at >= self.since
+        return begun and (self.until is None or at < self.until)
+
+    @cached_property
+    def below(self) -> int | None:
+        """A key higher than those of all events received in the span; None for no bound."""
+        if self.until is None:
+            return None
+        return first_since(InboxEvent, "received_at", self.until) + SLACK
+
+    def events(self, instance: ProcessInstance) -> QuerySet[InboxEvent]:
+        """The events of a process in the span, newest first, with a few from before and after it."""
+        rows = instance.events.order_by("-pk")
+        if self.since is not None:
+            first = first_since(InboxEvent, "received_at", self.since)
+            rows = rows.filter(pk__gte=first - SLACK)
+        return rows if self.below is None else rows.filter(pk__lt=self.below)
+
+
+def history_of(moment: ProcessMoment, before: int | None = None) -> HistoryPage:
+    """Reads one page of the history of a process until a moment, newest first.
+
+    Args:
+        moment: the moment.
+        before: only transitions to revisions below this one.
+    """
+    if moment.is_past:
+        before = min(before or moment.revision + 1, moment.revision + 1)
+    rows = moment.present.checkpoints.all()
+    if moment.is_workflow:
+        page = checkpoints_of(rows.defer("data"), before, OF_WORKFLOW)
+        entries = workflow_transitions(moment, page)
+    else:
+        page = checkpoints_of(rows, before, PAGE)
+        entries = manager_transitions(moment, page)
+    span = Span.of_page(page)
+    unmoved, cut = other_events(moment.present, span)
+    entries += unmoved
+    events = [entry.event for entry in entries if entry.event is not None]
+    entries += actions(moment.present, events, span)
+    entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
+    _add_links(entries, events, moment, page, span)
+    older = page.page[-1].revision if page.next else None
+    return HistoryPage(_rows_until(moment, entries), older, len(page.page), cut)
+
+
+def _add_links(
+    entries: Iterable[Entry],
+    events: Iterable[InboxEvent],
+    moment: ProcessMoment,
+    page: Checkpoints,
+    span: Span,
+) -> None:
+    """Adds to the rows of a page their commits, the transitions they led to, and overtaking events."""
+    # If the page has all checkpoints, it has all events that moved the process.
+    all_moved = page.newest and not page.next and not moment.is_workflow
+    moved = [one for one in events if one.revision is not None] if all_moved else None
+    ahead = overtaken(moment.present, events, span.below, moved)
+    commits = {checkpoint.cause: checkpoint.revision for checkpoint in page.page}
+    leading = consequences_of(moment, page.page)
+    for entry in entries:
+        entry.commit = entry.revision or commits.get(entry.cause)
+        entry.leads_to = leading.get(entry.revision or 0)
+        entry.overtaken_by = ahead.get(entry.event.pk) if entry.event else None
+
+
+def _rows_until(moment: ProcessMoment, entries: list[Entry]) -> list[Entry]:
+    """The rows until a moment, with the status of their commands at that moment."""
+    if moment.at is None:
+        return entries
+    found = [entry for entry in entries if entry.at <= moment.at]
+    for entry in found:
+        entry.is_moment = entry.revision == moment.revision
+        for one in entry.commands:
+            command = one.command
+            if command.finished_at is not None and command.finished_at > moment.at:
+                command.status, command.error, command.answer = (
+                    CommandStatus.READY,
+                    "",
+                    "",
+                )
+    return found
+
+
+def manager_transitions(moment: ProcessMoment, page: Checkpoints) -> list[Entry]:
+    """The rows of a process manager's transitions, and of the answers to their commands."""
+    instance, versions = moment.present, moment.versions
+    commands, events = commands_of(instance, page), events_of(instance, page)
+    deadlines = known_graph(instance.definition).deadlines
+    hidden = names_of(instance.definition)
     entries = [
         _transition(
             checkpoint,
-            _before(previous, start, checkpoint),
-            labels,
-            commands,
+            _changes(earlier, checkpoint, moment, hidden),
+            commands.get(checkpoint.revision, []),
             events.get(checkpoint.revision),
             deadlines.get(checkpoint.edge),
-            hidden,
         )
-        for checkpoint, previous in page.rows
+        for checkpoint, earlier in page.rows
     ]
     versions.noted(entries)
-    # None where there are other checkpoints.
-    moved = events.values() if page.newest and not page.next else None
-    return page.with_others(instance, [*entries, *deliveries(commands)], moved, visits)
-
-
-def checkpoints_of(
-    rows: QuerySet[Checkpoint], before: int | None, size: int
-) -> Checkpoints:
-    """A page of an instance's checkpoints, of revisions below `before`."""
-    rows = rows.order_by("-revision")
-    if before is not None:
-        rows = rows.filter(revision__lt=before)
-    found = list(rows[: size + 1])
-    return Checkpoints(found[:size], found[size:], before is None)
-
-
-class Before(NamedTuple):
-    """How a process stood before a transition; the status only where nothing else has changed."""
-
-    step: str
-    status: str = ""
-    data: Mapping[str, Any] = {}
-
-
-def _before(earlier: Checkpoint | None, start: str, checkpoint: Checkpoint) -> Before:
-    if earlier is None:
-        return Before(start)
-    status = earlier.status if _keeps_its_step(checkpoint) else ""
-    return Before(_step(earlier), status, earlier.data)
-
-
-def _keeps_its_step(checkpoint: Checkpoint) -> bool:
-    cause = checkpoint.moved_by
-    moves = (CauseKind.EVENT, CauseKind.DEADLINE)
-    return cause is None or cause.kind not in moves
+    return [*entries, *deliveries(commands)]
 
 
 def _transition(
     checkpoint: Checkpoint,
-    before: Before,
-    labels: Mapping[str, str],
-    commands: Mapping[int, list[Issued]],
+    changes: list[FieldChange],
+    commands: list[Issued],
     event: InboxEvent | None,
     deadline: Edge | None,
-    hidden: frozenset[str],
 ) -> Entry:
     beside = event.source if event else _said_by(deadline) if deadline else ""
     return Entry(
@@ -198,19 +200,33 @@ def _transition(
         event.type if event else checkpoint.said,
         source=beside,
         revision=checkpoint.revision,
-        changes=[
-            *_step_change(before.step, _step(checkpoint), labels),
-            *(status_change(before.status, checkpoint.status) if before.status else []),
-            *differences(before.data, checkpoint.data, hidden),
-        ],
-        commands=commands.get(checkpoint.revision, []),
+        changes=changes,
+        commands=commands,
         event=event,
         status=checkpoint.status,
     )
 
 
+def _changes(
+    earlier: Checkpoint | None,
+    checkpoint: Checkpoint,
+    moment: ProcessMoment,
+    hidden: frozenset[str],
+) -> list[FieldChange]:
+    """The changes of a transition; the status only if neither an event nor a deadline caused it."""
+    if earlier is None:
+        start = start_of(graph_of(moment.versions.definition_at(0)))
+        changed = _step_change(start, _step(checkpoint), moment.versions.labels)
+        return [*changed, *differences({}, checkpoint.data, hidden)]
+    changed = _step_change(_step(earlier), _step(checkpoint), moment.versions.labels)
+    cause = checkpoint.moved_by
+    if cause is None or cause.kind not in (CauseKind.EVENT, CauseKind.DEADLINE):
+        changed += status_change(earlier.status, checkpoint.status)
+    return [*changed, *differences(earlier.data, checkpoint.data, hidden)]
+
+
 def _said_by(deadline: Edge) -> str:
-    """What the row of a deadline says beside its commands and the step that it leads to."""
+    """The escalation, assignment and notices of a deadline, in words."""
     said = [_("escalated")] if deadline.escalates else []
     said += [words.assign(deadline.owner)] if deadline.owner else []
     said += [words.notify(deadline.notifies)] if deadline.notifies else []
@@ -234,36 +250,8 @@ def _step(checkpoint: Checkpoint) -> str:
     return ", ".join(str(name) for name in names)
 
 
-def commands_of(
-    instance: ProcessInstance, page: Checkpoints
-) -> dict[int, list[Issued]]:
-    """The commands of a page's transitions, by revision."""
-    rows = instance.commands.filter(revision__range=page.revisions)
-    rows = rows.exclude(delivery=Delivery.REACTION)
-    found = gathered((one.revision, Issued(one)) for one in as_written(rows))
-    for issued in found.values():
-        holders = {one.command.holds: one for one in issued}
-        for one in issued:
-            holder = holders.get(one.command.pk)
-            if holder is not None:
-                one.held_by = holder.held_by if holder.is_held else holder.command
-    return found
-
-
-def events_of(instance: ProcessInstance, page: Checkpoints) -> dict[int, InboxEvent]:
-    """The events that caused a page's transitions, by revision."""
-    causes = (checkpoint.moved_by for checkpoint in page.page)
-    keys = [int(one.ref) for one in causes if one and one.kind == CauseKind.EVENT]
-    first, last = page.revisions
-    return {
-        event.revision: event
-        for event in instance.events.filter(pk__in=keys)
-        if event.revision is not None and first <= event.revision <= last
-    }
-
-
 def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
-    """What came back from commands that were carried out after their commit."""
+    """The answers to commands that were carried out after their commit."""
     return [
         Entry(
             command.finished_at,
@@ -281,7 +269,7 @@ def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
 
 
 def _what_became_of(command: IssuedCommand) -> str:
-    """What is said of a settled command that led to no event: a handler that refused it has answered too."""
+    """The outcome, in words, of a settled command without an event; a refusal is an answer too."""
     if command.status == CommandStatus.FAILED:
         return _("Not carried out")
     if command.status == CommandStatus.SKIPPED:
@@ -289,59 +277,37 @@ def _what_became_of(command: IssuedCommand) -> str:
     return _("Carried out")
 
 
-def unmoving(
-    instance: ProcessInstance,
-    keys: EventKeys,
-    since: datetime | None,
-    until: datetime | None,
-) -> tuple[list[Entry], bool]:
-    """The newest events of a span of time that did not move the instance, and whether there may be more.
-
-    Args:
-        instance: the process.
-        keys: between which the events of the span lie.
-        since: its beginning.
-        until: its end, which is no part of it.
-    """
+def other_events(instance: ProcessInstance, span: Span) -> tuple[list[Entry], bool]:
+    """The newest events of a span that moved nothing, and whether there may be more."""
     has_moved = Q(verdict__in=[Verdict.STARTED, Verdict.MOVED])
     untried = Q(verdict=Verdict.RECEIVED, error="")
-    there = keys.among(instance.events.all()).order_by("-pk")
-    looked_at = list(
-        there.annotate(told=~(has_moved | untried)).values_list(
-            "pk", "received_at", "told"
-        )[: LOOKED_AT + 1]
-    )
+    told = span.events(instance).annotate(told=~(has_moved | untried))
+    looked_at = list(told.values_list("pk", "received_at", "told")[: LOOKED_AT + 1])
     wanted = [
-        pk
-        for pk, at, told in looked_at[:LOOKED_AT]
-        if told and (since is None or at >= since) and (until is None or at < until)
+        pk for pk, at, is_told in looked_at[:LOOKED_AT] if is_told and span.has(at)
     ]
     rows = InboxEvent.objects.filter(pk__in=wanted[:PAGE]).order_by("-pk")
     cut = len(wanted) > PAGE or len(looked_at) > LOOKED_AT
-    return list(map(_event_entry, rows)) if wanted else [], cut
+    return list(map(_event_entry, rows)), cut
 
 
 def actions(
-    instance: ProcessInstance,
-    events: Iterable[InboxEvent],
-    since: datetime | None,
-    until: datetime | None,
+    instance: ProcessInstance, events: Iterable[InboxEvent], span: Span
 ) -> list[Entry]:
-    """What operators did in a span of time, and with its events before these had found their process.
+    """The actions of operators in a span, and those on its events before they were matched to the process.
 
     Args:
         instance: the process.
-        events: those of the span that are shown.
-        since: its beginning.
-        until: its end, which is no part of it.
+        events: the shown events of the span.
+        span: the time.
     """
-    span = Q()
-    if since is not None:
-        span &= Q(at__gte=since)
-    if until is not None:
-        span &= Q(at__lt=until)
-    # Each part has an index; both in one condition have none.
-    own = OperatorAction.objects.filter(span, instance=instance)
+    within = Q()
+    if span.since is not None:
+        within &= Q(at__gte=span.since)
+    if span.until is not None:
+        within &= Q(at__lt=span.until)
+    # Each part has an index; one condition for both would have none.
+    own = OperatorAction.objects.filter(within, instance=instance)
     keys = [event.pk for event in events]
     before = OperatorAction.objects.filter(event__in=keys, instance=None)
     rows = own.union(before)

@@ -9,31 +9,35 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from monitoring.masking import command_body, event_body, masked, names_of
+from monitoring.queries.instance.checkpoints import (
+    Checkpoints,
+    commands_of,
+    events_of,
+)
 from monitoring.queries.instance.entries import Issued
-from monitoring.queries.instance.history import Checkpoints, commands_of, events_of
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
 
 AT_ONCE = 500
-"""Transitions that are read by one statement, and that are in memory at one time."""
+"""Transitions that one statement reads, and that are in memory at one time."""
 
 
 def ledger_lines(instance: ProcessInstance) -> Iterator[str]:
-    """All transitions that the process has had when this is called, a line each.
+    """All transitions of the process until the call, a line each.
 
-    Each part is a statement of its own: whoever stops reading leaves nothing open in the database.
+    Each part is a statement of its own: a reader that stops leaves nothing open in the database.
     """
     for after in range(0, instance.revision, AT_ONCE):
         yield lines_after(instance, after)
 
 
 async def ledger_lines_async(instance: ProcessInstance) -> AsyncIterator[str]:
-    """The same for a server that awaits."""
+    """The same for an asynchronous server."""
     for after in range(0, instance.revision, AT_ONCE):
         yield await sync_to_async(lines_after)(instance, after)
 
 
 def lines_after(instance: ProcessInstance, revision: int) -> str:
-    """The lines of the next transitions, each with a line feed at its end; what is secret is masked in them."""
+    """The lines of the next transitions, each with a line feed at its end and with secrets masked."""
     last = min(revision + AT_ONCE, instance.revision)
     rows = instance.checkpoints.filter(revision__gt=revision, revision__lte=last)
     page = Checkpoints(list(rows.order_by("-revision")), [], newest=False)
@@ -74,7 +78,7 @@ def lines_of(
 
 
 def _without_data(line: dict[str, Any]) -> dict[str, Any]:
-    """A transition for who may not see data; the id of an event is its sender's text, and may tell some."""
+    """A transition without data. The id of an event is left out too: senders may put data in it."""
     event = line["event"] and {**line["event"], "id": None, "body": None}
     commands = [
         {**one, "body": None, "error": one["error"].strip().rpartition("\n")[2]}

@@ -1,6 +1,6 @@
-"""Which events went ahead of one that was received before them: while it was parked, or had failed.
+"""Events that overtook an earlier one, which was parked or had failed.
 
-No row says so: it is read from the order of the receipts and that in which they moved the process.
+No row stores this: the order of receipts and the order of transitions tell it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from django.db.models import Q, QuerySet
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 
 NAMED = 3
-"""Events that one row names; of more it says how many there are."""
+"""Most events that one row names; it counts the others."""
 
 LOOKED_AT = 1_000
-"""Later events that one page looks at, the latest received first."""
+"""Most later events that one page reads, the newest first."""
 
 UNDECIDED = (Verdict.RECEIVED, Verdict.PARKED, Verdict.UNROUTED, Verdict.FAILED)
-"""What may still move the process, also when it has failed: people try it again."""
+"""Verdicts of events that may still move the process; people retry failed ones."""
 
 
 @dataclass(frozen=True)
 class WentAhead:
-    """The types of the first events that went ahead, in the order of their receipts, and how many there are beside."""
+    """The types of the first overtaking events, in the order of receipts, and the number of others."""
 
     types: list[str]
     more: int
@@ -36,13 +36,13 @@ def overtaken(
     below: int | None = None,
     moved: Collection[InboxEvent] | None = None,
 ) -> dict[int, WentAhead]:
-    """What went ahead of those of these events that were overtaken, by their keys.
+    """Finds the events that overtook each of these events, by the keys of the overtaken.
 
     Args:
         instance: the process.
         events: some of its events.
-        below: all that was received before the last of those decided has a smaller key.
-        moved: all events that have moved it; None if they are not known.
+        below: a key that is higher than every event received before the last decision; None for no bound.
+        moved: all events that have moved it, if the caller knows them.
     """
     open_, decided = list[InboxEvent](), list[InboxEvent]()
     for event in events:
@@ -63,7 +63,7 @@ def overtaken(
 def _moved(
     events: list[InboxEvent], there: QuerySet[InboxEvent], wanted: Q
 ) -> Iterable[InboxEvent]:
-    """The wanted ones that have moved the process, of those received after the first of some events."""
+    """The wanted events that moved the process and were received after the first of some events."""
     if not events:
         return []
     later = there.filter(pk__gt=min(event.pk for event in events)).order_by("-pk")
@@ -73,7 +73,7 @@ def _moved(
 
 
 def _ahead(events: list[InboxEvent], moved: list[InboxEvent]) -> dict[int, WentAhead]:
-    """What went ahead of some events, among those that have moved the process, in the order of their receipts."""
+    """The events that overtook some events, among all that moved the process, in the order of receipts."""
     found: dict[int, WentAhead] = {}
     for event in events:
         ahead = [
@@ -94,7 +94,7 @@ def _went_ahead(row: InboxEvent, event: InboxEvent) -> bool:
 
 
 def _before(decided: list[InboxEvent]) -> Q:
-    """What moved the process before the last of these events was decided."""
+    """A condition: the event moved the process before the last of these events was decided."""
     revision = max((event.revision or 0 for event in decided), default=0)
     without = [event.handled_at for event in decided if event.revision is None]
     moments = [moment for moment in without if moment is not None]

@@ -1,9 +1,11 @@
-"""Everything the page of one instance shows, as of one read."""
+"""The page of a process at a revision; now is the newest, which has buttons and what can be waited for besides."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -14,103 +16,108 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
 from monitoring.buttons import Button, header_buttons
-from monitoring.diagrams import DiagramState, Drawing, drawing_of
+from monitoring.diagrams import DiagramState, drawing_of
 from monitoring.masking import data_of, names_of
 from monitoring.moments import in_full
-from monitoring.queries.graphs import graph_of, labels_of, start_of
-from monitoring.queries.instance.diagram import (
-    accepted_now,
-    beside_now,
-    instance_state,
-)
+from monitoring.queries.graphs import graph_of
+from monitoring.queries.instance.diagram import accepted_now, beside_now, diagram_of
 from monitoring.queries.instance.done_again import DoneAgain
+from monitoring.queries.instance.elements import RunFilters
 from monitoring.queries.instance.entries import MISSING, FieldChange, HistoryPage
 from monitoring.queries.instance.history import history_of
+from monitoring.queries.instance.moment import ProcessMoment, moment_of
 from monitoring.queries.instance.parked import NOTHING, Parked, parked_of
-from monitoring.queries.instance.past import (
-    PastMoment,
-    all_of,
-    moment_of,
-    newest_runs,
-    runs_then,
-)
-from monitoring.queries.instance.past_ledger import ledger_then
-from monitoring.queries.instance.stays import (
-    VisitRow,
-    is_past,
-    timeouts_now,
-    visit_row,
-)
 from monitoring.queries.instance.step_panel import StepPanel, step_panel
+from monitoring.queries.instance.step_states import StepState, step_states_of
 from monitoring.queries.instance.subprocess import OpenedSubprocess
-from monitoring.queries.instance.taken import looked_at_in_part, taken_edges
 from monitoring.queries.instance.timeline import Timeline, timeline_of
 from monitoring.queries.instance.trouble import Trouble, trouble_of
-from monitoring.queries.instance.versions import versions_of
-from monitoring.queries.instance.visits import RunFilters
-from monitoring.queries.instance.workflow import (
-    WorkflowThen,
-    WorkflowView,
-    painted,
-    workflow_then,
-    workflow_view,
+from monitoring.queries.instance.visits import (
+    RunPage,
+    RunRow,
+    declined_by,
+    outcomes_of,
+    run_page,
+    table_rows,
 )
-from monitoring.queries.instance.workflow_history import workflow_history_of
+from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from monitoring.queries.processes import processes
-from monitoring.queries.timeouts import Timeout, passed_of
-from orchestrator.definition.graph import Edge, Graph
+from monitoring.queries.timeouts import Timeout, passed_of, timeouts_of
+from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
 
 LISTED = 100
-"""Visits of steps that the page lists, the newest."""
+"""Most visits of a process manager's steps that the page lists, the newest."""
 
 
 @dataclass(frozen=True)
-class InstancePage:
-    """The read model of the page."""
+class LedgerPart:
+    """Some rows of a process's ledger, and what their buttons need.
 
-    instance: ProcessInstance
-    drawing: Drawing
-    state: DiagramState
+    Args:
+        moment: the moment at which the rows end.
+        ledger: the rows.
+        refusals: for each action why it is refused; "" if it is not.
+        again: the steps that actions on a workflow would repeat; None for the past.
+    """
+
+    moment: ProcessMoment
     ledger: HistoryPage
     refusals: dict[str, str]
+    again: DoneAgain | None
+
+    @property
+    def instance(self) -> ProcessInstance:
+        """The process as it was at the moment."""
+        return self.moment.instance
+
+    @property
+    def place(self) -> str:
+        """The query that leads to the moment; empty for now."""
+        return f"at={self.moment.revision}{self.kept}" if self.moment.is_past else ""
+
+    @property
+    def kept(self) -> str:
+        """The part of this page's query that links to other moments keep."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstancePage(LedgerPart):
+    """The read model of the page.
+
+    Args:
+        state: the state of its diagram.
+        buttons: the buttons of the whole process.
+        timeline: the timeline of its whole life.
+        workflow: the open steps and children of a workflow; None for a process manager.
+        trouble: what stops it. This and the following, up to `declined`, are set for now only.
+        parked: events that wait for it.
+        panel: the panel of the chosen step; no panel opens by itself.
+        passed_at: when the last deadline of a process manager's step passed.
+        runs: the table of a workflow's visits.
+        outcomes: the results of a workflow's last steps.
+        declined: the visit that had a workflow undone.
+        state_now: the state of the diagram now, if it is shown beside the moment's.
+        opened: the sub-process opened on the page, at the same moment.
+    """
+
+    state: DiagramState
     buttons: list[Button]
-    step_label: str
     timeline: Timeline
-    visits: Sequence[VisitRow] = ()
-    accepted: Sequence[tuple[Edge, str]] = ()
-    deadline: datetime | None = None
-    deadline_passed: bool = False
-    remaining: timedelta | None = None
-    entered: datetime | None = None
+    workflow: WorkflowView | None
     trouble: Trouble | None = None
-    more_trouble: int = 0
     parked: Parked = NOTHING
-    workflow: WorkflowView | None = None
-    moment: PastMoment | None = None
-    """The moment that is looked at; None for now. What else is here is of that moment, but for the timeline."""
-    workflow_then: WorkflowThen | None = None
-    open_run: StepRun | None = None
-    """Of a process manager: the visit of the step in which it is now."""
-    again: DoneAgain | None = None
-    """Of a workflow: what its actions would do again."""
     panel: StepPanel | None = None
-    """What is said of the step that was chosen; no other opens by itself."""
-    timeouts: Sequence[Timeout] = ()
-    """Of a process manager: the deadlines of that visit that have not passed yet."""
     passed_at: datetime | None = None
-    """When the last of its deadlines passed that was carried out."""
-    more_visits: bool = False
-    """Whether there were visits before those that are listed."""
+    runs: RunPage | None = None
+    outcomes: Sequence[RunRow] = ()
+    declined: RunRow | None = None
     state_now: DiagramState | None = None
-    """The diagram as it is now, where that is shown beside the one of the moment."""
-    drawing_now: Drawing | None = None
-    """The picture of now: that of another version where the process has gone over to one since."""
     opened: OpenedSubprocess | None = None
-    """The sub-process that is opened on the page, as of the same moment."""
 
     @property
     def ended(self) -> bool:
@@ -119,44 +126,73 @@ class InstancePage:
     @property
     def present(self) -> ProcessInstance:
         """The process as it is now."""
-        return self.moment.present if self.moment is not None else self.instance
+        return self.moment.present
+
+    @cached_property
+    def accepted(self) -> list[tuple[Edge, str]]:
+        """The events that its step accepts, each with the label of the next step."""
+        labels = self.moment.labels
+        edges = accepted_now(self.moment.graph, self.instance)
+        return [(edge, labels[edge.target]) for edge in edges]
+
+    @cached_property
+    def visits(self) -> list[RunRow]:
+        """The newest visits of a process manager's steps."""
+        return table_rows(self.moment.visits[-LISTED:], self.moment)
 
     @property
-    def number_open(self) -> int:
-        """Open steps of a workflow."""
-        shown = self.workflow or self.workflow_then
-        return shown.number_open if shown is not None else 0
+    def more_visits(self) -> bool:
+        """Whether there are older visits than the listed ones."""
+        return len(self.moment.visits) > LISTED
+
+    @property
+    def visit(self) -> StepRun | None:
+        """The open visit of a process manager; None for the past."""
+        of_manager = not (self.moment.is_workflow or self.moment.is_past)
+        return self.moment.open_visit if of_manager else None
+
+    @property
+    def entered(self) -> datetime | None:
+        """When that visit began."""
+        return self.visit.started_at if self.visit is not None else None
+
+    @property
+    def deadline_passed(self) -> bool:
+        """Whether its deadline has passed, and is being carried out or has failed."""
+        return self.visit is not None and bool(self.visit.owner or self.visit.error)
+
+    @cached_property
+    def timeouts(self) -> Sequence[Timeout]:
+        """The deadlines of that visit that have not passed; empty if the process has ended."""
+        run, instance = self.visit, self.instance
+        if run is None or instance.finished_at is not None:
+            return ()
+        return list(timeouts_of(run, instance, self.moment.labels, run.error))
 
     @property
     def happened(self) -> str:
-        """What moved the process to the moment that is looked at."""
-        if self.moment is None:
+        """The transition of the moment, in words."""
+        if self.moment.checkpoint is None:
             return ""
         first = next((e.what for e in self.ledger.entries if e.is_moment), "")
         return first or self.moment.checkpoint.said
 
     @property
-    def place(self) -> str:
-        """The query that leads to the moment; empty for now."""
-        if self.moment is None:
-            return ""
-        return f"at={self.moment.revision}{self.kept}"
-
-    @property
     def kept(self) -> str:
-        """What queries that lead to other moments keep of this one."""
+        """The part of this page's query that links to other moments keep."""
         beside = "&beside=now" if self.state_now is not None else ""
         return f"{beside}{self.kept_sub}"
 
     @property
     def kept_sub(self) -> str:
-        """The same of the sub-process that is opened."""
+        """The part of it that names the opened sub-process."""
         return f"&sub={quote(self.opened.asked)}" if self.opened else ""
 
     @property
-    def edges_in_part(self) -> int:
-        """How many transitions at each end were looked at for the edges that it took; 0 if it was all of them."""
-        return looked_at_in_part(self.present)
+    def later(self) -> str:
+        """The query that leads to the transition after a past moment, or to now if that was the last one."""
+        after = self.moment.later
+        return f"at={after}{self.kept}" if after else self.kept_sub
 
     @property
     def shown_now(self) -> DiagramState:
@@ -164,14 +200,9 @@ class InstancePage:
         return self.state_now or self.state
 
     @property
-    def picture_now(self) -> Drawing:
-        """The picture of now."""
-        return self.drawing_now or self.drawing
-
-    @property
     def said(self) -> str:
         """The moment in words."""
-        if self.moment is None:
+        if self.moment.at is None:
             return _("Now, live") if self.timeline.live else _("Now")
         numbers = {"number": self.moment.revision, "all": self.present.revision}
         words = _("Transition %(number)s of %(all)s") % numbers
@@ -179,7 +210,7 @@ class InstancePage:
 
     @property
     def compared(self) -> list[FieldChange]:
-        """The data of the moment beside that of now, every field."""
+        """The data of the moment beside the data of now, every field."""
         then, now = self.instance.data, self.present.data
         names = [*now, *(name for name in then if name not in now)]
         hidden = names_of(self.instance.definition)
@@ -192,12 +223,38 @@ class InstancePage:
 
     @property
     def data(self) -> Any:
-        """The data of the moment, without what is secret in it."""
+        """The data of the moment, with secrets masked."""
         return data_of(self.instance)
 
     @property
     def has_secrets(self) -> bool:
         return bool(names_of(self.instance.definition))
+
+
+def instance_ledger(
+    pk: UUID,
+    user: AbstractBaseUser | AnonymousUser,
+    before: int | None,
+    at: int | None,
+) -> LedgerPart:
+    """Reads some rows of a process's ledger; 404 when there is no such process."""
+    with snapshot():
+        moment = moment_of(get_object_or_404(processes(), pk=pk), at)
+        return _ledger(moment, Circumstances(moment.present), user, before)
+
+
+def _ledger(
+    moment: ProcessMoment,
+    process: Circumstances,
+    user: AbstractBaseUser | AnonymousUser,
+    before: int | None,
+) -> LedgerPart:
+    refusals, again = refusals_of(process, user), None
+    if moment.is_past:
+        refusals = dict.fromkeys(refusals, _("You look at the past."))
+    elif moment.is_workflow:
+        again = DoneAgain(moment.present, moment.labels)
+    return LedgerPart(moment, history_of(moment, before), refusals, again)
 
 
 def instance_page(
@@ -210,144 +267,74 @@ def instance_page(
 ) -> InstancePage:
     """Reads the page of one instance; 404 when there is none.
 
-    As of one moment: a button of a newer step under an older revision would be refused.
+    It reads one snapshot: the engine would refuse a button of a newer step under an older revision.
 
     Args:
         pk: its process id.
         user: who reads it.
         before: only transitions below this one are in its ledger.
-        filters: what its table of steps is narrowed to.
-        at: the transition after which it is shown as it was then; None, or one that never was, for now.
-        beside: whether its diagram of now is shown beside that of then.
+        filters: the filters of its table of steps.
+        at: the number of a transition; None, or a number without a transition, for now.
+        beside: whether it shows the diagram of now beside the diagram of the past.
     """
     rows = processes("owner", "parent")
     known = Definition.objects.filter(processinstance=pk).defer("graph")
     definition = get_object_or_404(known)
     drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
     with snapshot():
-        instance = get_object_or_404(rows, pk=pk)
-        moment = moment_of(instance, at) if at is not None else None
-        if moment is not None:
-            shown = page_then(moment, user, before)
-            if not beside:
-                return shown
-            drawing = drawing_of(graph_of(definition), definition.fingerprint)
-            now = state_now(instance, drawing)
-            return replace(shown, state_now=now, drawing_now=drawing)
-        return _page_now(instance, user, before, filters or RunFilters())
+        moment = moment_of(get_object_or_404(rows, pk=pk), at)
+        page = _page(moment, user, before, filters or RunFilters())
+        if beside and moment.is_past:
+            page = replace(page, state_now=diagram_of(moment.now))
+        return page
 
 
-def _page_now(
-    instance: ProcessInstance,
+def _page(
+    moment: ProcessMoment,
     user: AbstractBaseUser | AnonymousUser,
     before: int | None,
     filters: RunFilters,
 ) -> InstancePage:
-    graph = graph_of(instance.definition)
-    labels = versions_of(instance).labels(labels_of(instance.definition))
-    trouble, more = trouble_of(instance)
-    process = Circumstances(instance)
-    refusals = refusals_of(process, user)
-    page = partial(
-        InstancePage,
-        instance,
-        trouble=trouble,
-        more_trouble=more,
-        parked=parked_of(instance, graph, labels),
-        refusals=refusals,
-        step_label=labels.get(instance.step, instance.step),
-        panel=step_panel(instance, labels, filters.step),
-    )
-    buttons = partial(header_buttons, process, refusals, primary=_primary(trouble))
-    if instance.definition.is_workflow:
-        view, again = workflow_view(instance, filters), DoneAgain(instance, labels)
-        return page(
-            view.drawing,
-            view.state,
-            workflow_history_of(instance, labels, before),
-            buttons=buttons(
-                warnings={} if refusals["retry"] else {"retry": again.of_failed}
-            ),
-            timeline=timeline_of(instance, labels),
-            workflow=view,
-            again=again,
-        )
-    runs = newest_runs(instance)
-    open_run = next((run for run in reversed(runs) if run.finished_at is None), None)
-    return page(
-        drawing_of(graph, instance.definition.fingerprint),
-        instance_state(graph, instance, runs, taken_edges(instance)),
-        history_of(instance, start_of(graph), labels, before, all_of(runs)),
-        buttons=buttons(),
-        timeline=timeline_of(instance, labels, newest=runs),
-        visits=[visit_row(run, labels, instance) for run in runs[-LISTED:]],
-        accepted=[(one, labels[one.target]) for one in accepted_now(graph, instance)],
-        deadline=open_run.wake_at if open_run and not instance.finished_at else None,
-        deadline_passed=open_run is not None and is_past(open_run),
-        remaining=open_run.remaining if open_run and instance.paused_at else None,
-        entered=open_run.started_at if open_run else None,
-        open_run=open_run,
-        timeouts=timeouts_now(open_run, instance, labels),
-        passed_at=passed_of([open_run]).get(open_run.pk) if open_run else None,
-        more_visits=len(runs) > LISTED,
-    )
-
-
-def state_now(instance: ProcessInstance, drawing: Drawing) -> DiagramState:
-    """What its diagram shows now, and nothing else of its page."""
-    if instance.definition.is_workflow:
-        return painted(instance, drawing.sketch)
-    graph, taken = graph_of(instance.definition), taken_edges(instance)
-    return instance_state(graph, instance, newest_runs(instance), taken)
-
-
-def page_then(
-    moment: PastMoment, user: AbstractBaseUser | AnonymousUser, before: int | None
-) -> InstancePage:
-    """The page as it was at a moment; its buttons say that they act on now.
-
-    Args:
-        moment: the moment.
-        user: who reads it.
-        before: only transitions below this one are in its ledger.
-    """
-    then, definition = moment.then, moment.definition
-    graph = graph_of(definition)
-    labels = {
-        **versions_of(moment.present).labels(labels_of(definition)),
-        **labels_of(definition),
-    }
-    view = workflow_then(moment) if definition.is_workflow else None
-    runs = runs_then(moment) if view is None else []
     process = Circumstances(moment.present)
-    refusals = dict.fromkeys(refusals_of(process, user), _("You look at the past."))
-    return InstancePage(
-        then,
-        drawing_of(graph, definition.fingerprint),
-        beside_now(view.state if view else _state_then(graph, moment, runs), moment),
-        ledger_then(moment, start_of(graph), labels, before),
-        refusals,
-        header_buttons(process, refusals),
-        labels.get(then.step, then.step),
-        timeline_of(moment.present, labels, moment),
-        visits=[visit_row(run, labels, then, moment.at) for run in runs[-LISTED:]],
-        accepted=[(edge, labels[edge.target]) for edge in accepted_now(graph, then)],
-        entered=next(
-            (run.started_at for run in runs[::-1] if not run.finished_at), None
+    part = _ledger(moment, process, user, before)
+    states = step_states_of(moment) if moment.is_workflow else {}
+    trouble, warnings = None, {}
+    if not moment.is_past:
+        trouble = trouble_of(moment.present)
+        if part.again is not None and not part.refusals["retry"]:
+            warnings = {"retry": part.again.of_failed}
+    primary = "retry" if trouble is not None and trouble.fatal else ""
+    page = InstancePage(
+        moment,
+        part.ledger,
+        part.refusals,
+        part.again,
+        state=beside_now(diagram_of(moment, states), moment),
+        buttons=header_buttons(
+            process, part.refusals, primary=primary, warnings=warnings
         ),
-        moment=moment,
-        workflow_then=view,
-        more_visits=len(runs) > LISTED,
+        timeline=timeline_of(moment),
+        workflow=workflow_view(moment, states) if moment.is_workflow else None,
+        trouble=trouble,
     )
+    return page if moment.is_past else _with_now(page, states, filters)
 
 
-def _state_then(
-    graph: Graph, moment: PastMoment, runs: Sequence[StepRun]
-) -> DiagramState:
-    taken = taken_edges(moment.present, until=moment.revision)
-    return instance_state(graph, moment.then, runs, taken)
-
-
-def _primary(trouble: Trouble | None) -> str:
-    """The name of the action that is wanted most."""
-    return "retry" if trouble is not None and trouble.fatal else ""
+def _with_now(
+    page: InstancePage, states: Mapping[str, StepState], filters: RunFilters
+) -> InstancePage:
+    """Adds the parts that only now has."""
+    moment = page.moment
+    parked, panel = parked_of(moment), step_panel(moment, filters.step)
+    if moment.is_workflow:
+        return replace(
+            page,
+            parked=parked,
+            panel=panel,
+            runs=run_page(moment, states, filters),
+            outcomes=outcomes_of(moment),
+            declined=declined_by(moment),
+        )
+    run = page.visit
+    passed_at = passed_of([run]).get(run.pk) if run else None
+    return replace(page, parked=parked, panel=panel, passed_at=passed_at)

@@ -12,25 +12,26 @@ from typing import Any
 from django.db.models import Count, Min
 from django.utils import timezone
 
+from monitoring.queries.instance.moment import ProcessMoment
 from orchestrator.definition.graph import Graph
 from orchestrator.models import InboxEvent, ProcessInstance, StepKind
 from orchestrator.models.inbox_event import UNDECIDED
 
 MOST = 20
-"""Types that the page shows."""
+"""Most types that the page shows."""
 
 
 @dataclass(frozen=True)
 class ParkedEvents:
-    """Those of one type.
+    """The parked events of one type.
 
     Args:
         type: their type.
-        number: how many there are.
-        steps: later steps whose rows take the type, or that wait for it.
-        unfit: steps that the process is in and that take the type; their guards do not hold for these.
-        patience_until: when people are told of the first of them; None where that stands still.
-        told: that they were.
+        number: the number of them.
+        steps: later steps that take the type or wait for it.
+        unfit: current steps that take the type, and whose guards do not hold for these events.
+        patience_until: when people are told of the first one; None while the process is paused.
+        told: whether people have been told.
     """
 
     type: str
@@ -43,7 +44,7 @@ class ParkedEvents:
 
 @dataclass(frozen=True)
 class Parked:
-    """The types whose oldest came first, and how many events of others there are beside."""
+    """The types with the oldest events, and the number of events of other types."""
 
     types: Sequence[ParkedEvents]
     more: int
@@ -52,20 +53,19 @@ class Parked:
 NOTHING = Parked((), 0)
 
 
-def parked_of(
-    instance: ProcessInstance, graph: Graph, labels: Mapping[str, str]
-) -> Parked:
-    """What is parked for a process, by type, the oldest first."""
+def parked_of(moment: ProcessMoment) -> Parked:
+    """Reads the parked events of a process, by type, the oldest first."""
+    instance, labels = moment.present, moment.labels
     if instance.finished_at is None and not instance.parked:
         return NOTHING
     rows = _by_type(instance)
-    takers, here = _takers(graph), _current(instance)
+    takers, here = _takers(moment.graph), _current(instance)
     types = [_of_type(row, takers.get(row["type"], []), here, labels) for row in rows]
     return Parked(types, max(instance.parked - sum(row.number for row in types), 0))
 
 
 def _by_type(instance: ProcessInstance) -> list[dict[str, Any]]:
-    """How many there are, how many of these are being offered, and the first end of patience."""
+    """The number of events, of those being offered, and the earliest end of patience, by type."""
     rows = InboxEvent.objects.filter(process=instance.pk).parked().values("type")
     rows = rows.annotate(
         number=Count("pk"),
@@ -94,7 +94,7 @@ def _of_type(
 
 
 def _current(instance: ProcessInstance) -> set[str]:
-    """The steps in which the process is offered events now."""
+    """The current steps that receive events."""
     if instance.paused_at:
         return set()
     waits = instance.step_runs.filter(finished_at=None, kind__in=["", StepKind.WAIT])

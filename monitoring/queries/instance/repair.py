@@ -1,9 +1,9 @@
-"""Everything the page of a repair shows: what is staged, what it would come to, and what can be chosen."""
+"""The page of a repair: the staged edits, their effects, and the possible targets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,10 +19,10 @@ from monitoring.masking import (
     names_of,
     sees_data,
 )
-from monitoring.queries.graphs import graph_of, labels_of
-from monitoring.queries.instance.entries import FieldChange
-from monitoring.queries.instance.json_diff import json_diff
-from monitoring.queries.instance.page import state_now
+from monitoring.queries.graphs import graph_of
+from monitoring.queries.instance.diagram import diagram_of
+from monitoring.queries.instance.entries import FieldChange, json_diff
+from monitoring.queries.instance.moment import moment_of
 from monitoring.queries.processes import processes
 from orchestrator import secret_names
 from orchestrator.engine.operations import (
@@ -44,14 +44,14 @@ from orchestrator.snapshot import snapshot
 from orchestrator.text import told_by
 
 GHOST = "has-ghost"
-"""The class of a step in which the process would be."""
+"""The class of a step that the repair would enter."""
 LEFT = "has-left"
-"""The class of a step that it would leave."""
+"""The class of a step that the repair would leave."""
 
 
 @dataclass(frozen=True)
 class StagedEdit:
-    """One edit, its place among the others, and what is wrong with it; "" for nothing."""
+    """One edit, its place among the others, and its mistake; "" if there is none."""
 
     place: int
     edit: Edit
@@ -60,7 +60,7 @@ class StagedEdit:
 
 @dataclass(frozen=True)
 class ComparedValue:
-    """A value that is edited: of what, and where it differs."""
+    """An edited value: whose it is, and its differences."""
 
     of: str
     changes: list[FieldChange]
@@ -68,7 +68,7 @@ class ComparedValue:
 
 @dataclass(frozen=True)
 class RepairSummary:
-    """What a draft, or a proposal, would come to."""
+    """The effects of a draft or a proposal."""
 
     repair: Repair
     edits: list[StagedEdit] = field(default_factory=list)
@@ -76,15 +76,15 @@ class RepairSummary:
     effects: Sequence[Effect] = ()
     unsafe: Sequence[Effect] = ()
     refusal: str = ""
-    """Why it could not be applied as it is; "" if it could."""
+    """Why it cannot be applied; "" if it can."""
     moved: bool = False
-    """Whether the process has moved since."""
+    """Whether the process has a newer revision."""
     stands: Sequence[str] = ()
     leaves: Sequence[str] = ()
     keys: tuple[UUID, UUID] = field(default_factory=lambda: (uuid4(), uuid4()))
-    """Those of applying, or proposing, and of declining."""
+    """The idempotency keys of applying or proposing, and of declining."""
     told: Sequence[Any] = ()
-    """The edits as the page has them, without what is secret."""
+    """The edits with secrets masked."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,15 @@ class RepairPage:
     proposals: list[RepairSummary]
     targets: Targets
     why: dict[str, str]
-    """For each action of a repair why a reader cannot do it; "" where they can."""
+    """For each action of a repair why the reader cannot do it; "" if they can."""
     problem: str
-    """Why the process cannot be repaired at all: its code is gone, or cannot cope with what is stored."""
+    """Why the process cannot be repaired at all: its code is gone or cannot read the stored data."""
     step: str
     step_label: str
 
     @property
     def data(self) -> Any:
-        """The data as it stands in the form, without what is secret in it."""
+        """The data for the form, with secrets masked."""
         return data_of(self.instance)
 
     @property
@@ -123,14 +123,15 @@ def repair_page(
     Args:
         pk: the process id.
         user: who reads it.
-        step: of a workflow the step that is chosen.
-        item: of a map's elements that with this number.
+        step: the chosen step of a workflow.
+        item: the number of the chosen element of a map.
     """
     rows = processes()
     definition = get_object_or_404(rows, pk=pk).definition
-    drawing = drawing_of(graph_of(definition), definition.fingerprint)
+    drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
     with snapshot():
-        instance = get_object_or_404(rows, pk=pk)
+        moment = moment_of(get_object_or_404(rows, pk=pk))
+        instance = moment.present
         process, problem, targets = Circumstances(instance), "", Targets()
         try:
             targets = targets_of(instance, step, item)
@@ -143,18 +144,20 @@ def repair_page(
             if draft is None or row.pk != draft.pk
         ]
         staged = _summary(instance, draft) if draft is not None else None
-        state = state_now(instance, drawing)
+        state = diagram_of(moment)
+        if staged is not None:
+            state = state.marked(staged.leaves, LEFT).marked(staged.stands, GHOST)
         return RepairPage(
             instance,
-            drawing,
-            _with_ghosts(state, staged) if staged is not None else state,
+            moment.drawing,
+            state,
             staged,
             proposals,
             targets,
             {name: _known(name).refusal(user, process) for name in ACTIONS},
             problem,
             step,
-            labels_of(definition).get(instance.step, instance.step),
+            moment.step_label,
         )
 
 
@@ -196,12 +199,12 @@ def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
 
 
 def edits_told(edits: Any, definition: Definition) -> Any:
-    """Edits without what is secret in their values."""
+    """Edits with the secrets in their values masked."""
     return action_told({"edits": edits}, definition)["edits"]
 
 
 def with_secrets_of_draft(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
-    """Puts what is secret back into edits that a page sends, from the person's draft or the process.
+    """Restores masked secrets in edits from a page, from the person's draft or the process.
 
     Returns:
         The edits, and why they cannot be carried out; "" if they can.
@@ -216,7 +219,7 @@ def with_secrets_of_draft(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
             found.append(staged[told.index(edit)])
             continue
         if isinstance(edit, dict) and "value" in edit:
-            edit = dict(edit)  # the form's own stays
+            edit = dict(edit)  # do not change the form's value
             if why := with_secrets(instance, edit, user):
                 return edits, why
         found.append(edit)
@@ -224,16 +227,16 @@ def with_secrets_of_draft(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
 
 
 def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> str:
-    """Puts what is secret back into the value of an edit, where the form had it masked.
+    """Restores masked secrets in the value of an edit.
 
     Args:
         instance: the process.
-        edit: as the form says it; its value is changed.
+        edit: the edit of the form; its value is changed.
         user: who edits.
 
     Returns:
-        Why the edit cannot be staged: it says another value of a secret, and the person may not have secrets shown. The
-        answers would tell whether it is the one that is stored. "" if it can.
+        Why the edit cannot be staged: it changes a secret, and the person may not see secrets. Comparing would tell
+        them whether their value is the stored one. "" if it can be staged.
     """
     if not sees_data(user):
         raise PermissionMissing
@@ -246,7 +249,7 @@ def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> 
         target = str(edit.get("target", ""))[:18]
         runs = instance.step_runs.filter(pk=int(target) if target.isdecimal() else 0)
         stored = runs.values_list("result", flat=True).first()
-    # What nothing is stored of tells nothing; an event may be compared with what is stored.
+    # Without a stored value there is nothing to learn; an event may be compared with stored ones.
     new = stored is None and kind != EditKind.EVENT
     edit["value"], wrong = locked(
         edit["value"], stored, hidden, may=new or may_reveal(user, instance.name)
@@ -255,14 +258,3 @@ def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> 
         said = _("%(fields)s is secret: leave it as it stands")
         return said % {"fields": ", ".join(wrong)}
     return ""
-
-
-def _with_ghosts(state: DiagramState, staged: RepairSummary) -> DiagramState:
-    """The diagram with the steps marked in which the process would be, and those that it would leave."""
-    nodes = dict(state.nodes)
-    for names, mark in ((staged.leaves, LEFT), (staged.stands, GHOST)):
-        for name in names:
-            if name in nodes:
-                node = nodes[name]
-                nodes[name] = replace(node, classes=(*node.classes, mark))
-    return DiagramState(nodes, state.edges)

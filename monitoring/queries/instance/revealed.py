@@ -16,19 +16,19 @@ from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
 NEWEST = 30
-"""Events, commands and results of each process that are looked through."""
+"""Most events, commands and results that are searched, the newest."""
 
 
 @dataclass(frozen=True)
 class SecretValue:
-    """One secret: where in a value it stands, and what it is."""
+    """One secret: its place in a value, and its own value."""
 
     path: str
     value: Any
 
     @property
     def text(self) -> str:
-        """As it is, or as JSON."""
+        """A text as it is, another value as JSON."""
         if isinstance(self.value, str):
             return self.value
         return json.dumps(self.value, ensure_ascii=False, indent=2)
@@ -40,9 +40,9 @@ class Holder:
 
     Args:
         kind: data, event, command or result.
-        name: what it is called; "" for the data.
-        at: when it came.
-        secrets: those.
+        name: its name; "" for the data.
+        at: its time.
+        secrets: the secrets in it.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Holder:
 
 
 def revealed(pk: UUID) -> list[Holder]:
-    """All of them, the data first and then what is newest of each kind."""
+    """Reads all secrets of a process: its data first, then the newest of each kind."""
     with snapshot():
         instance = processes().get(pk=pk)
         return [one for one in _holders(instance) if one.secrets]

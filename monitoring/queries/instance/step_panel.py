@@ -1,4 +1,4 @@
-"""The panel of one step of a process: its newest visits with their attempts, what it gets, and how long is usual."""
+"""The panel of one step of a process: its newest visits with attempts, its inputs, its usual duration."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from monitoring.masking import masked_text, names_of
 from monitoring.queries.definition.window import Window, window
 from monitoring.queries.doing import window_word
 from monitoring.queries.graphs import nodes_of, vertex_of
-from monitoring.queries.instance.diagram import current_status
-from monitoring.queries.instance.elements import SHOWN
+from monitoring.queries.instance.elements import SHOWN, beginning_of
+from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.stretches import turns_of
-from monitoring.queries.instance.visits import RunRow, beginning_of, newest_rows
+from monitoring.queries.instance.visits import RunRow, newest_rows
 from monitoring.statuses import Look
 from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding
@@ -27,16 +27,16 @@ from orchestrator.models import Incident, ProcessInstance, StepRun, StepStatus
 from orchestrator.text import unpacked
 
 VISITS = 3
-"""Visits that the panel tells of, the newest first."""
+"""Most visits that the panel shows, the newest first."""
 
 INPUTS = 20
-"""Parameters that it tells of."""
+"""Most parameters that it shows."""
 
 TOLD = 20
-"""Failures of a visit that it tells of, the newest."""
+"""Most failures of a visit that it shows, the newest."""
 
 OVER = "week"
-"""The window of the map by which it is told what is usual."""
+"""The window of the map for the usual duration."""
 
 
 WAYS = {
@@ -44,17 +44,17 @@ WAYS = {
     "stopped": Look("failed", "failed", gettext_lazy("failed for good")),
     "on": Look("running", "running", gettext_lazy("went on")),
 }
-"""How a visit goes on, by `VisitTurn.way`."""
+"""The look of a turn, by `VisitTurn.way`."""
 
 
 @dataclass(frozen=True)
 class AttemptMoment:
-    """A moment at which a visit failed, or went on.
+    """A time at which a visit failed or continued.
 
     Args:
         at: when.
-        way: "again" where it was tried again, "stopped" where it failed for good, "on" where people let it go on.
-        message: what went wrong; "" where no row tells.
+        way: "again" (retried), "stopped" (failed for good) or "on" (people continued it).
+        message: the error; "" if no row has it.
     """
 
     at: datetime
@@ -72,14 +72,12 @@ class PanelVisit:
     """One visit.
 
     Args:
-        row: as the table has it.
-        status: as shown.
-        attempts: when it failed and went on, as far as rows tell it.
-        slow: how much longer it takes, or took, than 95 of 100 visits: as a number of times; 0 where it does not.
+        row: the row of the table.
+        attempts: its failures and continuations, as far as rows have them.
+        slow: its duration divided by that of 95 of 100 visits; 0 if it is not longer.
     """
 
     row: RunRow
-    status: str
     attempts: Sequence[AttemptMoment]
     slow: float
 
@@ -89,7 +87,7 @@ class PanelVisit:
 
     @property
     def work(self) -> str:
-        """By which name a worker has it in hand."""
+        """The name of its work for workers."""
         return f"steprun:{self.run.pk}"
 
 
@@ -99,9 +97,9 @@ class StepInput:
 
     Args:
         parameter: its name.
-        source: where its value comes from, in words.
-        text: the value as JSON, cut where it is long; "" where it is not shown.
-        step: the step whose result it is.
+        source: the origin of its value, in words.
+        text: the value as JSON, cut if it is long; "" if it is not shown.
+        step: the step that has it as its result.
     """
 
     parameter: str
@@ -120,12 +118,12 @@ class StepInput:
 
 @dataclass(frozen=True)
 class Usual:
-    """How long visits of the step took lately.
+    """The durations of recent visits of the step.
 
     Args:
-        number: of how many visits that is told, as a text.
-        median: half of them took no longer.
-        p95: 95 of 100 took no longer.
+        number: the number of visits, as a text.
+        median: the longest duration of half of them.
+        p95: the longest duration of 95 of 100.
         over: the window, in words.
     """
 
@@ -140,17 +138,15 @@ class StepPanel:
     """The read model of the panel.
 
     Args:
-        step: its name.
-        label: as people read it.
-        detail: what it waits for or repeats over.
-        policy: how the running code tries it; None where that is not known.
-        visits: the newest ones.
-        inputs: what its function gets.
-        more_inputs: how many parameters are not told of.
-        usual: how long it takes; None where nobody was in it.
+        label: its label.
+        detail: what it waits for, or repeats over.
+        policy: the retry policy in the running code; None if unknown.
+        visits: the newest visits.
+        inputs: the parameters of its function.
+        more_inputs: the number of other parameters.
+        usual: its usual duration; None without recent visits.
     """
 
-    step: str
     label: str
     detail: str
     policy: Policy | None
@@ -161,36 +157,29 @@ class StepPanel:
 
     @property
     def tries(self) -> int:
-        """How often it is tried in all; 0 where that is not known."""
+        """The number of attempts in all; 0 if unknown."""
         return self.policy.attempts() if self.policy is not None else 0
 
 
-def step_panel(
-    instance: ProcessInstance,
-    labels: Mapping[str, str],
-    step: str,
-) -> StepPanel | None:
-    """The panel of a step; None for what is none of this process.
+def step_panel(moment: ProcessMoment, step: str) -> StepPanel | None:
+    """Reads the panel of a step now; None for a name that is not a step of the process.
 
     Args:
-        instance: the process.
-        labels: its steps as people read them.
+        moment: now.
         step: the step's name; "" where none is chosen.
     """
-    node = nodes_of(instance.definition).get(step)
+    node = nodes_of(moment.definition).get(step)
     if node is None:
         return None
-    vertex = vertex_of(instance.definition, step)
-    rows = newest_rows(instance, labels, step, VISITS)
-    usual = _usual(window(instance.definition, OVER, step), step)
+    vertex = vertex_of(moment.definition, step)
+    usual = _usual(window(moment.definition, OVER, step), step)
     bindings = vertex.bindings if vertex is not None else ()
     return StepPanel(
-        step,
         node.label,
         detail_of(node),
         vertex.step.policy if vertex is not None and vertex.step.function else None,
-        _visits(instance, rows, usual),
-        list(_inputs(instance, labels, bindings[:INPUTS])),
+        _visits(moment.present, newest_rows(moment, step, VISITS), usual),
+        list(_inputs(moment.present, moment.labels, bindings[:INPUTS])),
         max(len(bindings) - INPUTS, 0),
         usual,
     )
@@ -216,19 +205,17 @@ def _visits(
     turns, said = turns_of(instance, runs), _messages(runs)
     found = []
     for row in rows:
-        of_manager = not row.run.kind and row.open
-        status = current_status(instance, row.status) if of_manager else row.status
         told = [
             AttemptMoment(turn.at, turn.way, said[row.run.pk].get(turn.at, ""))
             for turn in turns.get(row.run.pk, [])[-TOLD:]
         ]
         slow = row.duration / usual.p95 if usual and usual.p95 else 0.0
-        found.append(PanelVisit(row, status, told, slow if slow > 1 else 0.0))
+        found.append(PanelVisit(row, told, slow if slow > 1 else 0.0))
     return found
 
 
 def _messages(runs: Sequence[StepRun]) -> dict[int, dict[datetime, str]]:
-    """What was said of the failures of visits, by the moments at which people were told."""
+    """The messages of incidents of visits, by the times at which they opened."""
     found: dict[int, dict[datetime, str]] = defaultdict(dict)
     rows = Incident.objects.filter(step_run__in=[run.pk for run in runs])
     columns = "step_run", "opened_at", "message", "text"
@@ -242,7 +229,7 @@ def _messages(runs: Sequence[StepRun]) -> dict[int, dict[datetime, str]]:
 def _inputs(
     instance: ProcessInstance, labels: Mapping[str, str], bindings: Sequence[Binding]
 ) -> Iterator[StepInput]:
-    """What the function gets, as results and the input stand now."""
+    """The parameters of the function, with the results of now."""
     names = {one.name for one in bindings if one.source == "result"}
     results = _results(instance, names)
     for one in bindings:
@@ -270,7 +257,7 @@ def _source(binding: Binding) -> str:
 
 
 def _results(instance: ProcessInstance, names: set[str]) -> dict[str, str]:
-    """The results of steps as text, cut; those of the last visit of each."""
+    """The results of the last visits of steps, as text, cut."""
     if not names:
         return {}
     rows = StepRun.objects.filter(instance=instance, item=None, node__in=names)

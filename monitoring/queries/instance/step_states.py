@@ -1,17 +1,18 @@
-"""The state of each step of a workflow: what its last visit says, how often it was visited, how far it is."""
+"""The state of each step of a workflow: status of its last visit, number of visits, progress."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from monitoring.queries.graphs import known_graph
+from monitoring.queries.instance.moment import ProcessMoment
 from orchestrator.models import (
     Blocked,
     ProcessInstance,
@@ -22,50 +23,48 @@ from orchestrator.models import (
 )
 
 GOOD = ("done", "skipped", "undone")
-"""A step in such a state has let the process go on."""
+"""Statuses of a step that let the process continue."""
 
 MOST = 60_000
-"""Visits that one page looks at."""
+"""Most visits that one page reads."""
+
+WAITS = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK, StepKind.SLEEP)
+"""Kinds of visits that wait as long as they are open."""
 
 
-class VisitSummary(NamedTuple):
-    """What the diagram needs to know of a visit."""
+class KeptVisit(NamedTuple):
+    """The stored facts of a visit; the defaults describe a step that was done once, without exceptional facts."""
 
-    pk: int
     node: str
-    kind: str
-    visit: int
-    status: str
-    attempt: int
-    progress: Any
-    finished_at: datetime | None
-    blocked: str
-    blocked_on: str
-    child_id: UUID | None
-    arrived: int
-    declined: bool
+    id: int = 0
+    kind: str = StepKind.STEP
+    visit: int = 1
+    round: int = 1
+    status: str = StepStatus.DONE
+    attempt: int = 1
+    progress: Any = None
+    finished_at: datetime | None = datetime.min.replace(tzinfo=UTC)
+    blocked: str = ""
+    blocked_on: str = ""
+    child_id: UUID | None = None
+    child__started_at: datetime | None = None
+    arrived: int = 0
+    declined: bool = False
+    left: int | None = None
+    entered: int = 0
+    expected: int | None = None
+    checksum: str = ""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """The values that a map's visit shares with its elements."""
+        return self.node, self.visit, self.round
 
 
-PLAIN: dict[str, Any] = {
-    "kind": StepKind.STEP,
-    "status": StepStatus.DONE,
-    "visit": 1,
-    "round": 1,
+PLAIN = {
+    name: getattr(KeptVisit(""), name) for name in ("kind", "status", "visit", "round")
 }
-"""What is true of a visit that there is nothing more to say about."""
-
-SIMPLE: dict[str, Any] = {
-    "kind": "step",
-    "visit": 1,
-    "status": "done",
-    "progress": None,
-    "finished_at": datetime.min.replace(tzinfo=UTC),
-    "blocked": "",
-    "blocked_on": "",
-    "child_id": None,
-    "arrived": 0,
-    "declined": False,
-}
+"""The columns that tell such a visit from others."""
 
 
 @dataclass(frozen=True)
@@ -87,57 +86,63 @@ class StepState:
 
 DONE_ONCE = StepState("done", 1)
 
-
-def step_states_of(instance: ProcessInstance) -> dict[str, StepState]:
-    """All steps that have had a visit, by name."""
-    rows = instance.step_runs.filter(item=None).order_by("pk")
-    rows = rows.exclude(status=StepStatus.SUPERSEDED)
-    # Of ten thousand steps nearly all were just done, once: of them the names are enough.
-    plain = rows.filter(**PLAIN).values_list("node", flat=True)[:MOST]
-    found = list(plain)
-    runs = [
-        VisitSummary(*row)
-        for row in rows.exclude(**PLAIN).values_list(*_columns())[:MOST]
-    ]
-    return combined(found, runs, _open_elements(instance, runs), instance)
+Elements = Mapping[str, Mapping[str, int]]
+"""The number of open elements by status, for each map."""
 
 
-def combined(
+def step_states_of(moment: ProcessMoment) -> dict[str, StepState]:
+    """Reads the states of all visited steps of a workflow, by name."""
+    rows = moment.present.step_runs.filter(item=None)
+    plain = Q(**PLAIN)
+    if moment.is_newest:
+        rows = rows.exclude(status=StepStatus.SUPERSEDED)
+    else:
+        rows = rows.filter(entered__lte=moment.revision)
+        plain &= Q(left__lte=moment.revision)
+    # Nearly all of ten thousand steps were done once: their names are enough.
+    names = rows.filter(plain).order_by("pk").values_list("node", flat=True)[:MOST]
+    others = rows.exclude(plain).order_by("pk").values_list(*KeptVisit._fields)[:MOST]
+    found, visits = list(names), list(map(KeptVisit._make, others))
+    if moment.is_newest:
+        elements = _open_elements(moment.present, visits)
+        return combine_visits(found, visits, elements, moment.instance)
+    found = list(map(moment.name_then, found))
+    visits = list(_turn_back(visits, moment))
+    states = combine_visits(
+        found, visits, _elements_in_trouble(moment), moment.instance
+    )
+    return states | _gathering(states, moment)
+
+
+def combine_visits(
     plain: Iterable[str],
-    runs: Iterable[VisitSummary],
-    spread: Mapping[str, Mapping[str, int]],
+    visits: Iterable[KeptVisit],
+    elements: Elements,
     instance: ProcessInstance,
 ) -> dict[str, StepState]:
     """The states of steps, by name.
 
     Args:
-        plain: the steps that were done, once.
-        runs: all other visits, the oldest first.
-        spread: for each map how many of its open elements have which status.
-        instance: the process, as it stands with these visits.
+        plain: the steps that were done once.
+        visits: all other visits, the oldest first.
+        elements: the open elements of maps.
+        instance: the process at the moment of these visits.
     """
     found = dict.fromkeys(plain, DONE_ONCE)
-    several: dict[str, list[VisitSummary]] = defaultdict(list)
-    for run in runs:
-        if run.node in found and run.node not in several:
-            several[run.node].append(run._replace(**SIMPLE))
-        several[run.node].append(run)
+    several: dict[str, list[KeptVisit]] = defaultdict(list)
+    for visit in visits:
+        if visit.node in found and visit.node not in several:
+            several[visit.node].append(KeptVisit(visit.node))
+        several[visit.node].append(visit)
     return found | {
-        node: _state(some, instance, spread.get(node, {}))
+        node: _state(some, instance, elements.get(node, {}))
         for node, some in several.items()
     }
 
 
-def _columns() -> Iterable[str]:
-    return ("id" if name == "pk" else name for name in VisitSummary._fields)
-
-
-def _open_elements(
-    instance: ProcessInstance, runs: Iterable[VisitSummary]
-) -> dict[str, dict[str, int]]:
-    """How many elements of the maps that are going on have which status."""
+def _open_elements(instance: ProcessInstance, visits: Iterable[KeptVisit]) -> Elements:
     found: dict[str, dict[str, int]] = defaultdict(Counter)
-    if any(run.kind == StepKind.MAP and run.finished_at is None for run in runs):
+    if any(one.kind == StepKind.MAP and one.finished_at is None for one in visits):
         rows = StepRun.objects.filter(instance=instance, finished_at=None)
         spread = rows.filter(item__isnull=False).order_by().values("node", "status")
         for row in spread.annotate(number=Count("id")):
@@ -145,26 +150,131 @@ def _open_elements(
     return found
 
 
+def _elements_in_trouble(moment: ProcessMoment) -> Elements:
+    """The failed open elements at a past moment; rows do not tell the status of the others."""
+    found: dict[str, dict[str, int]] = defaultdict(Counter)
+    rows = StepRun.objects.filter(pk__in=moment.trouble, item__isnull=False)
+    for pk, node, left in rows.values_list("pk", "node", "left"):
+        if left is None or left > moment.revision:
+            found[moment.name_then(node)][moment.trouble[pk].status] += 1
+    return found
+
+
+def _turn_back(
+    visits: Sequence[KeptVisit], moment: ProcessMoment
+) -> Iterator[KeptVisit]:
+    """Turns visits back to a past moment, without visits that were superseded before it.
+
+    Args:
+        visits: the rows of now; all of them had begun by then.
+        moment: the moment.
+    """
+    counted = _count_elements(visits, moment)
+    undoing = False
+    for kept in visits:
+        visit = _visit_then(kept, moment, counted)
+        if not visit.status:
+            continue
+        if (visit.kind, visit.status) == (StepKind.UNDO, StepStatus.RUNNING):
+            visit = visit._replace(status=StepStatus.WAITING) if undoing else visit
+            undoing = True
+        yield visit
+
+
+def _visit_then(
+    kept: KeptVisit,
+    moment: ProcessMoment,
+    counted: Mapping[tuple[str, int, int], Mapping[str, int]],
+) -> KeptVisit:
+    """A visit at a past moment; without a status if it was superseded by then."""
+    visit = kept._replace(node=moment.name_then(kept.node), blocked="", blocked_on="")
+    if not _was_open(kept, moment):
+        return visit._replace(status=_ended_as(kept, moment))
+    trouble, elements = moment.trouble.get(kept.id), counted.get(kept.place)
+    return visit._replace(
+        status=trouble.status if trouble else _at_work(kept, moment),
+        attempt=trouble.attempt if trouble else kept.attempt,
+        progress={**elements, "total": kept.expected} if elements else None,
+        finished_at=None,
+        declined=False,
+    )
+
+
+def _was_open(kept: KeptVisit, moment: ProcessMoment) -> bool:
+    return kept.left is None or kept.left > moment.revision
+
+
+def _at_work(kept: KeptVisit, moment: ProcessMoment) -> str:
+    begun = kept.child__started_at
+    waits = kept.kind in WAITS or (begun is not None and begun <= moment.until)
+    return StepStatus.WAITING if waits else StepStatus.RUNNING
+
+
+def _ended_as(kept: KeptVisit, moment: ProcessMoment) -> str:
+    """The status with which a visit had ended, also if its row has been superseded since; "" if it was by then."""
+    if kept.status != StepStatus.SUPERSEDED:
+        return kept.status
+    if moment.superseded_at(kept.left or 0) <= moment.revision:
+        return ""
+    if kept.checksum:  # of its result
+        return StepStatus.DONE
+    passed = kept.entered == kept.left and not kept.attempt
+    return StepStatus.NOT_TAKEN if passed else StepStatus.CANCELLED
+
+
+def _count_elements(
+    visits: Iterable[KeptVisit], moment: ProcessMoment
+) -> dict[tuple[str, int, int], dict[str, int]]:
+    """Counts in the database the done and failed elements of open maps at a past moment."""
+    maps = [v for v in visits if v.kind == StepKind.MAP and _was_open(v, moment)]
+    found = {visit.place: {"done": 0, "failed": 0} for visit in maps}
+    rows = moment.present.step_runs.filter(
+        item__isnull=False,
+        node__in={visit.node for visit in maps},
+        left__lte=moment.revision,
+    )
+    spread = rows.order_by().values("node", "visit", "round", "status")
+    for row in spread.annotate(number=Count("id")):
+        counts = found.get((row["node"], row["visit"], row["round"]))
+        failed = row["status"] == StepStatus.FAILED
+        if counts is not None:
+            counts["failed" if failed else "done"] += row["number"]
+    return found
+
+
+def _gathering(
+    states: Mapping[str, StepState], moment: ProcessMoment
+) -> dict[str, StepState]:
+    """The joins that a branch had reached: the row of a join that starts loses the time of the first branch."""
+    edges = (edge for edge in moment.graph.edges if edge.id in moment.taken)
+    arrived = Counter(edge.target for edge in edges)
+    return {
+        name: StepState("gathering", arrived=number)
+        for name, number in arrived.items()
+        if name not in states
+    }
+
+
 def _state(
-    runs: list[VisitSummary], instance: ProcessInstance, spread: Mapping[str, int]
+    visits: list[KeptVisit], instance: ProcessInstance, elements: Mapping[str, int]
 ) -> StepState:
-    visited = [run for run in runs if run.kind != StepKind.UNDO]
-    undone = [run for run in runs if run.kind == StepKind.UNDO]
-    last = visited[-1] if visited else runs[-1]
-    shown = shown_status(last, instance, spread)
+    visited = [visit for visit in visits if visit.kind != StepKind.UNDO]
+    undone = [visit for visit in visits if visit.kind == StepKind.UNDO]
+    last = visited[-1] if visited else visits[-1]
+    shown = shown_status(last, instance, elements)
     if undone:
         over = undone[-1].finished_at is not None
         shown = "undone" if over else undone[-1].status
     not_begun = (StepKind.JOIN, StepStatus.NOT_TAKEN)
     entered = {
-        r.visit
-        for r in visited
-        if r.kind not in not_begun and r.status not in not_begun
+        visit.visit
+        for visit in visited
+        if visit.kind not in not_begun and visit.status not in not_begun
     }
     return StepState(
         shown,
         len(entered),
-        any(run.finished_at is None for run in runs) and shown != "gathering",
+        any(visit.finished_at is None for visit in visits) and shown != "gathering",
         last.attempt,
         last.progress if isinstance(last.progress, dict) else {},
         last.blocked_on if last.blocked == Blocked.REDO else "",
@@ -173,16 +283,16 @@ def _state(
 
 
 def shown_status(
-    run: StepRun | VisitSummary,
+    run: StepRun | KeptVisit,
     instance: ProcessInstance,
-    spread: Mapping[str, int] | None = None,
+    elements: Mapping[str, int] | None = None,
 ) -> str:
-    """A visit's status as shown: a failure that the process got over was handled, a join gathers, a map runs.
+    """A visit's shown status: a failure that the process survived is handled, a join gathers, a map runs.
 
     Args:
         run: the visit.
         instance: its process.
-        spread: how many open elements of a map have which status, if that is known.
+        elements: the number of a map's open elements by status, if known.
     """
     if run.finished_at is not None:
         if run.kind == StepKind.UNDO and run.status == StepStatus.DONE:
@@ -196,14 +306,23 @@ def shown_status(
         return "gathering"
     if run.kind == StepKind.MAP and run.status == StepStatus.WAITING:
         busy = [StepStatus.FAILED, StepStatus.RUNNING, StepStatus.RETRYING]
-        return next((str(one) for one in busy if (spread or {}).get(one)), "running")
+        return next((str(one) for one in busy if (elements or {}).get(one)), "running")
     return run.status
 
 
 def visit_status(
     run: StepRun, instance: ProcessInstance, states: Mapping[str, StepState]
 ) -> str:
-    """A visit's status as shown; a map that is going on is as its step is in the diagram."""
+    """A visit's shown status; an open visit has the status of its step in the diagram."""
+    if run.finished_at is None and not run.kind:
+        return current_status(instance, run.status)
     if run.kind == StepKind.MAP and run.finished_at is None and run.node in states:
         return states[run.node].status
     return shown_status(run, instance)
+
+
+def current_status(instance: ProcessInstance, run: str) -> str:
+    """The shown status of a process manager's step: a stopped process matters more than its waiting step."""
+    return (
+        instance.status if instance.status in ("failed", "retrying", "paused") else run
+    )

@@ -1,8 +1,7 @@
-"""What a visit is made of, as far as rows tell it: attempts, the time between them, and waiting for people to act.
+"""The parts of a visit, as stored rows tell them: attempts, delays between attempts, and waiting for people.
 
-The first failure of a series of attempts is a transition; that a visit fails for good opens an incident, and whoever
-lets it go on resolves that. When the attempts between the first failure and the last one failed, no row keeps: only how
-many there were.
+The first failure of a series of attempts is a transition. A final failure opens an incident, which a retry resolves.
+The attempts between these two leave no rows: the visit only counts them.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from orchestrator.models import (
 WAITING = (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP, StepKind.JOIN, "")
 
 MOST = 400
-"""Failures and incidents that one page looks at."""
+"""Most failures and incidents that one page reads."""
 
 HIGHEST = "9" * 10
-"""No revision is higher, also as a text."""
+"""Higher than every revision, also when compared as text."""
 
 SHOWN_AS_THEY_ARE = ("failed", "handled", "retrying", "cancelled")
 
@@ -41,7 +40,7 @@ TONES = {
     Status.FAILED: "stopped",
     Status.PAUSED: "paused",
 }
-"""How a process looks that does not simply go on."""
+"""The colour of a process that is not simply running."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Stretch:
 
     Args:
         tone: its colour class.
-        word: what it is, for people.
-        x: where it begins.
-        width: how long it is; less than one for what took no time, which is a point.
+        word: its name for people.
+        x: its beginning.
+        width: its length; less than 1 for a point, which took no time.
     """
 
     tone: str
@@ -66,18 +65,18 @@ class Stretch:
 
 
 class VisitTurn(NamedTuple):
-    """A moment at which a visit goes on in another way: "again", "stopped" or "on"."""
+    """A moment at which a visit changes: "again" (retried), "stopped" (failed for good) or "on" (continued)."""
 
     at: datetime
     way: str
 
 
 VisitTurns = Mapping[int, Sequence[VisitTurn]]
-"""Of each visit, by its key; those of one visit in order."""
+"""The turns of each visit in order, by the visit's key."""
 
 
 def turns_of(instance: ProcessInstance, runs: Iterable[StepRun]) -> VisitTurns:
-    """When attempts of these visits failed, when they stood still, and when people let them go on.
+    """Finds when attempts failed, when visits failed for good, and when people continued them.
 
     Args:
         instance: their process.
@@ -93,7 +92,7 @@ def turns_of(instance: ProcessInstance, runs: Iterable[StepRun]) -> VisitTurns:
     for run, at, status in _failures(instance, tried):
         if status != Status.FAILED:
             found[run].add(VisitTurn(at, "again"))
-    # At one moment a visit goes on before it fails anew.
+    # A visit that continues and fails at one moment continues first.
     order = {"on": 0, "again": 1, "stopped": 2}
     return {
         run: sorted(turns, key=lambda turn: (turn.at, order[turn.way]))
@@ -102,7 +101,7 @@ def turns_of(instance: ProcessInstance, runs: Iterable[StepRun]) -> VisitTurns:
 
 
 def _may_have_failed(run: StepRun, known: Mapping[int, object]) -> bool:
-    """Whether one looks for failures of it: what waits for others has none, but for its deadlines."""
+    """Whether the visit can have failed: a waiting visit fails only in its deadline."""
     return run.kind not in WAITING or run.attempt > 0 or run.pk in known
 
 
@@ -119,7 +118,7 @@ def _incidents(
 def _failures(
     instance: ProcessInstance, runs: Sequence[int]
 ) -> Iterator[tuple[int, datetime, str]]:
-    """The transitions of failed attempts: each is found by the beginning of its cause, along an index."""
+    """The transitions of failed attempts, which an index finds by the beginning of their cause."""
     some = Q()
     for run in runs:
         begin = str(Cause.of(CauseKind.STEP_FAILED, run, ""))
@@ -138,13 +137,13 @@ def _failures(
 def stretches_of(
     run: StepRun, status: str, until: datetime, turns: Sequence[VisitTurn], axis: Axis
 ) -> list[Stretch]:
-    """What a visit is made of, the first part first.
+    """Splits a visit into its parts, the first part first.
 
     Args:
         run: the visit.
-        status: how it stands, as shown.
-        until: when it ended, or now.
-        turns: what is known of its attempts, in order.
+        status: its status as shown.
+        until: its end, or now.
+        turns: the known turns of its attempts, in order.
         axis: the axis.
     """
     waits = run.kind in WAITING or run.child_id is not None
@@ -167,7 +166,7 @@ def stretches_of(
 
 
 def _before(way: str, waits: bool) -> tuple[str, str]:
-    """Tone and word of what a turn has ended: an attempt that failed, unless it was something else."""
+    """Tone and word of the part that a turn ended: a failed attempt by default."""
     if way in ("again", "stopped"):
         return _after(way)
     return ("waiting", "waiting") if waits else ("failed", "failed")
@@ -189,7 +188,7 @@ def _stretch(
 
 
 class StatusSpan(NamedTuple):
-    """How long a process had a status without a break."""
+    """A time in which a process kept one status."""
 
     status: str
     begin: datetime
@@ -199,11 +198,11 @@ class StatusSpan(NamedTuple):
 def troubled_spans(
     told: Iterable[tuple[datetime, str]], until: datetime
 ) -> list[StatusSpan]:
-    """When a process was tried again, stood still because something had failed, or was paused.
+    """Finds when a process was retrying, failed or paused.
 
     Args:
-        told: its transitions, the first one first: when, and its status from then on.
-        until: when the last status ended, or now.
+        told: the time and the new status of each transition, the first one first.
+        until: the end of the last status, or now.
     """
     spans: list[StatusSpan] = []
     for at, status in told:
@@ -216,6 +215,6 @@ def troubled_spans(
 
 
 def stretch_of_span(span: StatusSpan, axis: Axis) -> Stretch:
-    """It on the axis."""
+    """The time on the axis."""
     tone = TONES[Status(span.status)]
     return _stretch(tone, span.status, span.begin, max(span.end, span.begin), axis)

@@ -1,157 +1,114 @@
-"""A sub-process that is opened on the page of a process that it is part of: how it stands, and its own picture.
+"""A sub-process opened on the page of a process above it: its state and its picture.
 
-Whatever its number of steps, visits and sub-processes, and that of its siblings, it takes some bounded looks more.
+The number of its steps, visits, children and siblings does not matter: each statement is bounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from monitoring.diagrams import DiagramState, Drawing, drawing_of
+from monitoring.diagrams import DiagramState, drawing_of
 from monitoring.queries.graphs import graph_of
-from monitoring.queries.instance.past import PastMoment, moment_of
+from monitoring.queries.instance.diagram import diagram_of
+from monitoring.queries.instance.moment import ProcessMoment, moment_of
 from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.trouble import Trouble, trouble_of
-from monitoring.queries.instance.workflow import (
-    OpenStep,
-    OpenThen,
-    children_of,
-    open_steps_of,
-    painted,
-    workflow_then,
-)
+from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from monitoring.queries.lists import uuid_in
 from monitoring.queries.processes import processes
 from orchestrator.models import Checkpoint, ProcessInstance
 from orchestrator.snapshot import snapshot
 
 DEEPEST = 50
-"""Processes that may lie between the page's and the one that is opened."""
+"""Most processes between the page's process and the opened one."""
 
 STEPS = 6
-"""Open steps that are told of."""
-
-
-@dataclass(frozen=True)
-class CurrentStep:
-    """A step in which it is: since when, what went wrong, how far it is, and the sub-process that it waits for."""
-
-    label: str
-    status: str
-    since: datetime | None
-    item: int | None = None
-    error: str = ""
-    progress: dict[str, Any] = field(default_factory=dict)
-    child: ProcessInstance | None = None
-
-    @classmethod
-    def now(cls, step: OpenStep) -> CurrentStep:
-        run = step.run
-        progress = dict(step.progress)
-        return cls(
-            step.label,
-            step.status,
-            run.started_at,
-            run.item,
-            step.error,
-            progress,
-            run.child,
-        )
-
-    @classmethod
-    def then(cls, step: OpenThen) -> CurrentStep:
-        return cls(step.label, step.status, step.since, child=step.child)
-
-
-@dataclass(frozen=True)
-class SubprocessPicture:
-    """Its diagram, and what stands beside it."""
-
-    drawing: Drawing
-    state: DiagramState
-    steps: Sequence[CurrentStep]
-    more_steps: int
-    children: Sequence[ProcessInstance]
-    trouble: Trouble | None = None
-    more_trouble: int = 0
+"""Most open steps that it shows."""
 
 
 @dataclass(frozen=True)
 class OpenedSubprocess:
-    """What a page shows of the sub-process that its address names.
+    """The sub-process that the address of a page names.
 
     Args:
-        asked: what the address says.
-        path: the processes from below the page's own to this one; none where it is no part of the page's process.
-        moment: of its own past, where the page shows its past.
-        picture: how it stands, or stood; None where it had not been started yet.
+        asked: the text in the address.
+        path: the processes from below the page's process to this one; empty if it is not below it.
+        moment: the moment that is shown, at or before the page's; None if it had not begun.
+        state: the state of its diagram.
+        view: its open steps and children.
+        trouble: its trouble now; None for the past.
     """
 
     asked: str
     path: Sequence[ProcessInstance] = ()
-    moment: PastMoment | None = None
-    picture: SubprocessPicture | None = None
+    moment: ProcessMoment | None = None
+    state: DiagramState | None = None
+    view: WorkflowView | None = None
+    trouble: Trouble | None = None
 
     @property
     def present(self) -> ProcessInstance | None:
-        """It, as it is now."""
+        """The sub-process now."""
         return self.path[-1] if self.path else None
 
     @property
     def instance(self) -> ProcessInstance | None:
-        """It, as it is shown."""
-        return self.moment.then if self.moment is not None else self.present
+        """The sub-process at the shown moment."""
+        return self.moment.instance if self.moment is not None else self.present
 
     @property
     def above(self) -> Sequence[ProcessInstance]:
-        """The processes between the page's own and this one."""
+        """The processes between the page's process and this one."""
         return self.path[:-1]
 
     def for_whom(self, seen: frozenset[str] | None) -> OpenedSubprocess:
-        """What a reader may see of it who sees these definitions; None for all."""
+        """The part that a reader of these definitions may see; None for all definitions."""
         names = {process.name for process in self.path}
         return self if seen is None or names <= seen else OpenedSubprocess(self.asked)
 
     @property
     def drawn(self) -> str:
-        """What an open page says that it shows: another process or picture takes the place of the whole part."""
-        if self.picture is None or self.instance is None:
+        """A text that changes when an open page has to replace the whole part."""
+        if self.moment is None:
             return f"{self.asked}."
-        pending = ".pending" if self.picture.drawing.pending else ""
-        return f"{self.asked}.{self.instance.definition.fingerprint}{pending}"
+        pending = ".pending" if self.moment.drawing.pending else ""
+        return f"{self.asked}.{self.moment.definition.fingerprint}{pending}"
 
 
-def opened_subprocess(
-    page: ProcessInstance, moment: PastMoment | None, asked: str
-) -> OpenedSubprocess:
+def opened_subprocess(page: ProcessMoment, asked: str) -> OpenedSubprocess:
     """Reads a sub-process, at any depth, for the page of a process that it is part of.
 
     Args:
-        page: the process whose page it is, as it is now.
-        moment: of its past, if that is shown.
-        asked: the process id of the sub-process, as somebody wrote it.
+        page: the page's process, at the moment that it shows.
+        asked: the process id of the sub-process, from the address.
     """
     asked = asked[:36]
-    for one in path_to(page, asked)[-1:]:
+    for one in path_to(page.present, asked)[-1:]:
         drawing_of(graph_of(one.definition), one.definition.fingerprint)  # kept
     with snapshot():
-        path = path_to(page, asked)
+        path = path_to(page.present, asked)
         if not path:
             return OpenedSubprocess(asked)
         child = path[-1]
-        found = OpenedSubprocess(str(child.pk), path)
-        if moment is None:
-            return replace(found, picture=_now(child))
-        last = revision_at(child, moment.at)
-        then = moment_of(child, last) if last else None
-        return replace(found, moment=then, picture=_then(then)) if then else found
+        last = None if page.at is None else revision_at(child, page.at)
+        if last == 0:
+            return OpenedSubprocess(str(child.pk), path)
+        moment = moment_of(child, last)
+        states = step_states_of(moment)
+        return OpenedSubprocess(
+            str(child.pk),
+            path,
+            moment,
+            diagram_of(moment, states),
+            workflow_view(moment, states, STEPS),
+            None if moment.is_past else trouble_of(child),
+        )
 
 
 def path_to(page: ProcessInstance, asked: str) -> list[ProcessInstance]:
-    """The processes from below that of the page to a sub-process; none where it is no part of it."""
+    """The processes from below the page's process to a sub-process; empty if it is not below it."""
     wanted = uuid_in(asked)
     rows = processes()
     path: list[ProcessInstance] = []
@@ -165,9 +122,9 @@ def path_to(page: ProcessInstance, asked: str) -> list[ProcessInstance]:
 
 
 def revision_at(instance: ProcessInstance, at: datetime) -> int:
-    """The number of the last transition that a process had had by a moment; 0 if there was none.
+    """The number of the last transition of a process until a moment; 0 if there was none.
 
-    It halves what is left, along the index of transitions: a long history takes a few looks more.
+    It bisects the index of transitions, so a long history takes few statements more.
     """
     if instance.started_at > at:
         return 0
@@ -185,21 +142,3 @@ def revision_at(instance: ProcessInstance, at: datetime) -> int:
             high = last[0] - 1
         middle = (low + high) // 2
     return found
-
-
-def _now(child: ProcessInstance) -> SubprocessPicture:
-    definition = child.definition
-    drawing = drawing_of(graph_of(definition), definition.fingerprint)
-    states = step_states_of(child)
-    steps, more = open_steps_of(child, states, STEPS)
-    told = [CurrentStep.now(step) for step in steps]
-    children = children_of(child, [step.child for step in told])
-    state = painted(child, drawing.sketch, states)
-    return SubprocessPicture(drawing, state, told, more, children, *trouble_of(child))
-
-
-def _then(moment: PastMoment) -> SubprocessPicture:
-    view = workflow_then(moment)
-    steps = [CurrentStep.then(step) for step in view.open[:STEPS]]
-    more = view.number_open - len(steps)
-    return SubprocessPicture(view.drawing, view.state, steps, more, view.children)

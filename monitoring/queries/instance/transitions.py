@@ -1,6 +1,6 @@
-"""The transitions of a process in brief, for all parts of its page that need no more of them.
+"""The transitions of a process in brief, for all parts of its page that need only these columns.
 
-Those of a short history are read once for all parts; of a long one each part reads its own.
+A short history is read once for all parts; of a long history each part reads its own rows.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from monitoring.queries.instance.once import once_of
-from orchestrator.models import ProcessInstance
+from monitoring.queries.instance.versions import Versions
+from orchestrator.models import OperatorAction, ProcessInstance
 
 SHORT = 240
-"""Transitions of a history that is read whole."""
+"""Most transitions of a history that is read whole."""
+
+LOOKED_AT = 1_000
+"""Transitions that are read at each end of a process manager's history, which may have any length."""
 
 
 class Transition(NamedTuple):
-    """One of them: its number, when it was, how the process stood after it, and the edges it took, with commas."""
+    """A transition: its number, its time, the status after it, and the edges that it took, with commas."""
 
     revision: int
     at: datetime
@@ -29,7 +32,7 @@ class Transition(NamedTuple):
 
 
 class Transitions:
-    """Those of one process.
+    """The transitions of one process, and the versions that it was on.
 
     Args:
         instance: the process, as it is now.
@@ -37,29 +40,78 @@ class Transitions:
 
     def __init__(self, instance: ProcessInstance) -> None:
         self.instance = instance
+        self.versions = Versions(instance)
 
     def numbered(self, wanted: Collection[int]) -> Sequence[Transition]:
-        """Those with these numbers, in their order."""
+        """The transitions with these numbers, in order."""
         if self._all is not None:
             return [row for row in self._all if row.revision in wanted]
         return self._read(Q(revision__in=wanted))
 
     def between(self, first: int, last: int) -> Sequence[Transition]:
-        """Those from one number to another, both included, in their order."""
+        """The transitions from one number to another, both included, in order."""
         if self._all is not None:
             return [row for row in self._all if first <= row.revision <= last]
         return self._read(Q(revision__range=(first, last)))
 
-    def edges(self, spans: Iterable[tuple[int, int]]) -> set[str]:
-        """What those of some spans of numbers took, both ends included."""
+    @cached_property
+    def resumed(self) -> Sequence[tuple[int, int]]:
+        """Each resumption: the revision of its checkpoint, and its own revision, the first one first."""
+        rows = OperatorAction.objects.filter(
+            instance=self.instance, action="resume", result=OperatorAction.Result.DONE
+        )
+        found = (row["after"] for row in rows.values("after"))
+        pairs = [(after["resumed_from"], after["revision"]) for after in found]
+        return sorted(pairs, key=lambda pair: pair[1])
+
+    @property
+    def looked_at_in_part(self) -> int:
+        """The number of transitions read at each end of a history that is too long to read; else 0."""
+        manager = not self.instance.definition.is_workflow
+        return LOOKED_AT if manager and self.instance.revision > 2 * LOOKED_AT else 0
+
+    def taken(self, until: int) -> set[str]:
+        """The ids of the edges taken until a revision, without edges that a resumption superseded.
+
+        A process manager's edges come from its first transitions and its last ones until then. A workflow's graph
+        bounds the number of its edges, so all are read. Edges of other versions count as the same edges of the version
+        at that revision, where it has them.
+        """
+        found = {}
+        for first, last in self.versions.spans(until):
+            told = (
+                self._of_workflow(first, last, until)
+                if self.instance.definition.is_workflow
+                else self._at_both_ends(first, last)
+            )
+            found[first] = {edge for text in told for edge in text.split(",")}
+        return self.versions.edges(found, until)
+
+    def _of_workflow(self, first: int, last: int, until: int) -> Iterable[str]:
+        """The edges of all transitions in a span of numbers, each row with commas."""
+        rows = self.instance.checkpoints.exclude(edge="")
+        if first:
+            rows = rows.filter(revision__gte=first)
+        if last < self.instance.revision:
+            rows = rows.filter(revision__lte=last)
+        for to, at in self.resumed:
+            if at <= until:
+                rows = rows.exclude(revision__gt=to, revision__lt=at)
+        return rows.order_by("edge").values_list("edge", flat=True).distinct()
+
+    def _at_both_ends(self, first: int, last: int) -> Iterable[str]:
+        """The edges of the first and last transitions in a span of numbers, each row with commas."""
+        begin = (first, min(first + LOOKED_AT, last))
+        end = (max(last - LOOKED_AT + 1, first), last)
         if self._all is not None:
-            short = [row for span in spans for row in self.between(*span)]
+            short = [row for span in (begin, end) for row in self.between(*span)]
             return {row.edge for row in short if row.edge}
         rows = self.instance.checkpoints.exclude(edge="").order_by()
-        first, *others = (
-            rows.filter(revision__range=span).values_list("edge") for span in spans
+        one, other = (
+            rows.filter(revision__range=span).values_list("edge")
+            for span in (begin, end)
         )
-        return {edge for (edge,) in first.union(*others)}
+        return {edge for (edge,) in one.union(other)}
 
     @cached_property
     def _all(self) -> Sequence[Transition] | None:
@@ -68,8 +120,3 @@ class Transitions:
     def _read(self, which: Q) -> Sequence[Transition]:
         rows = self.instance.checkpoints.filter(which).order_by("revision")
         return list(map(Transition._make, rows.values_list(*Transition._fields)))
-
-
-def transitions_of(instance: ProcessInstance) -> Transitions:
-    """The transitions of a process, read once for a page."""
-    return once_of(instance, Transitions)

@@ -19,18 +19,21 @@ from orchestrator.models.inbox_event import UNDECIDED
 from orchestrator.text import Text, typed
 
 MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
-"""Where an error's type is from, before its name."""
+"""The module of an error's type, before its name."""
 
 MOST = 50
-"""Incidents of one instance that are counted."""
+"""Most incidents of one process that the page counts."""
 
 LOOKED_AT = 1_000
-"""Events of a paused process that are looked at."""
+"""Most events of a paused process that the page reads."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What stops the instance; `fatal` when it does not try again by itself, `detail` has the trace of what failed."""
+    """What stops the instance.
+
+    `fatal`: it is not retried automatically. `detail`: the trace of the failure. `more`: the number of other incidents.
+    """
 
     message: str
     step: str = ""
@@ -41,21 +44,22 @@ class Trouble:
     attempts: int = 0
     fatal: bool = True
     detail: str = ""
+    more: int = 0
 
 
-def trouble_of(instance: ProcessInstance) -> tuple[Trouble | None, int]:
-    """The oldest thing that needs a person, else what is being tried again; and how many more there are."""
+def trouble_of(instance: ProcessInstance) -> Trouble | None:
+    """The oldest open incident, else a command or event that is being retried."""
     incidents = instance.incidents.open().order_by("opened_at")[:MOST]
     if incidents:
-        first = incidents[0]
-        found = Trouble(first.said, first.step, first.opened_at, detail=first.detail)
-        return found, len(incidents) - 1
+        first, more = incidents[0], len(incidents) - 1
+        at, trace = first.opened_at, first.detail
+        return Trouble(first.said, first.step, at, detail=trace, more=more)
     retrying = _retrying(instance)
-    return (_tried_again(instance, retrying) if retrying else None), 0
+    return _tried_again(instance, retrying) if retrying else None
 
 
 def last_line(error: str) -> str:
-    """The line of a traceback that says what happened; a text of ours as it is."""
+    """The line of a traceback that has the message; a `Text` unchanged."""
     if isinstance(error, Text):
         return error
     lines = [line for line in error.strip().splitlines() if line.strip()]
@@ -72,7 +76,7 @@ def _retrying(instance: ProcessInstance) -> IssuedCommand | InboxEvent | None:
 def _at_hand(
     instance: ProcessInstance, events: QuerySet[InboxEvent]
 ) -> QuerySet[InboxEvent]:
-    """Those of some undecided events that can be found, the oldest first: in a paused process among the newest."""
+    """The undecided events, the oldest first; of a paused process only among its newest events."""
     if instance.paused_at is None:
         return events.filter(UNDECIDED).order_by("pk")
     newest = instance.events.order_by("-pk").values("pk")[:LOOKED_AT]
@@ -95,7 +99,7 @@ def _tried_again(
 
 
 def _attempts(retrying: IssuedCommand | InboxEvent) -> int:
-    """How often it is tried in all; 0 when the running code does not say."""
+    """The number of attempts in all; 0 when the running code does not say."""
     if isinstance(retrying, InboxEvent):
         return conf().EVENT_ATTEMPTS
     handler = registry.command_handler(retrying.type)

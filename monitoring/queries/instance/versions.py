@@ -1,4 +1,4 @@
-"""The versions that a process has been on: each part of its history is told by the names of its own time."""
+"""The versions that a process has been on: its history uses the names of the time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from functools import cached_property
 
 from django.utils.translation import gettext as _
 
-from monitoring.queries.graphs import graph_of, labels_of, start_of
+from monitoring.queries.graphs import graph_of, labels_of
 from monitoring.queries.instance.entries import Entry, FieldChange
-from monitoring.queries.instance.once import once_of
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import Switch, named_at, pinned_at, switches_of
 from orchestrator.models import Definition, ProcessInstance
 
 
 class Versions:
-    """When a process went from one version to another.
+    """The migrations of a process from one version to another.
 
     Args:
         instance: the process, as it is now.
@@ -31,48 +30,45 @@ class Versions:
         return switches_of(self.instance)
 
     def definition_at(self, revision: int) -> Definition:
-        """The stored definition that it was on at a revision."""
+        """The stored definition at a revision."""
         return pinned_at(self.instance, revision, self.switches)
 
     def name_at(self, name: str, revision: int) -> str:
-        """The name that a step, which is stored under this one now, had at a revision."""
+        """The name at a revision of a step that has this name now."""
         return named_at(name, revision, self.switches)
 
-    def labels(self, labels: Mapping[str, str]) -> Mapping[str, str]:
-        """The steps of all its versions as people read them; where two have one name, that of the newer one."""
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the steps of all versions; a newer version wins over an older one."""
+        newest = labels_of(self.instance.definition)
         if not self.switches:
-            return labels
+            return newest
         found: dict[str, str] = {}
         for switch in self.switches:
             found |= labels_of(self.definition_at(switch.revision - 1))
-        return {**found, **labels_of(self.instance.definition)}
+        return {**found, **newest}
 
-    def label_at(self, name: str, revision: int, labels: Mapping[str, str]) -> str:
-        """A step, stored under this name now, as people read it at a revision."""
+    def label_at(self, name: str, revision: int) -> str:
+        """The label at a revision of a step that has this name now."""
         if self._later(revision):
             name = self.name_at(name, revision)
             return labels_of(self.definition_at(revision)).get(name, name)
-        return labels.get(name, name)
-
-    def start(self, start: str) -> str:
-        """The step in which it has begun, given that in which processes of one of its versions begin."""
-        return start_of(graph_of(self.definition_at(0))) if self.switches else start
+        return self.labels.get(name, name)
 
     def noted(self, entries: Iterable[Entry]) -> None:
-        """Says in the rows of its migrations from which version to which they were, and which steps became which."""
-        for place, switch in enumerate(self.switches):
-            to = (
-                self.switches[place + 1].version
-                if place + 1 < len(self.switches)
-                else self.instance.definition.version
-            )
-            for entry in entries:
-                if entry.revision == switch.revision:
-                    changed = [FieldChange(_("version"), switch.version, to)]
-                    entry.changes[:0] = changed + self._renamed(switch)
+        """Adds to the rows of migrations the versions and the renamed steps."""
+        rows = {entry.revision: entry for entry in entries}
+        later = [
+            *(one.version for one in self.switches[1:]),
+            self.instance.definition.version,
+        ]
+        for switch, to in zip(self.switches, later, strict=False):
+            if switch.revision in rows:
+                changed = [FieldChange(_("version"), switch.version, to)]
+                rows[switch.revision].changes[:0] = changed + self._renamed(switch)
 
     def _renamed(self, switch: Switch) -> list[FieldChange]:
-        """The steps of a workflow that have other names since; of a process manager the row says it already."""
+        """The renamed steps of a workflow; the row of a process manager has its step already."""
         if not self.instance.definition.is_workflow:
             return []
         before = labels_of(self.definition_at(switch.revision - 1))
@@ -83,10 +79,10 @@ class Versions:
         ][:RENAMED]
 
     def edges(self, edges: Mapping[int, set[str]], until: int) -> set[str]:
-        """Edges as those of the version at a revision.
+        """Translates edges to the version at a revision.
 
         Args:
-            edges: those that were taken, by the first revision of the version that they are of.
+            edges: the taken edges, by the first revision of their version.
             until: the revision.
         """
         if not self._later(0):
@@ -104,7 +100,7 @@ class Versions:
         return found
 
     def _way(self, edge: Edge, since: int, until: int) -> tuple[str, ...]:
-        """An edge of the version at one revision, in the names of the version at a later one."""
+        """An edge at one revision, in the names of a later revision."""
         names = [edge.source, edge.target]
         for switch in self.switches:
             if since < switch.revision <= until:
@@ -112,24 +108,19 @@ class Versions:
         return (*names, edge.kind, edge.event)
 
     def spans(self, until: int) -> list[tuple[int, int]]:
-        """The revisions, first and last, in which it was on one version after the other until a revision."""
+        """The first and last revision of each version, in order, until a revision."""
         firsts = [switch.revision for switch in self.switches]
         firsts = [0, *(first for first in firsts if first <= until)]
         lasts = [*(first - 1 for first in firsts[1:]), until]
         return list(zip(firsts, lasts, strict=True))
 
     def _later(self, revision: int) -> bool:
-        """Whether it went over to another version after a revision."""
+        """Whether a migration came after a revision."""
         return any(switch.revision > revision for switch in self.switches)
 
 
 RENAMED = 8
-"""Renamed steps that one row names."""
-
-
-def versions_of(instance: ProcessInstance) -> Versions:
-    """The versions that a process has been on, asked once for a page."""
-    return once_of(instance, Versions)
+"""Most renamed steps that one row names."""
 
 
 def _way(edge: Edge) -> tuple[str, ...]:

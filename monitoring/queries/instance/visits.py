@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet, TextField
-from django.db.models.functions import Cast, Left, Right
-from django.utils import timezone
+from django.db.models import Q, QuerySet
 
 from monitoring.diagrams.sketch import Part
-from monitoring.masking import masked, masked_text, names_of, sees_data
-from monitoring.queries.graphs import graph_of
+from monitoring.masking import masked, masked_text, names_of
+from monitoring.queries.graphs import graph_of, nodes_of
 from monitoring.queries.instance.elements import (
-    KEY,
-    LARGE,
     SHOWN,
-    ElementFilters,
     ElementPage,
+    RunFilters,
     discreet,
     element_page,
     element_text,
     in_state,
+    with_beginnings,
 )
+from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.lists import KeyedPage, Search, number_in, page_by_key
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator import secret_names
 from orchestrator.models import (
     ProcessInstance,
@@ -40,37 +38,18 @@ from orchestrator.models import (
 from orchestrator.text import unpacked
 
 PAGE = 30
+
+ENDS = 6
+"""Last steps whose results are shown together."""
+
 FOUND = 500
-"""Steps that a search may find by their labels."""
+"""Most steps that a search finds by their labels."""
 
 MEMBERS = 30_000
-"""Steps of a part of the diagram that the table can be narrowed to: more names one query does not hold."""
+"""Most steps of a part of the diagram that the table can be narrowed to: a statement has room for no more."""
 
 ELEMENTS = 1_000
-"""Elements of a map whose results are told; of more, the file of its elements has them."""
-
-
-@dataclass(frozen=True)
-class RunFilters(Search):
-    """What the table is narrowed to, and from which key on it is shown."""
-
-    step: str = ""
-    search: str = ""
-    state: str = ""
-    runs: str = ""
-    group: str = ""
-    visit: str = ""
-
-    @property
-    def any(self) -> bool:
-        return bool(self.step or self.search or self.state)
-
-    @property
-    def of_elements(self) -> ElementFilters:
-        """The same for the elements of a map."""
-        visit = number_in(self.visit, 9) or 0
-        blind = self.reader is not None and not sees_data(self.reader)
-        return ElementFilters(self.step, self.search, self.state, visit, secret=blind)
+"""Most elements of a map whose results are answered; the file of its elements has more."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +65,7 @@ class RunRow:
     result: str
     error: str
     cut: bool = False
-    """Whether there is more of the result."""
+    """Whether the result is cut."""
 
     @property
     def open(self) -> bool:
@@ -94,12 +73,12 @@ class RunRow:
 
     @property
     def said(self) -> str:
-        """What went wrong, in a line."""
+        """The error in one line."""
         return last_line(unpacked(self.error, self.run.text))
 
     @property
     def element(self) -> str:
-        """What an element of a map is made of, as people read it."""
+        """The value of a map's element as people read it."""
         return element_text(self.run) if self.run.item is not None else ""
 
     @property
@@ -141,7 +120,7 @@ class RunPage(KeyedPage[RunRow]):
 
     @property
     def query(self) -> str:
-        """The filters for the address of the next page, with an ampersand at the end."""
+        """The filters for the address of the next page, with an ampersand at the end if there are any."""
         there = {
             "group": self.group.id if self.group else "",
             "visit": self.filters.visit if self.elements else "",
@@ -151,88 +130,73 @@ class RunPage(KeyedPage[RunRow]):
 
 
 def run_page(
-    instance: ProcessInstance,
-    labels: Mapping[str, str],
-    states: Mapping[str, StepState],
-    filters: RunFilters,
-    group: Part | None = None,
-    *,
-    of_map: bool = False,
+    moment: ProcessMoment, states: Mapping[str, StepState], filters: RunFilters
 ) -> RunPage:
-    """One page of an instance's visits: of one part of its diagram, or of all; of a map its elements.
+    """One page of a process's visits now: of one part of its diagram, or of all; of a map its elements.
 
     Args:
-        instance: the process.
-        labels: the steps as people read them.
+        moment: now.
         states: those of its steps.
         filters: what the table is narrowed to.
-        group: the part that stands for several steps to which it is narrowed too.
-        of_map: whether the step that it is narrowed to is a map.
     """
-    now, secrets = timezone.now(), secret_names.of_process(instance)
-    hidden = secrets.names
-    if of_map:
-        elements = element_page(instance, filters.of_elements, filters.runs)
+    step = nodes_of(moment.definition).get(filters.step)
+    if step is not None and step.kind == "map":
+        elements = element_page(moment.present, filters)
         if elements is not None:
-            whole = [] if filters.search or filters.state else [elements.head]
-            found = [*([] if filters.runs else whole), *elements.rows]
-            shown = [_row(run, instance, labels, states, now, hidden) for run in found]
+            alone = filters.search or filters.state or filters.runs
+            found = [*([] if alone else [elements.head]), *elements.rows]
+            shown = table_rows(found, moment, states)
             return RunPage(shown, elements.older, filters=filters, elements=elements)
-    rows = _matching(instance, labels, filters)
+    rows, secrets = _matching(moment, filters), secret_names.of_process(moment.present)
+    group = moment.drawing.group(filters.group)
     if group is not None:
         rows = rows.filter(node__in=group.members[:MEMBERS])
-    page = page_by_key(_shown(rows).order_by("-pk"), PAGE, filters.runs)
-    shown = [
-        _row(discreet(run, secrets), instance, labels, states, now, hidden)
-        for run in page.rows
-    ]
+    page = page_by_key(with_beginnings(rows).order_by("-pk"), PAGE, filters.runs)
+    shown = table_rows((discreet(run, secrets) for run in page.rows), moment, states)
     return RunPage(shown, page.older, filters=filters, group=group)
 
 
-def newest_rows(
-    instance: ProcessInstance,
-    labels: Mapping[str, str],
-    step: str,
-    most: int,
-) -> list[RunRow]:
-    """The newest visits of one step, as the table has them, without the elements of a map."""
-    rows = StepRun.objects.filter(instance=instance, item=None, node=step)
+def newest_rows(moment: ProcessMoment, step: str, most: int) -> list[RunRow]:
+    """The newest visits of one step as rows of the table, without the elements of a map."""
+    rows = StepRun.objects.filter(instance=moment.present, item=None, node=step)
     rows = rows.exclude(status=StepStatus.SUPERSEDED)
-    now, hidden = timezone.now(), names_of(instance.definition)
-    found = _shown(rows).order_by("-pk")[:most]
-    return [_row(run, instance, labels, {}, now, hidden) for run in found]
+    return table_rows(with_beginnings(rows).order_by("-pk")[:most], moment)
 
 
-def _shown(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """Visits with the beginnings of what may be large."""
-    shown = rows.defer(*LARGE).annotate(
-        result_text=beginning_of("result"),
-        error_text=Right("error", SHOWN),
-        element_text=Left(Cast("element", TextField()), KEY),
-    )
-    return shown.select_related("child")
+def outcomes_of(moment: ProcessMoment) -> list[RunRow]:
+    """The results of the steps that nothing follows, of a process that has ended."""
+    if moment.instance.finished_at is None:
+        return []
+    leading = {edge.source for edge in moment.graph.edges if edge.kind != "error"}
+    ends = [node.id for node in moment.graph.nodes if node.id not in leading][:ENDS]
+    rows = moment.present.step_runs.filter(node__in=ends, item=None)
+    rows = rows.filter(status__in=[StepStatus.DONE, StepStatus.SKIPPED])
+    rows = rows.exclude(kind=StepKind.UNDO).exclude(result=None).order_by("pk")
+    return table_rows(with_beginnings(rows)[:ENDS], moment)
 
 
-def beginning_of(column: str) -> Left:
-    """As much of a JSON column as a page shows, as text, and one character more."""
-    return Left(Cast(column, TextField()), SHOWN + 1)
+def declined_by(moment: ProcessMoment) -> RunRow | None:
+    """The visit that had a process undone; None for any other process."""
+    if moment.instance.status != Status.CANCELLED:
+        return None
+    rows = moment.present.step_runs.filter(declined=True, status=StepStatus.FAILED)
+    newest = with_beginnings(rows).order_by("-pk")[:1]
+    return next(iter(table_rows(newest, moment)), None)
 
 
 def worth_a_look(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """The open visits, but no join that waits for its branches, and of a map only the elements in trouble."""
+    """The open visits without waiting joins, and without elements of maps that are not in trouble."""
     trouble = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
     rows = rows.filter(finished_at=None).exclude(kind=StepKind.JOIN)
     return rows.filter(Q(item=None) | trouble)
 
 
-def _matching(
-    instance: ProcessInstance, labels: Mapping[str, str], filters: RunFilters
-) -> QuerySet[StepRun]:
-    rows = StepRun.objects.filter(instance=instance)
+def _matching(moment: ProcessMoment, filters: RunFilters) -> QuerySet[StepRun]:
+    rows, labels = StepRun.objects.filter(instance=moment.present), moment.labels
     if filters.step:
         rows = rows.filter(node=filters.step)
     elif not filters.any:
-        # Of ten thousand elements only the map; and what has begun, not what waits for its branches.
+        # Not the elements of maps, and no joins that wait for their branches.
         rows = rows.filter(item=None).exclude(kind=StepKind.JOIN, finished_at=None)
     every_open = filters.state == "open" and not filters.step
     rows = worth_a_look(rows) if every_open else in_state(rows, filters.state)
@@ -246,37 +210,52 @@ def _matching(
     return rows
 
 
+def table_rows(
+    runs: Iterable[StepRun],
+    moment: ProcessMoment,
+    states: Mapping[str, StepState] | None = None,
+) -> list[RunRow]:
+    """Visits as rows of a table at a moment.
+
+    Args:
+        runs: the visits at the moment.
+        moment: the moment.
+        states: those of a workflow's steps, where maps that are going on may be among the visits.
+    """
+    hidden = names_of(moment.present.definition)
+    return [_row(run, moment, states or {}, hidden) for run in runs]
+
+
 def _row(
     run: StepRun,
-    instance: ProcessInstance,
-    labels: Mapping[str, str],
+    moment: ProcessMoment,
     states: Mapping[str, StepState],
-    now: datetime,
     hidden: frozenset[str],
 ) -> RunRow:
-    ended = run.finished_at or now
-    whole = max(
-        ((instance.finished_at or now) - instance.started_at).total_seconds(), 1e-3
-    )
+    instance = moment.instance
+    ended = run.finished_at or moment.until
+    lived = (instance.finished_at or moment.until) - instance.started_at
+    whole = max(lived.total_seconds(), 1e-3)
     begins = max((run.started_at - instance.started_at).total_seconds(), 0) / whole
     lasts = max((ended - run.started_at).total_seconds(), 0) / whole
+    result = getattr(run, "result_text", None) or ""
     return RunRow(
         run,
-        labels.get(run.node, run.node),
+        moment.labels.get(run.node, run.node),
         visit_status(run, instance, states),
         ended - run.started_at,
         min(begins, 0.995) * 100,
         max(min(lasts, 1 - min(begins, 0.995)), 0.005) * 100,
-        masked_text(getattr(run, "result_text", None) or "", hidden),
+        masked_text(result, hidden),
         getattr(run, "error_text", None) or "",
-        cut=len(getattr(run, "result_text", None) or "") > SHOWN,
+        cut=len(result) > SHOWN,
     )
 
 
 def result_of(instance: ProcessInstance) -> Any:
-    """The result of a workflow that has completed, without what is secret; None of any other process.
+    """The result of a completed workflow, with secrets masked; None for any other process.
 
-    It is that of its last step, or of several by their names, as the process gets it that this one is a part of.
+    It is the result of the last step, or the results of several last steps by name, as a parent process gets it.
     """
     definition = instance.definition
     if not definition.is_workflow or instance.status != Status.COMPLETED:

@@ -9,6 +9,8 @@ from django.utils.translation import gettext as _
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.queries.counts import short
+from monitoring.queries.graphs import attempts_of
+from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import StepState
 from monitoring.statuses import look
 from orchestrator.collecting import gathered
@@ -16,7 +18,7 @@ from orchestrator.definition.graph import Graph
 from orchestrator.models import ProcessInstance, Status
 
 WORST = ("failed", "retrying", "running", "ready", "waiting", "handled")
-"""What a part that stands for several steps shows: the first of these that one of them shows."""
+"""Statuses by urgency: a part of several steps has the first status that one of its steps has."""
 
 BEST = ("is-done", "is-possible", "is-off")
 
@@ -24,26 +26,20 @@ NOT_VISITED = StepState()
 
 
 def workflow_state(
-    graph: Graph,
-    sketch: Sketch,
-    instance: ProcessInstance,
-    states: Mapping[str, StepState],
-    taken: set[str],
-    attempts: Callable[[str], int],
+    moment: ProcessMoment, states: Mapping[str, StepState], sketch: Sketch
 ) -> DiagramState:
     """The state of a workflow's diagram.
 
     Args:
-        graph: the whole workflow.
-        sketch: what is drawn of it.
-        instance: the process.
-        states: those of its steps.
-        taken: the ids of the edges that were taken.
-        attempts: how often a step is tried in all; 0 when that is not known.
+        moment: the moment that is shown.
+        states: the states of its steps.
+        sketch: the parts that are drawn.
     """
-    possible = _possible(graph, instance, states)
-    edges = _edges(graph, instance, states, taken, possible)
+    graph = moment.graph
+    possible = _possible(graph, moment.instance, states)
+    edges = _edges(moment, states, possible)
     ways = Counter(edge.target for edge in graph.edges if edge.kind != "repeat")
+    attempts = attempts_of(moment.definition)
     node = partial(
         _part, states=states, possible=possible, attempts=attempts, ways=ways
     )
@@ -71,24 +67,20 @@ def _possible(
 
 
 def _edges(
-    graph: Graph,
-    instance: ProcessInstance,
-    states: Mapping[str, StepState],
-    taken: set[str],
-    possible: set[str],
+    moment: ProcessMoment, states: Mapping[str, StepState], possible: set[str]
 ) -> dict[str, str]:
-    """The class of every edge, the ones from the start and to the end among them."""
+    """The class of every edge, also of edges from the start and to the end."""
     found = {}
-    for edge in graph.edges:
-        if edge.id in taken:
+    for edge in moment.graph.edges:
+        if edge.id in moment.taken:
             found[edge.id] = "is-done"
         else:
             open_ends = edge.source in possible and edge.target in possible
             settled = states.get(edge.source, NOT_VISITED).good
             again = edge.kind == "repeat" or not settled
             found[edge.id] = "is-possible" if open_ends and again else "is-off"
-    done = instance.status == Status.COMPLETED
-    for node in graph.nodes:
+    done = moment.instance.status == Status.COMPLETED
+    for node in moment.graph.nodes:
         state = states.get(node.id, NOT_VISITED)
         found[f"enter:{node.id}"] = "is-done" if state.visits else "is-off"
         ended = done and state.good
@@ -98,7 +90,7 @@ def _edges(
 
 
 def _best(edges: Iterable[str], states: Mapping[str, str]) -> tuple[str, ...]:
-    """The class of a line that stands for several edges: taken if one of them was."""
+    """The class of a line for several edges: taken if one edge was taken."""
     shown = {states.get(edge, "is-off") for edge in edges}
     return (next((one for one in BEST if one in shown), "is-off"),)
 
@@ -138,7 +130,7 @@ def _shows_progress(part: Part, state: StepState) -> bool:
 
 
 def _progress(state: StepState) -> tuple[float, float, int]:
-    """What is done, of how much, and how many of that failed."""
+    """The done part, the total, and the number of failures."""
     said = state.progress
     numbers = [said.get(name) for name in ("done", "total", "failed")]
     done, total, lost = (n if isinstance(n, int | float) else 0 for n in numbers)
@@ -181,7 +173,7 @@ def _title(state: StepState, possible: bool, attempts: int) -> str:
 def _group(
     part: Part, states: Mapping[str, StepState], possible: set[str]
 ) -> NodeState:
-    """A part that stands for several steps: the worst status among them, and how many are done."""
+    """The state of a part for several steps: its worst status, and the number of ended steps."""
     some = [states[name] for name in part.members if name in states]
     shown = {state.status for state in some}
     over = [s for s in some if not s.open and s.status != "gathering"]

@@ -1,24 +1,14 @@
-"""The history of a workflow's instance: one row a checkpoint, in words about its steps."""
+"""The history of a workflow's process: one row for each checkpoint, with the names of its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
 from monitoring.diagrams import words
-from monitoring.queries.instance.entries import (
-    Began,
-    Entry,
-    HistoryPage,
-    status_change,
-)
-from monitoring.queries.instance.history import (
-    Checkpoints,
-    checkpoints_of,
-    events_of,
-)
+from monitoring.queries.instance.checkpoints import Checkpoints, events_of
+from monitoring.queries.instance.entries import Began, Entry, status_change
+from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import shown_status
-from monitoring.queries.instance.versions import versions_of
 from orchestrator.collecting import gathered
 from orchestrator.models import (
     Checkpoint,
@@ -31,42 +21,29 @@ from orchestrator.models import (
 )
 
 Named = Callable[[str, int], str]
-"""A step as people read it, by the name under which it is stored and the revision."""
-
-PAGE = 30
-"""Checkpoints on one page."""
+"""The label of a step, by its name now and a revision."""
 
 LOOKED_AT = 5_000
-"""Beginnings of steps that one page looks at."""
+"""Most beginnings of steps that one page reads."""
 
 NAMED = 8
-"""Steps that one row names; of more it says how many there are."""
+"""Most steps that one row names; it counts the others."""
 
 
-def workflow_history_of(
-    instance: ProcessInstance, labels: Mapping[str, str], before: int | None = None
-) -> HistoryPage:
-    """One page of the history: its checkpoints, and between them what did not move it.
-
-    Args:
-        instance: the process.
-        labels: its steps as people read them.
-        before: only checkpoints of revisions below this one.
-    """
-    page = checkpoints_of(instance.checkpoints.defer("data"), before, PAGE)
+def workflow_transitions(moment: ProcessMoment, page: Checkpoints) -> list[Entry]:
+    """The rows of a workflow's transitions."""
+    instance, versions = moment.present, moment.versions
     runs, events = _runs(page.page), events_of(instance, page)
-    versions = versions_of(instance)
-    named = partial(versions.label_at, labels=labels)
-    began = _began(instance, page, named)
+    began = _began(instance, page, versions.label_at)
     entries = [
-        _entry(instance, checkpoint, earlier, runs, events, named)
+        _entry(instance, checkpoint, earlier, runs, events, versions.label_at)
         for checkpoint, earlier in page.rows
     ]
     versions.noted(entries)
     for entry in entries:
         entry.began = began.get(entry.revision or 0, [])
         entry.resumable = instance.revision != entry.revision
-    return page.with_others(instance, _together(entries))
+    return _join_elements(entries)
 
 
 def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
@@ -101,7 +78,7 @@ def _entry(
 
 
 def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> str:
-    """How the visit stood then: settled by this checkpoint, failed, or tried again later."""
+    """The status of the visit at the checkpoint: settled by it, failed, or retrying."""
     if run.left == checkpoint.revision:
         return shown_status(run, instance)
     cause = checkpoint.moved_by
@@ -123,7 +100,7 @@ def _began(
     """The steps that began with a page's checkpoints, by revision."""
     if not page.page:
         return {}
-    # An index has the time; a visit is entered at that of its transition.
+    # An index has the time; a visit begins at the time of its transition.
     rows = instance.step_runs.filter(item=None, started_at__range=page.times)
     rows = rows.filter(entered__range=page.revisions)
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
@@ -135,8 +112,8 @@ def _began(
     return {revision: _few(began) for revision, began in found.items()}
 
 
-def _together(entries: list[Entry]) -> list[Entry]:
-    """Elements of one map that follow each other, and that nothing else came of, as one row."""
+def _join_elements(entries: list[Entry]) -> list[Entry]:
+    """Joins consecutive elements of one map that led to nothing else into one row."""
     kept: list[Entry] = []
     for entry in entries:
         last = kept[-1] if kept else None
