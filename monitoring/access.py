@@ -1,8 +1,7 @@
-"""Who may see the console, over HTTP and over WebSocket alike.
+"""Access to the console, over HTTP and over WebSocket alike.
 
-Who has the permission to look at processes sees all of them. Who has it by grants, for some definitions alone, sees the
-pages that show these definitions and no other, and none of the others: a page lets nobody in by a grant unless it says
-what it is of.
+A user with the permission to view processes sees all of them. A user with grants for some definitions sees only the
+pages of these definitions. A grant opens a page only where the page names its definitions.
 """
 
 from collections.abc import Callable
@@ -30,28 +29,28 @@ VIEW = "orchestrator.view_processinstance"
 EVENTS = "orchestrator.view_inboxevent"
 AUDIT = "orchestrator.view_operatoraction"
 DATA = "orchestrator.view_data_processinstance"
-"""To see what processes are about, and not only how they stand."""
+"""To see the data of processes, and not only their status."""
 REVEAL = "orchestrator.reveal_secrets"
 
 BY_DEFINITION = (VIEW, DATA)
-"""What is seen of the processes of one definition by whoever has these permissions for it."""
+"""The permissions that count for one definition, when a grant gives them for it."""
 
 SEEN = "procession_seen"
-"""Under which the request of whoever sees some definitions alone has their names in order, for templates too."""
+"""The request's attribute with the definitions that its user may see, sorted; templates read it too."""
 
 SHOWS = "procession_shows"
-"""Under which such a request has the names of those of which its page shows something, in order."""
+"""The request's attribute with the definitions that its page shows, sorted."""
 
 View = Callable[..., HttpResponseBase]
 
 Names = frozenset[str]
 
 DefinitionsOf = Callable[[HttpRequest, dict[str, Any]], Names]
-"""The definitions of which a page shows something, by its request and the parts of its address; none for any."""
+"""The definitions that a page shows, by its request and the parts of its address; empty for any."""
 
 
 class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when it runs
-    """The user of a request for a page of some definitions: what they may see of all these, they may see here."""
+    """The user of a request for a page of some definitions, with the permissions that they have for all of these."""
 
     def __init__(self, user: Any, definitions: Names) -> None:
         self.__dict__.update(_user=user, _definitions=definitions)
@@ -69,7 +68,7 @@ class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none whe
 
 
 def _answers(*methods: str) -> Callable[..., Callable[[View], View]]:
-    """A decorator for views that answer to some methods."""
+    """Makes a decorator for views that answer some methods."""
 
     def decorator(
         *more: str, of: DefinitionsOf | None = None
@@ -81,10 +80,10 @@ def _answers(*methods: str) -> Callable[..., Callable[[View], View]]:
 
 
 page_for = _answers("GET", "HEAD")
-"""Lets those in who may look at processes; the others get 403, the signed-out are asked to sign in.
+"""Opens a page to users who may view processes. Other users get 403; without a session the answer leads to sign-in.
 
-It takes the permissions that are needed beside that one, and `of`: the definitions that the page is about, who may look
-at the processes of all these gets in as well.
+It takes the permissions that are needed besides, and `of`: the definitions of the page. Users with grants for all of
+these may open it too.
 """
 
 action_for = _answers("POST")
@@ -94,37 +93,32 @@ form_for = _answers("GET", "HEAD", "POST")
 """The same for a page with a form that is sent to its own address."""
 
 
-def may_view(user: Any, *, events: bool = False) -> bool:
-    """Whether the user may look at processes at all, and also at events if those are wanted."""
-    return may(user, *([EVENTS] if events else []))
-
-
 def may(user: Any, *more: str) -> bool:
-    """Whether the user may look at processes, and has some permissions more."""
+    """Whether the user may view processes, and has further permissions."""
     return bool(
         user.is_authenticated and user.is_active and user.has_perms([VIEW, *more])
     )
 
 
 def seen_in(request: HttpRequest) -> frozenset[str] | None:
-    """The definitions that the reader of a page may see something of; None for all that there are."""
+    """The definitions that the user of a request may see; None for all."""
     seen: tuple[str, ...] | None = getattr(request, SEEN, None)
     return None if seen is None else frozenset(seen)
 
 
 def shown_in(request: HttpRequest) -> tuple[str, ...]:
-    """The definitions of which a page shows something, where its reader may see some alone; else none are named."""
+    """The definitions that a page shows, where its user may not see all; empty for users who may."""
     shown: tuple[str, ...] = getattr(request, SHOWS, ())
     return shown
 
 
 def shows_only(request: HttpRequest, definition: str) -> bool:
-    """Whether an answer may show all that there is of one definition to the reader of this page."""
+    """Whether an answer may show everything of one definition to the user of this request."""
     return seen_in(request) is None or shown_in(request) == (definition,)
 
 
 def seen_by(user: Any) -> frozenset[str] | None:
-    """The definitions whose processes a user may look at; None for all that there are."""
+    """The definitions whose processes a user may view; None for all."""
     return definitions_of(user, VIEW)
 
 
@@ -156,13 +150,13 @@ def lets_in(
 ) -> bool:
     """Whether the user of a request may open an address.
 
-    Where they may see some definitions alone, the user of the request becomes a reader of those of the address.
+    Where grants open it, the user of the request becomes a `ReaderOf` its definitions.
 
     Args:
         request: as it came.
         parts: of the address.
-        more: permissions that are needed beside the one to look at processes.
-        of: the definitions that the address is about; without it, a permission for one definition opens nothing.
+        more: further permissions that are needed.
+        of: the definitions of the address; without it, grants do not open the address.
     """
     setattr(request, SEEN, None)
     if of is not None:
@@ -171,7 +165,7 @@ def lets_in(
 
 
 def _of_some(request: HttpRequest, of: DefinitionsOf, parts: dict[str, Any]) -> None:
-    """Has the reader of a page of some definitions be asked what they may see of these."""
+    """Replaces the user of the request by a reader of its definitions, where only grants open it."""
     user: Any = request.user
     if not user.is_active or user.has_perms(BY_DEFINITION):
         return
@@ -185,13 +179,13 @@ def _of_some(request: HttpRequest, of: DefinitionsOf, parts: dict[str, Any]) -> 
 
 
 def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
-    """Leads who sees some definitions alone to a list of one of them.
+    """Redirects a user with grants to the list of one of their definitions.
 
     Args:
         path: of that list; "" for none.
 
     Raises:
-        PermissionDenied: there is none, or a definition is asked for that they may not see.
+        PermissionDenied: the user has no grants, there is no list, or the address names a definition.
     """
     mine = seen_by(request.user) if request.user.is_active else None
     if not (path and mine) or request.GET.get("definition"):
@@ -206,7 +200,7 @@ def of_process(request: HttpRequest, parts: dict[str, Any]) -> Names:
 
 
 def of_operation(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definitions that the bulk operation is limited to which an address names."""
+    """The definitions to which the bulk operation in an address is limited."""
     return names_of_operation(parts.get("pk") or parts["operation"])
 
 
@@ -221,12 +215,12 @@ def of_cause(request: HttpRequest, parts: dict[str, Any]) -> Names:
 
 
 def of_all_seen(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """All definitions that the user may look at."""
+    """All definitions that the user may see."""
     return seen_by(request.user) or Names()
 
 
 def of_list(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition that `?definition=` names: who may look at some alone is led to one of them."""
+    """The definition that `?definition=` names."""
     name = request.GET.get("definition", "").replace("\0", "")
     return frozenset([name] if name else [])
 
@@ -253,9 +247,9 @@ def names_of_cause(cause: str) -> Names:
 
 
 def names_of_operation(pk: UUID) -> Names:
-    """The definitions that a bulk operation is limited to; none where it is not, or there is no such operation.
+    """The definitions to which a bulk operation is limited; none without a limit, or without such an operation.
 
-    By what it is done to, or because whoever has begun it may not do it to others.
+    Its selection limits it, or the grants of the user who began it.
     """
     operation = BulkOperation.objects.filter(pk=pk).first()
     if operation is None:

@@ -1,4 +1,4 @@
-"""What an operator's form says, made into a request to the engine."""
+"""Forms of actions, and their requests to the engine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Self
+from uuid import uuid4
 
 from django import forms
 from django.http import HttpRequest
@@ -26,9 +27,9 @@ from orchestrator.text import code_of
 
 
 class FromProgram(dict[str, Any]):
-    """What a program says in the place of a form: a value for each name, as texts or as JSON has them.
+    """The data of a form from a program: values by name, as texts or as JSON values.
 
-    A name that the form does not know is refused: one that is misspelt would go by unheard.
+    The form refuses a name that it does not have, so that a misspelt name is noticed.
     """
 
     def __init__(self, values: Mapping[str, Any], *, as_json: bool) -> None:
@@ -37,7 +38,7 @@ class FromProgram(dict[str, Any]):
 
 
 class JsonText(forms.Textarea):
-    """Where a value is written as JSON; of a program that speaks JSON it is that value itself."""
+    """A text area for a JSON value; a program that sends JSON sends the value itself."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         value = super().value_from_datadict(data, files, name)
@@ -47,7 +48,7 @@ class JsonText(forms.Textarea):
 
 
 class JsonField(forms.CharField):
-    """A value that the operator writes as JSON."""
+    """A field for a JSON value."""
 
     widget: Any = JsonText
 
@@ -55,10 +56,10 @@ class JsonField(forms.CharField):
         super().__init__(max_length=MAX_BYTES, strip=False)
 
     def clean(self, value: Any) -> Any:
-        """The value; the refusal names the place of the mistake.
+        """The parsed value.
 
         Raises:
-            ValidationError: it is not JSON, or too large or deep to be stored.
+            ValidationError: the text is not JSON, or too large or deep to store; it names the place.
         """
         try:
             return parse(super().clean(value).encode())
@@ -69,7 +70,7 @@ class JsonField(forms.CharField):
 
 
 MOST_REVISION = 2**31 - 1
-"""The largest that a table has room for."""
+"""The largest value of the column."""
 
 MOST_DAYS = 3_650
 
@@ -83,11 +84,14 @@ FIELDS: dict[str, Any] = {
     "flag": lambda: forms.BooleanField(required=False),
     "person": lambda: forms.CharField(max_length=254, required=False),
 }
-"""The form's field for each kind of thing that an action is told."""
+"""The form's field for each kind of argument of an action."""
 
 
 class ActionForm(forms.Form):
-    """Key (one for each opened dialog, so that pressing twice acts once), revision seen, reason, and what is given."""
+    """The form of an action: key, revision seen, reason and arguments.
+
+    Each opened dialog has its own key, so that a second press does not act again.
+    """
 
     key = forms.UUIDField(widget=forms.HiddenInput)
     revision = forms.IntegerField(
@@ -100,12 +104,14 @@ class ActionForm(forms.Form):
         label=_("Reason"),
         max_length=500,
         error_messages={"required": _("Say why: the reason is kept with the action.")},
-        widget=forms.Textarea,
+        widget=forms.Textarea({"rows": 3, "maxlength": 500}),
     )
 
     def __init__(self, operation: Operation, data: Any) -> None:
         super().__init__(data)
         self.operation = operation
+        self.new_key = uuid4().hex if data is None else str(data.get("key", ""))[:40]
+        """The key that the form is sent with next."""
         self.fields["reason"].required = operation.asks_reason
         for given in operation.given:
             self.fields[given.name] = FIELDS[given.form]()
@@ -121,7 +127,7 @@ class ActionForm(forms.Form):
         return str(self.cleaned_data["reason"]).replace("\0", "")
 
     def given(self) -> list[Any]:
-        """What the action is told besides, in its order; the form must be valid."""
+        """The arguments of the action, in its order; the form must be valid."""
         return [self.cleaned_data[given.name] for given in self.operation.given]
 
     def asked(self, request: HttpRequest) -> ActionRequest:
@@ -137,9 +143,9 @@ class ActionForm(forms.Form):
 
 
 def address_of(request: HttpRequest) -> str | None:
-    """Where a request comes from, for the audit; None where a socket of Unix or a proxy gives no address."""
+    """The address of a request's client, for the audit; None where a Unix socket or a proxy gives none."""
     given = request.META.get("REMOTE_ADDR") or ""
-    host, _colon, _port = given.rpartition(":")  # some proxies add it
+    host, _colon, _port = given.rpartition(":")  # some proxies add the port
     for one in (given, host.strip("[]")):
         with suppress(ValueError):
             return str(ip_address(one.partition("%")[0]))  # the database knows no zones
@@ -148,16 +154,16 @@ def address_of(request: HttpRequest) -> str | None:
 
 @dataclass(frozen=True)
 class ActionAnswer:
-    """What became of an action.
+    """The answer to an action.
 
     Args:
-        text: the sentence to show.
-        status: the HTTP status that goes with it.
-        leads_to: where it leads.
-        code: for programs, what kind of refusal it is.
-        errors: what is wrong with each field.
-        reason: the code of what the refusal says, which stays whatever it is worded.
-        about: for programs, what it was done to.
+        text: the sentence for people.
+        status: the HTTP status.
+        leads_to: the address to go to next.
+        code: the kind of refusal, for programs.
+        errors: the errors of each field.
+        reason: the code of the refusal's text, which stays when the wording changes.
+        about: facts on the target, for programs.
     """
 
     text: Any
@@ -170,7 +176,7 @@ class ActionAnswer:
 
     @classmethod
     def invalid(cls, form: forms.Form, text: Any = "") -> Self:
-        """Of a form that is not filled in as it must be."""
+        """The answer to an invalid form."""
         errors = {
             name: [str(one) for one in said] for name, said in form.errors.items()
         }
@@ -179,11 +185,11 @@ class ActionAnswer:
 
     @classmethod
     def refused(cls, refusal: OperationRefused, text: Any) -> Self:
-        """Of what was not carried out.
+        """The answer to a refused action.
 
         Args:
-            refusal: why.
-            text: the same in the words of whoever asked.
+            refusal: of the engine.
+            text: the refusal in the language of the user.
         """
         reason = code_of(refusal.told)
         if isinstance(refusal, PermissionMissing):

@@ -1,4 +1,4 @@
-"""Addresses of which a list has hundreds: one of each form is composed, and the others are that one filled in."""
+"""Addresses for long lists: `reverse` makes a template for each form, and ids are filled into it."""
 
 from __future__ import annotations
 

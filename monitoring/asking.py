@@ -1,4 +1,4 @@
-"""Questions to parts that may be silent: whoever asks has an answer in time, or knows that there is none."""
+"""Questions to services that may not answer: the caller gets an answer in time, or a timeout."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ PATIENCE = 3.0
 """Seconds that an answer may take."""
 
 LONGEST = 10.0
-"""Seconds after which nobody believes in an answer any more, and the question may be asked anew."""
+"""Seconds after which a question counts as unanswered and may be asked again."""
 
 
 class Asked(Generic[Answer]):
-    """A question that is being asked, in a thread of its own with database connections of its own."""
+    """One question, asked in a thread with its own database connections."""
 
     def __init__(self, find: Callable[[], Answer]) -> None:
         self._find = find
         self._found: Future[Answer] = Future()
-        self._at = time.monotonic()
+        self.at = time.monotonic()
+        """When it was asked, by the clock of the process."""
         self._lines: Sequence[BaseDatabaseWrapper] = []
         Thread(target=self._tell, daemon=True).start()
 
@@ -36,15 +37,15 @@ class Asked(Generic[Answer]):
         """Waits for the answer.
 
         Raises:
-            TimeoutError: there is none within so many seconds after it was asked.
-            Exception: what was raised instead of an answer.
+            TimeoutError: no answer came within `patience` seconds after the question.
+            Exception: whatever the question raised.
         """
-        return self._found.result(max(0.0, self._at + patience - time.monotonic()))
+        return self._found.result(max(0.0, self.at + patience - time.monotonic()))
 
     def over(self) -> bool:
-        """Whether it was answered, or has taken so long that its connections are cut."""
-        if time.monotonic() > self._at + LONGEST:
-            self._hang_up()
+        """Whether it was answered, or is older than `LONGEST`; then its connections are closed."""
+        if time.monotonic() > self.at + LONGEST:
+            self._shut_connections()
             return True
         return self._found.done()
 
@@ -52,15 +53,15 @@ class Asked(Generic[Answer]):
         try:
             self._lines = connections.all()
             answer = self._find()
-        except Exception as error:  # noqa: BLE001  whatever it was, those who asked are told
+        except Exception as error:  # noqa: BLE001  the callers get it, whatever it is
             self._found.set_exception(error)
         else:
             self._found.set_result(answer)
         finally:
             connections.close_all()
 
-    def _hang_up(self) -> None:
-        """Lets the thread find its lines to PostgreSQL cut: a proxy can keep one alive on which nobody answers."""
+    def _shut_connections(self) -> None:
+        """Shuts the thread's connections to PostgreSQL, since a proxy can keep a dead one open."""
         for line in self._lines:
             if line.vendor == "postgresql" and line.connection is not None:
                 with (
@@ -70,14 +71,14 @@ class Asked(Generic[Answer]):
                     try:
                         its.shutdown(socket.SHUT_RDWR)
                     finally:
-                        its.detach()  # the connection closes it
+                        its.detach()  # the connection closes the socket
 
 
 class TimedQuestion(Generic[Answer]):
-    """Something that is asked by one thread at a time, however many want to know.
+    """A question that at most one thread asks at a time, however many callers it has.
 
-    A database that has fallen silent can keep the thread that asks it for as long as its own limits allow; nobody else
-    waits for that, and no second one is sent after it before `LONGEST`.
+    A database without answers can block the asking thread until its own timeouts end. No other thread waits for that,
+    and no second one asks before `LONGEST` seconds are over.
     """
 
     def __init__(self, find: Callable[[], Answer]) -> None:
@@ -86,7 +87,7 @@ class TimedQuestion(Generic[Answer]):
         self._last: Asked[Answer] | None = None
 
     def ask(self) -> Asked[Answer]:
-        """Asks, unless that is being done already."""
+        """Asks, or joins the question that is under way."""
         with self._lock:
             if self._last is None or self._last.over():
                 self._last = Asked(self._find)

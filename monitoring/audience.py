@@ -1,14 +1,14 @@
 """The open pages of one web server, and the one subscription to the channel layer that they share.
 
-A hint costs its followers and nobody else: it comes through the layer once for each web server, is encoded once, and
-is written to the sockets of the pages that follow its group. The more pages follow a group, the longer the pause
-between two hints for it; what comes meanwhile is one hint, and the last state is always told.
+A hint costs only its followers. The layer delivers it once to each web server, the server encodes it once, and writes
+it to the sockets of the pages that follow its group. The pause between two hints for a group grows with the number of
+its pages. Hints that come in the pause become one, so every page learns the last state.
 
-Once in `CHECK` seconds it looks again at every page's session and permissions, joins its groups anew, and sends itself
-a canary through the layer: when the layer has forgotten it, all its pages are closed, and connect anew.
+Every `CHECK` seconds the audience checks each page's session and permissions, joins its groups again, and sends itself
+a probe through the layer. When the probe does not come back, it closes all pages, and they connect again.
 
-A hint can be lost on its way. Once in `LOOK` seconds it asks the database how far all followed processes have come, and
-tells the newest change of those of which it was told less.
+A hint can get lost. Every `LOOK` seconds the audience asks the database for the newest revision of each followed
+process, and tells the pages of those that are ahead of the last hint.
 """
 
 from __future__ import annotations
@@ -33,64 +33,64 @@ from orchestrator.signals import Change
 logger = logging.getLogger(__name__)
 
 CHECK = 15.0
-"""Seconds within which each page's session and permissions, and the channel layer, are looked at again."""
+"""Seconds between two checks of the sessions, the permissions and the channel layer."""
 
 LOOK = 3.0
-"""Seconds after which it looks again how far the processes have come that are followed."""
+"""Seconds between two questions for the newest revisions of the followed processes."""
 
 ANSWER = 5.0
 """Seconds that the channel layer or the database may take to answer."""
 
 TELLING = 0.000_05
-"""Seconds of pause after a hint for each page that it was told."""
+"""Seconds of pause after a hint, for each page that got it."""
 
 OF_PROCESS = "instance."
-"""How the names of groups begin that follow one process."""
+"""The prefix of the groups of single processes."""
 
 SIGNED_OUT, FORBIDDEN, RESTART, MALFORMED = 4401, 4403, 1012, 4400
-"""What sockets are closed with."""
+"""The close codes of sockets."""
 
 
 class Follower(Protocol):
-    """An open page, as its audience sees it."""
+    """An open page, as the audience uses it."""
 
     groups: list[str]
     session: str | None
 
     @property
     def needs(self) -> Needs:
-        """What its reader must be allowed to see."""
+        """What its reader must have permission to see."""
 
-    def hear(self, subject: str, hint: Hint, text: str) -> None:
-        """Is told something; what it has not yet been sent of the same subject is told with it."""
+    def tell(self, subject: str, hint: Hint, text: str) -> None:
+        """Sends a hint to the page, merged with an unsent hint about the same subject."""
 
-    def let_go(self, code: int) -> None:
-        """Is closed, for the reason `code`."""
+    def close(self, code: int) -> None:
+        """Closes the page with a close code."""
 
 
 Needs = bool | frozenset[str]
-"""All processes, and whether events too; or the processes of these definitions alone."""
+"""Whether a page shows events besides all processes; or the definitions whose processes it shows."""
 
 CloseCode = Callable[[str | None, Needs], Awaitable[int]]
-"""What pages of a session that need so much are closed with as things stand now; 0 if they may stay."""
+"""The close code for pages of a session with such needs, by the permissions of now; 0 if they may stay."""
 
 NewestChanges = Callable[[Mapping[UUID, int]], Awaitable[Sequence[Change]]]
-"""The newest change of each of these processes that has come further than the revision that stands beside it."""
+"""The newest change of each process whose revision is above the given one."""
 
 
 @dataclass
 class Group:
-    """Who follows one subject, and what they are still to be told of it."""
+    """The pages that follow one subject, and the hint that they have not got yet."""
 
     pages: set[Follower] = field(default_factory=set)
     unsent: Hint | None = None
     told_at: float = float("-inf")
     revision: int = -1
-    """The newest of which it was told, where the subject is a process."""
+    """The newest revision in a hint, where the subject is a process."""
 
 
 class Audience:
-    """All pages that are open in one event loop. It ends with the last of them."""
+    """The open pages of one event loop. It ends with the last page."""
 
     def __init__(self, close_code: CloseCode, newest_changes: NewestChanges) -> None:
         self.ended = False
@@ -101,17 +101,17 @@ class Audience:
         self._pages: set[Follower] = set()
         self._groups: dict[str, Group] = {}
         self._joining = asyncio.Lock()
-        self._canary = ""
-        self._heard = asyncio.Event()
+        self._probe = ""
+        self._probe_returned = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def pages(self) -> frozenset[Follower]:
-        """Those that follow it now."""
+        """The open pages."""
         return frozenset(self._pages)
 
     async def join(self, page: Follower) -> None:
-        """Adds a page; when this returns, what is committed from now on reaches it.
+        """Adds a page: every change that is committed after this returns reaches it.
 
         Raises:
             Exception: the channel layer cannot be reached, or does not answer in time.
@@ -133,7 +133,7 @@ class Audience:
             self._channel = await self._layer.new_channel()
             self._tasks = [
                 asyncio.create_task(self._or_restart(task))
-                for task in (self._listen, self._guard, self._look)
+                for task in (self._listen, self._check, self._find_lost)
             ]
         for name in names:
             if name not in self._groups:
@@ -141,7 +141,7 @@ class Audience:
                 self._groups[name] = Group()
 
     async def leave(self, page: Follower) -> None:
-        """Takes a page out. Groups that nobody follows any more go at the next check, or with the last page."""
+        """Removes a page. The next check, or the end of the last page, leaves groups without pages."""
         self._pages.discard(page)
         for name in page.groups:
             if name in self._groups:
@@ -159,7 +159,7 @@ class Audience:
         await self._discard(list(self._groups))
 
     async def _discard(self, names: list[str]) -> None:
-        # The layer may be away, and forgets by itself.
+        # The layer may be down; it forgets memberships by itself.
         with contextlib.suppress(Exception):
             async with asyncio.timeout(ANSWER):
                 for name in names:
@@ -167,27 +167,27 @@ class Audience:
                     await self._layer.group_discard(name, self._channel)
 
     async def _or_restart(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Runs a task of the audience; when it fails, a new connection is the cure for all pages."""
+        """Runs a task of the audience. When it fails, all pages are closed and connect again."""
         try:
             await task()
         except Exception as error:  # noqa: BLE001  whatever it was
             logger.warning("Open pages are to connect anew: %r", error)
             self.ended = True
             for page in self._pages:
-                page.let_go(RESTART)
+                page.close(RESTART)
 
-    # Telling
+    # Hints
 
     async def _listen(self) -> None:
         while True:
             message = await self._layer.receive(self._channel)
             if message["type"] == "live.change":
-                self._take(message)
-            elif message.get("canary") == self._canary:
-                self._heard.set()
+                self._queue(message)
+            elif message.get("probe") == self._probe:
+                self._probe_returned.set()
 
-    def _take(self, message: dict[str, Any]) -> None:
-        """Keeps a hint until its group may be told again, which is mostly now."""
+    def _queue(self, message: dict[str, Any]) -> None:
+        """Queues a hint until the pause of its group is over, which is mostly at once."""
         name = message.get("group", "")
         group = self._groups.get(name)
         if group is None or not group.pages:
@@ -208,13 +208,13 @@ class Audience:
         hint["pace"] = need.pace(len(self._pages))
         text = json.dumps(hint)
         for page in group.pages:
-            page.hear(name, hint, text)
+            page.tell(name, hint, text)
         group.told_at = asyncio.get_running_loop().time()
 
-    # Looking again
+    # Checks
 
-    async def _look(self) -> None:
-        """Tells what may have been lost on its way; of a process that is followed anew, how far it has come."""
+    async def _find_lost(self) -> None:
+        """Sends the hints that may have got lost, and the newest revision of newly followed processes."""
         while True:
             await asyncio.sleep(LOOK)
             known = {
@@ -224,27 +224,27 @@ class Audience:
             }
             try:
                 changes = await self._newest_changes(known) if known else ()
-            except Exception as error:  # noqa: BLE001  the database is away; pages ask by themselves
+            except Exception as error:  # noqa: BLE001  the database is down; pages ask by themselves
                 logger.warning("Lost hints are not looked for just now: %r", error)
                 continue
             for change in changes:
                 if change.process_id is not None:
                     group = f"{OF_PROCESS}{change.process_id.hex}"
-                    self._take({**as_hint(change), "again": True, "group": group})
+                    self._queue({**as_hint(change), "again": True, "group": group})
 
-    async def _guard(self) -> None:
+    async def _check(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
             begun = clock()
-            await self._look_at_sessions(begun)
+            await self._check_sessions(begun)
             await asyncio.sleep(max(0.0, begun + CHECK - clock()))
             async with asyncio.timeout(ANSWER):
                 await self._prove_connection()
 
-    async def _look_at_sessions(self, begun: float) -> None:
-        """Closes the pages of sessions that may not watch any more; the others hear that they are connected.
+    async def _check_sessions(self, begun: float) -> None:
+        """Closes the pages of sessions without permission, and tells the others that they are connected.
 
-        The sessions are looked at one after the other, evenly over the time there is: all at once would be a burden.
+        The checks are spread evenly over `CHECK` seconds, since all at once would load the database.
         """
         found = defaultdict(set)
         for page in self._pages:
@@ -256,12 +256,12 @@ class Audience:
             beat = {"beat": True, "pace": need.pace(len(self._pages))}
             for page in pages & self._pages:
                 if code:
-                    page.let_go(code)
+                    page.close(code)
                 else:
-                    page.hear("beat", beat, json.dumps(beat))
+                    page.tell("beat", beat, json.dumps(beat))
 
     async def _close_code_now(self, session: str | None, needs: Needs) -> int:
-        """The code to close a session's pages with; who cannot be looked at has to come again.
+        """The code to close a session's pages with; pages whose check fails must connect again.
 
         Raises:
             TimeoutError: the database does not answer.
@@ -276,16 +276,16 @@ class Audience:
             return RESTART
 
     async def _prove_connection(self) -> None:
-        """Joins the groups again, and waits for a message to itself to come back through the layer."""
+        """Joins the groups again, and waits until its probe comes back through the layer."""
         async with self._joining:
             await self._discard([n for n, it in self._groups.items() if not it.pages])
             for name in self._groups:
                 await self._layer.group_add(name, self._channel)
-        self._heard.clear()
-        self._canary = uuid4().hex
-        canary = {"type": "live.canary", "canary": self._canary}
-        await self._layer.send(self._channel, canary)
-        await self._heard.wait()
+        self._probe_returned.clear()
+        self._probe = uuid4().hex
+        probe = {"type": "live.probe", "probe": self._probe}
+        await self._layer.send(self._channel, probe)
+        await self._probe_returned.wait()
 
 
 _audiences: WeakKeyDictionary[asyncio.AbstractEventLoop, Audience] = WeakKeyDictionary()
@@ -301,5 +301,5 @@ def audience(close_code: CloseCode, newest_changes: NewestChanges) -> Audience:
 
 
 def open_pages() -> int:
-    """How many pages are open on this web server."""
+    """The number of open pages of this web server."""
     return sum(len(one.pages) for one in list(_audiences.values()))

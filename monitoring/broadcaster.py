@@ -1,7 +1,7 @@
 """Sends committed changes to open pages: one thread, one event loop, one connection to the channel layer.
 
-The thread that commits only puts a hint into a bounded table, newest for each subject, and goes on. What is sent is a
-hint without payload; a lost one is made good by the pages themselves, which ask again every ten seconds.
+The thread that commits puts a hint into a bounded table, which keeps the newest for each subject, and goes on. A hint
+has no data. Pages that miss one ask again within ten seconds.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from orchestrator.signals import Change
 logger = logging.getLogger(__name__)
 
 KEPT = 5_000
-"""Subjects with an unsent hint; beyond them the oldest hint is dropped."""
+"""Subjects with an unsent hint; above this number the oldest hint is dropped."""
 
 PAUSE = {
     "instance": 0.0,
@@ -34,19 +34,19 @@ PAUSE = {
 """Seconds between two hints to the same group, by kind of group."""
 
 EDGES = 100
-"""Edges that a hint names; of more, pages learn with what they fetch."""
+"""Edges that a hint names at most; pages fetch the others."""
 
 SEND_TIMEOUT = 2.0
-"""Seconds after which a send is given up."""
+"""Seconds after which a send fails."""
 
 COMPLAIN_EVERY = 30.0
-"""Seconds between two log lines about a channel layer that cannot be reached."""
+"""Seconds between two log lines about an unreachable channel layer."""
 
 Hint = dict[str, Any]
 
 
 class Broadcaster:
-    """Coalesces hints and sends them from a thread of its own, which starts with the first hint."""
+    """Merges hints and sends them from its own thread, which starts with the first hint."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, Hint] = OrderedDict()
@@ -59,8 +59,10 @@ class Broadcaster:
         self._ending = False
 
     def put(self, change: Change) -> None:
-        """Leaves hints about a change to be sent; returns at once."""
-        groups = [group for group in groups_of(change) if self._watchers.hear(group)]
+        """Queues the hints about a change; returns at once."""
+        groups = [
+            group for group in groups_of(change) if self._watchers.may_include(group)
+        ]
         if not groups:
             return
         message = {"type": "live.change", **as_hint(change)}
@@ -74,19 +76,18 @@ class Broadcaster:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = Thread(target=self._run, name="broadcaster", daemon=True)
                 self._thread.start()
-            if new:  # a group that already waits has its time
+            if new:  # a group that waits already has its time
                 self._changed.notify_all()
 
     def flush(self, timeout: float = 0.5) -> bool:
         """Waits until all hints are sent, at most `timeout` seconds; whether they were."""
         with self._changed:
-            idle = self._changed.wait_for(
+            return self._changed.wait_for(
                 lambda: not self._waiting and not self._busy, timeout
             )
-        return bool(idle)
 
     def end(self) -> None:
-        """Sends what it can in half a second; what it cannot is told to nobody, since logs may be closed by now."""
+        """Sends what it can in half a second. It logs no failure, since logs may be closed by now."""
         self._ending = True
         self.flush()
 
@@ -96,14 +97,14 @@ class Broadcaster:
                 due = self._take()
                 try:
                     runner.run(asyncio.wait_for(self._send(due), SEND_TIMEOUT))
-                except Exception as error:  # noqa: BLE001  the layer is away; pages ask
+                except Exception as error:  # noqa: BLE001  the layer is down; pages ask
                     self._complain(error)
                 with self._changed:
                     self._busy = False
                     self._changed.notify_all()
 
     def _take(self) -> list[tuple[str, Hint]]:
-        """Blocks until hints are due, and takes them."""
+        """Waits until hints are due, and removes them from the table."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -137,7 +138,7 @@ class Broadcaster:
 
 
 def as_hint(change: Change) -> Hint:
-    """What a page is told about a change."""
+    """The hint about a change."""
     return {
         "id": str(change.process_id) if change.process_id else "",
         "name": change.name,
@@ -150,7 +151,7 @@ def as_hint(change: Change) -> Hint:
 
 
 def merged(older: Hint | None, newer: Hint) -> Hint:
-    """One hint for two about the same instance: nothing of the path is lost when only one of them is sent."""
+    """One hint for two about the same process, with the steps and edges of both."""
     if older is None or not newer.get("id") or older.get("id") != newer["id"]:
         return newer
     if older["revision"] > newer["revision"]:
@@ -161,7 +162,7 @@ def merged(older: Hint | None, newer: Hint) -> Hint:
 
 
 def groups_of(change: Change) -> list[str]:
-    """The groups that hear of a change."""
+    """The groups that get the hint about a change."""
     if change.bulk is not None:
         return ["bulk", f"operation.{change.bulk.hex}"]
     groups = ["overview" if change.name else "events"]
@@ -180,7 +181,7 @@ _broadcasters: dict[int, Broadcaster] = {}
 
 
 def broadcast(change: Change, **_: object) -> None:
-    """Receives `orchestrator.signals.committed`; never raises into the code that committed."""
+    """Receives `orchestrator.signals.committed`. It never raises, since the sender has committed."""
     try:
         broadcaster().put(change)
     except Exception:

@@ -1,8 +1,7 @@
-"""What the page says that begins an operation on many, made into a request to the engine."""
+"""The form that begins an operation on many, and its request to the engine."""
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -15,13 +14,13 @@ USUAL = Pace()
 
 
 class MomentField(forms.CharField):
-    """A moment with its zone, as the page has written it."""
+    """A moment with its zone, as the page writes it."""
 
     def clean(self, value: Any) -> Any:
         """The moment.
 
         Raises:
-            ValidationError: it is none.
+            ValidationError: the text is none.
         """
         found = moment_of(super().clean(value))
         if found is None:
@@ -36,7 +35,7 @@ class SamplesField(forms.CharField):
         """The sizes.
 
         Raises:
-            ValidationError: one of them is no number.
+            ValidationError: a part is no number.
         """
         parts = str(super().clean(value)).split(",")
         try:
@@ -51,7 +50,7 @@ PACE = ("samples", "batch", "rate", "per_key", "stop_above")
 
 
 def _with_pace(data: Any) -> Any:
-    """What a program says, with the usual pace for what it says nothing of: an empty value is no bound."""
+    """The data of a program, with the usual pace for absent fields. An empty field means no bound."""
     if not isinstance(data, FromProgram):
         return data
     usual = {name: BulkForm.base_fields[name].initial for name in PACE}
@@ -59,7 +58,7 @@ def _with_pace(data: Any) -> Any:
 
 
 class BulkForm(ActionForm):
-    """The same as for one, with what the page has shown, and how fast it is to go."""
+    """The form of an action, with what the page has shown, and the pace."""
 
     shown = forms.IntegerField(
         min_value=0, max_value=2**31 - 1, widget=forms.HiddenInput
@@ -90,21 +89,19 @@ class BulkForm(ActionForm):
 
     def __init__(self, operation: Operation, data: Any, *, user: Any) -> None:
         super().__init__(operation, _with_pace(data))
-        self.fields["reason"].widget.attrs = {"rows": 3, "maxlength": 500}
         for given in operation.given:
             self.fields[given.name].label = str(given.label)
             if given.form == "person":
                 self.fields[given.name].initial = user.get_username()
-        self.new_key = uuid4().hex if data is None else str(data.get("key", ""))[:40]
 
     @property
     def paces(self) -> list[Any]:
-        """The fields that say how fast."""
+        """The fields of the pace."""
         return [self[name] for name in PACE]
 
     @property
     def givens(self) -> list[Any]:
-        """The fields of what the action is told besides."""
+        """The fields of the action's arguments."""
         return [self[given.name] for given in self.operation.given]
 
     @property
@@ -114,13 +111,13 @@ class BulkForm(ActionForm):
 
     @property
     def first_mistake(self) -> str:
-        """The first thing that is wrong, with its field; the form must be invalid."""
+        """The first error with the label of its field; the form must be invalid."""
         name, errors = next(iter(self.errors.items()))
         label = self.fields[name].label if name in self.fields else ""
         return f"{label}: {errors[0]}" if label else str(errors[0])
 
     def wanted(self, selection: str, about: Mapping[str, Any]) -> Wanted:
-        """What is wanted; the form must be valid."""
+        """The operation that the form asks for; the form must be valid."""
         said = self.cleaned_data
         return Wanted(
             self.operation.name,

@@ -1,4 +1,4 @@
-"""Operators' actions as pages show them: buttons, and the dialogs that these open."""
+"""Actions on pages: buttons, and the dialogs that they open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from monitoring.addresses import address_of
 from monitoring.keys import OF_ACTIONS
-from monitoring.masking import masked, names_of, sees_data
+from monitoring.masking import names_of, sees_data
+from orchestrator.definition.secrets import masked
 from orchestrator.engine.operations import (
     Circumstances,
     Given,
@@ -26,15 +27,15 @@ class Button:
 
     Args:
         operation: the action.
-        id: the element's.
-        url: where its form is sent to.
-        why: why it cannot be done now; "" if it can.
-        subject: what it is done to, in words.
-        given: what the button itself tells the action.
-        revision: that its row shows; without it that of the page counts.
-        word: what stands on it, where that is not the action's label.
-        tone: how it looks, where that is not as the action says.
-        warning: what its dialog says of just this: what it would do again.
+        id: of its element.
+        url: the address that its form is sent to.
+        why: the reason why it cannot be done now; "" if it can.
+        subject: its target, in words.
+        given: the argument that the button itself gives the action.
+        revision: of its row; without it the revision of the page counts.
+        word: its label, where that is not the action's.
+        tone: its look, where that is not the action's.
+        warning: a text for its dialog: what the action would do again.
     """
 
     operation: Operation
@@ -54,36 +55,36 @@ class Button:
 
     @property
     def key(self) -> str:
-        """The key that presses it; "" for most."""
+        """The keyboard key of the button; "" for most."""
         return OF_ACTIONS.get(self.operation.name, "")
 
     @property
     def look(self) -> str:
-        """The class of a button that can be pressed."""
+        """The CSS class; "" for a button that cannot be pressed."""
         return "" if self.why else self.tone or _calm(self.operation.tone)
 
 
 def _calm(tone: str) -> str:
-    """Danger is shown where it is about to be done, not on every page."""
+    """The tone without danger, which only dialogs show."""
     return "" if tone == "danger" else tone
 
 
 @dataclass(frozen=True)
 class Dialog:
-    """What asks for the reason, and for what else an action is told."""
+    """A dialog that asks for the reason and the arguments of an action."""
 
     operation: Operation
     fields: list[tuple[Given, Any]] = field(default_factory=list)
-    """What is asked for, with what stands there at first."""
+    """The arguments to fill in, each with its first value."""
 
     @property
     def hidden(self) -> list[Given]:
-        """What its buttons give."""
+        """The arguments that its buttons give."""
         return [given for given in self.operation.given if not given.label]
 
 
 def address(operation: ProcessOperation, instance: ProcessInstance, run: Any) -> str:
-    """Where the form of an action on a process, or on one of its visits, is sent to."""
+    """The address for the form of an action on a process, or on one of its visits."""
     if operation.on_step:
         return address_of("monitoring:act-on-step", instance.pk, run.pk, operation.name)
     return address_of("monitoring:act", instance.pk, operation.name)
@@ -100,9 +101,9 @@ def header_buttons(
 
     Args:
         process: the process.
-        refusals: for each action why it cannot be done now.
-        primary: the name of the one that is wanted most.
-        warnings: what the dialogs of some say of just this process.
+        refusals: the reason why each action cannot be done now.
+        primary: the name of the action that is most useful now.
+        warnings: texts for the dialogs of some actions.
     """
     said = warnings or {}
     return [
@@ -130,9 +131,9 @@ def dialog_of(
 
     Args:
         operation: the action.
-        user: who is asked; where a person is wanted, their own name stands at first.
-        first: what stands at first in any other field.
-        wanted: which fields there are.
+        user: of the page; their name is the first value where a person is wanted.
+        first: the first value of another field.
+        wanted: whether a field is shown.
     """
     own = user.get_username()
     fields = [given for given in operation.given if given.label and wanted(given)]
@@ -158,7 +159,7 @@ def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
 
 
 def _first(given: Given, instance: ProcessInstance, user: Any) -> Any:
-    """What stands in a field at first: of the application's values what the reader may see, and nothing secret."""
+    """The first value of a field; of the application's data without secrets, and only for users who may see data."""
     first = given.initial(instance)
     if given.form != "json":
         return first
@@ -195,7 +196,7 @@ def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
 
 
 def deliver_button(event: InboxEvent, process: ProcessInstance, user: Any) -> Button:
-    """What gives an event to a process that a person has chosen, as the page shows it."""
+    """The button that delivers an event to a process that a person has chosen."""
     operation = on_events()["deliver"]
     return Button(
         operation,

@@ -1,6 +1,6 @@
-"""The socket of an open page: says that something changed, never what the data is.
+"""The socket of an open page. It says that something changed, and never sends data.
 
-It holds at most one unsent hint for each subject, so a slow page costs no memory and holds nobody else up.
+It keeps at most one unsent hint for each subject, so a slow page takes no memory and delays no other page.
 """
 
 import asyncio
@@ -19,8 +19,9 @@ from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
 from monitoring.access import (
+    EVENTS,
     Names,
-    may_view,
+    may,
     names_of_operation,
     names_of_process,
     seen_by,
@@ -40,13 +41,13 @@ from monitoring.queries.newest_changes import changes_after
 logger = logging.getLogger(__name__)
 
 SLOW = 15.0
-"""Seconds a page may take to read a hint before it is let go."""
+"""Seconds that a page may take to read a hint before its socket is closed."""
 
 LONGEST_NAME = 100
 """Characters of a definition's name."""
 
 SUBJECTS = 8
-"""Subjects that one page may watch."""
+"""Subjects that one page may watch at most."""
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -75,56 +76,58 @@ class OpenPage:
         self._open = True
         self._code = 0
 
-    def hear(self, subject: str, hint: Hint, text: str) -> None:
-        """Is told `hint`, which `text` says; with what is unsent of its subject it becomes one."""
+    def tell(self, subject: str, hint: Hint, text: str) -> None:
+        """Queues a hint, which `text` has as JSON; an unsent hint of the same subject is merged with it."""
         if subject in self._unsent:
             hint = merged(self._unsent[subject][0], hint)
             text = json.dumps(hint)
         self._unsent[subject] = hint, text
         self._wake.set()
 
-    def let_go(self, code: int = 0) -> None:
-        """Is closed with `code`; without one it has gone by itself."""
+    def close(self, code: int = 0) -> None:
+        """Ends the socket: closes it with `code`, or with 0 leaves it, since the page has gone."""
         self._open, self._code = False, code
         self._wake.set()
 
     async def serve(self, receive: Receive) -> None:
-        """Tells the page what it follows until it goes, or may not stay.
+        """Sends hints until the page goes, or loses its permission.
 
         Raises:
-            OSError: it went while it was written to, or did not read for `SLOW` seconds.
+            OSError: the page went during a write, or did not read for `SLOW` seconds.
         """
-        await receive()  # that it wants to connect
+        await receive()  # the request to connect
         if code := await self._code_now():
             await self._refuse(code)
             return
         followed = audience(close_code, newest_changes)
         try:
             await followed.join(self)
-        except Exception as error:  # noqa: BLE001  the channel layer is away, which can be of many kinds
+        except Exception as error:  # noqa: BLE001  the channel layer is down, in whatever way
             logger.warning("An open page is to connect anew: %r", error)
             await self._refuse(RESTART)
             return
         reading = asyncio.create_task(self._read(receive))
         try:
-            # It fetches when it is accepted; from here on it misses nothing.
+            # The page fetches when it is accepted, so it misses nothing.
             await self._say("websocket.accept")
-            await self._tell()
+            await self._send_hints()
         finally:
             reading.cancel()
             await followed.leave(self)
 
     async def _refuse(self, code: int) -> None:
-        await self._say("websocket.accept")  # only so does the page learn the reason
+        await self._say(
+            "websocket.accept"
+        )  # without it the page does not learn the code
         await self._say("websocket.close", code=code)
 
     async def _read(self, receive: Receive) -> None:
-        """Waits until the page has gone. It has nothing to say here; what it sends is not looked at."""
+        """Waits until the page has gone, and ignores its messages."""
         while (await receive())["type"] != "websocket.disconnect":
             pass
-        self.let_go()
+        self.close()
 
-    async def _tell(self) -> None:
+    async def _send_hints(self) -> None:
         while self._open:
             await self._wake.wait()
             self._wake.clear()
@@ -139,7 +142,7 @@ class OpenPage:
             await self._send({"type": what, **about})
 
     async def _code_now(self) -> int:
-        """What it must be closed with; 0 if it may be open."""
+        """The code to close the page with; 0 if it may be open."""
         try:
             async with asyncio.timeout(ANSWER):
                 code = await close_code(self.session, self.needs)
@@ -148,7 +151,7 @@ class OpenPage:
                 ):
                     code, self.groups = 0, list(mine)
                     self.needs = frozenset().union(*mine.values())
-        except Exception as error:  # noqa: BLE001  whatever it was, it may be over when the page comes again
+        except Exception as error:  # noqa: BLE001  whatever failed, it may work when the page connects again
             logger.warning("An open page is to connect anew: %r", error)
             return RESTART
         return code or (0 if self.groups else MALFORMED)
@@ -156,19 +159,19 @@ class OpenPage:
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
 def close_code(session: str | None, needs: Needs) -> int:
-    """The code to close a page with, as session and permissions stand in the database now; 0 when they are good."""
+    """The code to close a page with, by session and permissions in the database; 0 when both suffice."""
     user = _user_of(session)
     if user is None:
         return SIGNED_OUT
     if isinstance(needs, frozenset):
         seen = seen_by(user)
         return 0 if seen is None or needs <= seen else FORBIDDEN
-    return 0 if may_view(user, events=needs) else FORBIDDEN
+    return 0 if may(user, *([EVENTS] if needs else [])) else FORBIDDEN
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
 def granted(session: str | None, groups: list[str]) -> dict[str, Names]:
-    """Those groups that are of definitions which the reader may see, with their names."""
+    """The groups whose definitions the reader may see, each with these definitions."""
     user = _user_of(session)
     seen = seen_by(user) if user is not None else None
     named = {group: _definitions_of(group) for group in groups} if seen else {}
@@ -189,8 +192,8 @@ def _definitions_of(group: str) -> Names:
 
 
 def _user_of(session: str | None) -> Any:
-    """Who is signed in by a session now; None for nobody."""
-    if not session or "\0" in session:  # which no text of a database may have
+    """The active user of a session; None without one."""
+    if not session or "\0" in session:  # databases store no NUL
         return None
     request = HttpRequest()
     request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session)
@@ -202,7 +205,7 @@ newest_changes = database_sync_to_async(changes_after)
 
 
 def groups_wanted(query: str) -> Iterator[str]:
-    """The groups of the subjects a page names.
+    """The groups of the subjects in an address.
 
     Raises:
         ValueError: a subject is not one, or there are too many.

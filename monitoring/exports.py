@@ -1,4 +1,4 @@
-"""Lists as files, sent while they are read: a reader who is slow or leaves keeps nothing open."""
+"""Lists as files, sent while they are read, so that a slow reader keeps no query open."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from django.utils import timezone
 from monitoring.queries.lists import Search
 
 FORMULA = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""How a cell begins that a spreadsheet would compute: the signs, and their full-width forms."""
+"""The first characters of a cell that a spreadsheet computes: the signs, and their full-width forms."""
 
 BEGINNING = "\ufeff"
-"""By which spreadsheets know that a file is UTF-8."""
+"""The mark by which spreadsheets recognise UTF-8."""
 
 TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -37,7 +37,7 @@ TYPES = {
 }
 
 Columns = Mapping[str, Callable[[Any], Any]]
-"""What a row of a list says in each column, by the column's name."""
+"""The value of a row in each column, by the column's name."""
 
 
 def exported(
@@ -99,7 +99,7 @@ def download(
 
 
 def csv_text(columns: Columns, parts: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Lines of a table, with a header; what a spreadsheet would take for a formula is a text."""
+    """Lines of a table, with a header; formulas are marked as texts."""
     yield BEGINNING + _csv([[*columns]])
     for part in parts:
         yield _csv([[_cell(said(row)) for said in columns.values()] for row in part])
@@ -131,7 +131,7 @@ def _cell(value: Any) -> str:
 
 
 async def _taken(text: Iterator[str]) -> AsyncIterator[str]:
-    """The same, each part read in the request's thread when the one before was sent."""
+    """The same text; each part is read in the request's thread after the one before was sent."""
     read = sync_to_async(partial(next, text, ""))
     while part := await read():
         yield part

@@ -1,31 +1,32 @@
-"""The live parts of a page, gathered while it is rendered for a reader who has it open already."""
+"""The live parts of a page, collected while the page is rendered for an open one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 
 class Fragments:
-    """What is put in the place of the parts that an open page shows; all else of the rendered page is dropped."""
+    """The fragments that replace parts of an open page; the rest of the rendered page is dropped."""
 
     def __init__(self) -> None:
         self.kept = False
-        """Whether what is rendered just now is part of a fragment."""
+        """Whether a fragment is being rendered now."""
         self._parts: list[SafeString] = []
 
-    @contextmanager
-    def part(self) -> Iterator[None]:
-        """Everything rendered within becomes part of one fragment."""
+    def add(self, target: str, swap: str, render: Callable[[], SafeString]) -> None:
+        """Adds a fragment.
+
+        Args:
+            target: the id of the element that it is for.
+            swap: how htmx puts it in place.
+            render: renders it.
+        """
         self.kept = True
         try:
-            yield
+            html = render()
         finally:
             self.kept = False
-
-    def add(self, target: str, swap: str, html: SafeString) -> None:
-        """Add a fragment for the element with the id `target`, put in place by htmx as `swap` says."""
         place = '<hx-partial hx-target="#{}" hx-swap="{}">{}</hx-partial>'
         self._parts.append(format_html(place, target, swap, html))
 

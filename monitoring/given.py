@@ -1,4 +1,4 @@
-"""What a form gives an action, with what the page had masked in it as it is stored."""
+"""The arguments of an action from a form, with masks replaced by the stored secrets."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ REPAIRS = ("repair", "propose_repair")
 def with_secrets_in(
     operation: Operation, pk: Any, given: list[Any], user: Any
 ) -> tuple[list[Any], str]:
-    """Puts what is secret back into what a form gives.
+    """Replaces masks in the arguments of an action by the stored secrets.
 
     Args:
         operation: the action.
-        pk: what it is done to.
-        given: what it is told, in its order.
-        user: who wants it.
+        pk: of its target.
+        given: its arguments, in its order.
+        user: who acts.
 
     Returns:
-        What it is told then, and why it cannot be done; "" if it can.
+        The arguments, and the reason why it cannot be done; "" if it can.
 
     Raises:
-        PermissionMissing: the person may not see what they would say.
+        PermissionMissing: the user may not see the data that they would give.
     """
     if operation.name in REPAIRS:
         edits, why = with_secrets_of_draft(pk, given[0], user)
@@ -42,6 +42,6 @@ def with_secrets_in(
 
 
 def _input(pk: UUID, given: Any) -> Any:
-    """The input of a new process: what is masked in it is that of the old one. Another value tells nothing of that."""
+    """The input of a new process, with masks replaced by the secrets of the old one."""
     old = processes().get(pk=pk)
     return locked(given, old.data, names_of(old.definition), may=True)[0]

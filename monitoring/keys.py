@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 @dataclass(frozen=True)
 class KeyBinding:
-    """What is pressed, one after the other, what it does, and the elements of a page that have it (a CSS selector)."""
+    """The keys to press in turn, their effect, and the elements of a page that have it (a CSS selector)."""
 
     presses: tuple[str, ...]
     does: Any

@@ -1,7 +1,7 @@
-"""What is shown of data: secrets are masked for everybody, and the rest is for those who may see data.
+"""Masking of data: secrets are masked for all users, and other data is for users with the permission.
 
-What stands under a secret name is masked when it is read, whoever reads it, so that no page, file, message or answer to
-an open page has it. People with the permission see it by an action of its own, which is audited (`views.revealing`).
+A value under a secret name is masked when it is read, so that no page, file, message or live answer has it. Users with
+the permission see it through an audited action (`views.revealing`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.access import DATA, EVENTS, REVEAL
 from orchestrator import secret_names
-from orchestrator.definition.secrets import MASK, masked, masked_text
+from orchestrator.definition.secrets import MASK, masked
 from orchestrator.grants import definitions_of
 from orchestrator.models import (
     BulkOperation,
@@ -27,33 +27,14 @@ from orchestrator.models import (
     StepRun,
 )
 
-__all__ = [
-    "MASK",
-    "TELLING",
-    "about_told",
-    "action_told",
-    "command_body",
-    "data_of",
-    "event_body",
-    "locked",
-    "masked",
-    "masked_text",
-    "may_reveal",
-    "names_in",
-    "names_of",
-    "sees_data",
-    "shown_row",
-    "tells_data",
-]
-
 
 def sees_data(user: Any) -> bool:
-    """Whether a reader may see what processes are about: data, events, commands, results."""
+    """Whether a user may see the data of processes: data, events, commands and results."""
     return bool(user.has_perm(DATA))
 
 
 def may_reveal(user: Any, *definitions: str) -> bool:
-    """Whether a reader may have the secrets of some definitions shown; without any: of all that there are."""
+    """Whether a user may see the secrets of these definitions; without arguments, of all definitions."""
     mine = definitions_of(user, REVEAL)
     return mine is None or (bool(definitions) and mine.issuperset(definitions))
 
@@ -74,8 +55,8 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
     """The body of an event.
 
     Args:
-        event: which is read with its process and the process's definition, if it has one.
-        definition: that one, where it is at hand.
+        event: the event; without `definition` its process is read too.
+        definition: of its process, where the caller has it.
     """
     names = secret_names.of_message(event.type)
     if definition is not None:
@@ -89,7 +70,7 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
 
 
 def _process_of(event: InboxEvent) -> ProcessInstance | None:
-    """The process of an event; None also where it names one that is not there yet, or no more."""
+    """The process of an event; None without one, also where the event names a process that does not exist."""
     try:
         return event.process
     except ProcessInstance.DoesNotExist:
@@ -97,7 +78,7 @@ def _process_of(event: InboxEvent) -> ProcessInstance | None:
 
 
 def command_body(command: IssuedCommand, definition: Definition | None = None) -> Any:
-    """The body of a command, whose process is read with it unless its definition is at hand."""
+    """The body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
     return masked(
@@ -106,9 +87,9 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
 
 
 def shown_row(row: Any, *, sees: bool) -> Any:
-    """A row as it is shown by itself, never to be saved: without secrets, and without data where a reader sees none.
+    """A row to show, and never to save: without secrets, and without data for users who may not see data.
 
-    A checksum of something secret is left out too: whoever has it can try values until one fits.
+    A checksum of a secret is masked too, since it allows guessing the value.
     """
     columns = {name: getattr(row, name) for name in VALUES.get(type(row), ())}
     for name, value in columns.items():
@@ -159,7 +140,7 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
 
 
 def about_told(operation: BulkOperation, reader: Any) -> dict[str, Any]:
-    """What an operation on many was begun on, as a reader may know it: None stands for what is not theirs to see."""
+    """The selection of an operation on many; None stands for a value that the user may not see."""
     about: dict[str, Any] = operation.about
     if operation.selection == "events" and not reader.has_perm(EVENTS):
         return dict.fromkeys(about)
@@ -169,11 +150,11 @@ def about_told(operation: BulkOperation, reader: Any) -> dict[str, Any]:
 
 
 TELLING = frozenset({"data", "edits", "input", "results", "skipped"})
-"""Where the audit has values of the application's: data, edits of a repair, inputs, results that a person has given."""
+"""The keys of the audit with values of the application: data, edits of a repair, inputs, given results."""
 
 
 def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
-    """The secret names in what the audit says of an action: of a process that is gone every one that there is."""
+    """The secret names in an audit entry; where its process is gone, all secret names."""
     if definition is None and not tells_data(told):
         return frozenset()
     names = names_of(definition) if definition else secret_names.of_all()
@@ -185,7 +166,7 @@ def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
 
 
 def action_told(told: Any, definition: Definition | None) -> Any:
-    """What the audit says before or after an action, without secrets."""
+    """The `before` or `after` of an audit entry, without secrets."""
     names = names_in(told, definition)
     if not (names and isinstance(told, Mapping)):
         return told
@@ -196,7 +177,7 @@ def action_told(told: Any, definition: Definition | None) -> Any:
 
 
 def tells_data(told: Any) -> bool:
-    """Whether what the audit says has values of the application's in it."""
+    """Whether an audit entry has values of the application."""
     if not isinstance(told, Mapping):
         return False
     skipped, about = told.get("skipped"), told.get("about")
@@ -210,17 +191,17 @@ def tells_data(told: Any) -> bool:
 def locked(
     given: Any, stored: Any, names: Iterable[str], *, may: bool, path: str = ""
 ) -> tuple[Any, list[str]]:
-    """A value as a person has edited it, with what is masked in it as it is stored.
+    """A value as a person has edited it, with each mask replaced by the stored secret.
 
     Args:
-        given: what the person has written.
-        stored: what stands there.
+        given: the edited value.
+        stored: the stored value.
         names: of the secret fields.
-        may: whether the person may have secrets shown, and so may write them.
-        path: where it stands.
+        may: whether the person may see secrets, and so may write them.
+        path: of the value.
 
     Returns:
-        The value, and the paths of secrets that the person has written and may not.
+        The value, and the paths of secrets that the person wrote without permission.
     """
     wanted = frozenset(names)
     if isinstance(given, dict):

@@ -9,7 +9,7 @@ import typing
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import EnumType
 from typing import Any, Literal
 from uuid import UUID
 
@@ -21,10 +21,10 @@ from orchestrator.definition import Event
 from orchestrator.definition.codec import MAX_BYTES, adapter
 
 OMITTED = object()
-"""Stands for a field that the event does not get."""
+"""The value of a field that the event does not get."""
 
 UNKNOWN = object()
-"""Stands for a type that cannot be told."""
+"""The type of a field whose annotation cannot be read."""
 
 HINTS: dict[Any, Any] = {
     int: _("a whole number"),
@@ -36,7 +36,7 @@ HINTS: dict[Any, Any] = {
     timedelta: _("a time span as in PT1H30M"),
     UUID: _("an id as in 0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"),
 }
-"""What is written in one line, and how."""
+"""How to write the types that take one line."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class MessageField:
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What it is one of, as JSON values by what the form sends; empty where it is none of some."""
+        """The choices as JSON values, by the text that the form sends; empty for a field without choices."""
         values: list[Any] = []
         if typing.get_origin(self.annotation) is Literal:
             values = list(typing.get_args(self.annotation))
-        elif _is(self.annotation, Enum):
+        elif isinstance(self.annotation, EnumType):
             values = list(self.annotation)
         elif self.annotation is bool and self.optional:
             values = [True, False]
@@ -112,13 +112,14 @@ class MessageField:
     @property
     def _is_plain(self) -> bool:
         """Whether it is written as it is, and not as JSON."""
-        return self.annotation in (str, bool) or _in(self.annotation, HINTS)
+        one_type = isinstance(self.annotation, type)  # others may have no hash
+        return one_type and self.annotation in (str, bool, *HINTS)
 
     def value(self, given: Any) -> Any:
-        """What the event gets of what the form says; OMITTED where it gets nothing, and its default holds.
+        """The value for the event; OMITTED where the event's default holds.
 
         Raises:
-            ValidationError: it cannot be read.
+            ValidationError: the form's value cannot be read.
         """
         blank = given in ("", None) and self._is_empty_nothing
         if given is OMITTED or blank:
@@ -213,15 +214,6 @@ def _as_json(annotation: Any, value: Any) -> Any:
 
 def _written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _in(annotation: Any, known: Any) -> bool:
-    """Whether a type is one of some; it may be one that cannot be looked up."""
-    return isinstance(annotation, type) and annotation in known
-
-
-def _is(annotation: Any, kind: type) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, kind)
 
 
 def _named(value: Any) -> Any:

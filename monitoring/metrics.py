@@ -1,4 +1,4 @@
-"""What Prometheus is told, each time anew from the database: no process has to keep count, and none has to be found."""
+"""Metrics for Prometheus, read from the database at each request, so that no process has to count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _figures = TimedQuestion(figures)
 
 
 def exposition() -> bytes:
-    """All metrics in Prometheus' text format; without those of the database while it does not answer in time."""
+    """All metrics in Prometheus' text format; those of the database only when it answers in time."""
     registry = CollectorRegistry()
     registry.register(_Collector())
     return generate_latest(registry)
@@ -34,9 +34,7 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         parts = readiness()
         yield _gauge("up", "Whether a part is there.", "part", parts)
-        yield _gauge(
-            "sockets", "Open pages of this web server.", "", {"": open_pages()}
-        )
+        yield _single("sockets", "Open pages of this web server.", open_pages())
         if not parts["database"]:
             return
         try:
@@ -61,10 +59,9 @@ def _families(found: Figures) -> Iterator[Metric]:
     for labels, number in found.live.items():
         live.add_metric(labels, number)
     yield live
-    one: Mapping[str, float] = {"": found.open_incidents}
-    yield _gauge("open_incidents", "What needs a person, to 10,000.", "", one)
-    untaken: Mapping[str, float] = {"": found.untaken_notices}
-    yield _gauge("untaken_notices", "Notices that nobody has taken.", "", untaken)
+    open_, untaken = found.open_incidents, found.untaken_notices
+    yield _single("open_incidents", "What needs a person, to 10,000.", open_)
+    yield _single("untaken_notices", "Notices that nobody has taken.", untaken)
     yield _quantiles("step_seconds", "How long steps took lately.", found.step_seconds)
     yield _quantiles(
         "event_seconds",
@@ -74,7 +71,7 @@ def _families(found: Figures) -> Iterator[Metric]:
     yield from _of_queues(found)
     if found.swept_at is not None:
         age = max(0.0, (timezone.now() - found.swept_at).total_seconds())
-        yield _gauge("sweep_age_seconds", "Since the last sweep.", "", {"": age})
+        yield _single("sweep_age_seconds", "Since the last sweep.", age)
 
 
 def _of_queues(found: Figures) -> Iterator[Metric]:
@@ -92,15 +89,18 @@ def _of_queues(found: Figures) -> Iterator[Metric]:
     yield by_queue("workers", "Living workers.", found.workers)
 
 
+def _single(name: str, text: str, value: float) -> GaugeMetricFamily:
+    """A gauge with one value."""
+    return GaugeMetricFamily(f"procession_{name}", text, value=value)
+
+
 def _gauge(
     name: str, text: str, label: str, values: Mapping[str, float]
 ) -> GaugeMetricFamily:
-    """A gauge with one label, or none and one value."""
-    gauge = GaugeMetricFamily(
-        f"procession_{name}", text, labels=[label] if label else []
-    )
+    """A gauge with a value for each value of one label."""
+    gauge = GaugeMetricFamily(f"procession_{name}", text, labels=[label])
     for key, value in values.items():
-        gauge.add_metric([key] if label else [], value)
+        gauge.add_metric([key], value)
     return gauge
 
 

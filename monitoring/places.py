@@ -1,4 +1,4 @@
-"""Where the console shows what a row of a table is about."""
+"""The addresses of the pages that show rows of tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from orchestrator.models import (
 )
 
 NO_CAUSE = "none"
-"""In the address of the failures of which no cause was stored."""
+"""The cause in the address of failures without a stored cause."""
 
 OF_PROCESSES: dict[type[Model], str] = {
     ProcessInstance: "pk",
@@ -34,7 +34,7 @@ OF_PROCESSES: dict[type[Model], str] = {
     Incident: "instance_id",
     InboxEvent: "process_id",
 }
-"""What is shown on a process's page, with the field that has its id."""
+"""The models that a process's page shows, each with the field that has the process id."""
 
 
 def shows(model: type[Model]) -> bool:
@@ -63,7 +63,7 @@ def place_of(row: Any) -> str:
 
 
 def begin_of(action: str, cause: str) -> str:
-    """Where an action on the processes with failures of one cause is begun."""
+    """The address that begins an action on the processes with failures of one cause."""
     query = urlencode({"action": action, "cause": cause or NO_CAUSE})
     return f"{reverse('monitoring:begin-operation')}?{query}"
 
@@ -87,7 +87,7 @@ def _part(row: Any) -> str:
 
 
 def _list_of(row: Any) -> str:
-    """The list in which it stands that belongs to no process."""
+    """The address of the list that shows a row without a process; "" where there is none."""
     if isinstance(row, InboxEvent):
         query = urlencode({"tab": row.verdict, "q": row.event_id})
         return f"{reverse('monitoring:events')}?{query}"
@@ -106,6 +106,6 @@ def _failures_of(row: IssuedCommand) -> str:
 
 
 def below_api(address: str) -> str:
-    """Where programs find what the console has at an address of its own."""
+    """The address of the API for an address of the console."""
     console, api = reverse("monitoring:definitions"), reverse("monitoring:api")
     return api + address.removeprefix(console)

@@ -1,4 +1,4 @@
-"""Whether what answers over the network answers now: pages say so, and do not wait for what is silent."""
+"""Whether Redis and the channel layer answer now; pages show it, and do not wait for a silent one."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from monitoring.watchers import layer_answers
 from orchestrator.setup_status import redis_answers
 
 WAIT = 0.2
-"""Seconds that a page waits for an answer; after that it says what was known before."""
+"""Seconds that a page waits for an answer; after that it shows the last one."""
 
 AGAIN = 1.0
-"""Seconds for which an answer counts."""
+"""Seconds for which an answer is valid."""
 
 SILENT = 2.0
-"""Seconds after which nothing is taken for an answer any more."""
+"""Seconds after which a question counts as unanswered."""
 
 
 @dataclass(frozen=True)
 class Beat:
-    """How it was when it was asked last.
+    """The result of the last question.
 
     Args:
-        up: whether it answered; None when that is not known yet.
+        up: whether an answer came; None before the first.
         milliseconds: how long the answer took.
-        since: when this server first had no answer, if it has none.
+        since: when this server first got no answer, if it still gets none.
     """
 
     up: bool | None
@@ -41,34 +41,33 @@ class Beat:
 
 
 class Pulse:
-    """Asks something again and again, never twice at a time, and remembers since when it has been silent."""
+    """Asks a service at most once at a time, and remembers since when it has been silent."""
 
     def __init__(self, answers: Callable[[], bool]) -> None:
         self._answers = answers
         self._lock = Lock()
         self._last = Beat(None)
-        self._known_at = self._asked_at = float("-inf")
+        self._known_at = float("-inf")
         self._asked: Asked[Beat] | None = None
 
     def beat(self) -> Beat:
-        """How it is now, or was a moment ago; who asks waits for at most `WAIT`, and not for what is known silent."""
+        """The result of now or of a moment ago. It waits at most `WAIT`, and not at all for a silent service."""
         with self._lock:
             if self._asked is None and time.monotonic() > self._known_at + AGAIN:
-                self._asked_at = time.monotonic()
                 self._asked = Asked(self._timed)
             asked = self._asked
         if asked is not None:
-            self._hear(asked, 0.0 if self._last.up is False else WAIT)
+            self._wait(asked, 0.0 if self._last.up is False else WAIT)
         return self._last
 
-    def _hear(self, asked: Asked[Beat], patience: float) -> None:
+    def _wait(self, asked: Asked[Beat], patience: float) -> None:
         try:
             found = asked.answer(patience)
         except TimeoutError:
-            if time.monotonic() < self._asked_at + SILENT:
+            if time.monotonic() < asked.at + SILENT:
                 return
             found = Beat(up=False)
-        except Exception:  # noqa: BLE001  whatever it was, nothing has answered
+        except Exception:  # noqa: BLE001  whatever failed, no answer came
             found = Beat(up=False)
         with self._lock:
             since = None if found.up else self._last.since or timezone.now()
@@ -83,14 +82,10 @@ class Pulse:
 
 
 def _layer_answers() -> bool:
-    async def ask() -> None:
-        async with asyncio.timeout(SILENT):
-            await layer_answers()
-
-    asyncio.run(ask())
+    asyncio.run(asyncio.wait_for(layer_answers(), SILENT))
     return True
 
 
 redis = Pulse(redis_answers)
 live = Pulse(_layer_answers)
-"""What brings changes to open pages."""
+"""The channel layer, which brings changes to open pages."""

@@ -1,4 +1,4 @@
-"""Whether all parts that Procession needs are there: the database, Redis, and workers wherever work is due."""
+"""Readiness of the parts that Procession needs: the database, Redis, and workers for every queue with due work."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _reasons: dict[str, str] = {}
 
 
 def readiness(besides: Collection[str] = ()) -> dict[str, bool]:
-    """Which parts are up, in the order of `PARTS`.
+    """Whether each part is up, in the order of `PARTS`.
 
-    What is not asked, or cannot be known while the database is away, is left out. All are asked side by side, and it
-    takes no longer than `PATIENCE`.
+    Without a database the workers are unknown, and left out. All questions run at the same time, and take at most
+    `PATIENCE` seconds.
 
     Args:
-        besides: parts that do not matter to whoever asks.
+        besides: parts to leave out.
     """
     found = dict.fromkeys(PARTS, "")
     queues, redis = _queues.ask(), _redis.ask()

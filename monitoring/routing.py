@@ -19,10 +19,10 @@ __all__ = ["has_live_pages", "with_live_pages"]
 
 
 def with_live_pages(application: Application) -> Application:
-    """An ASGI application of which the console's open pages are told of changes at once.
+    """Wraps an ASGI application, so that open pages of the console learn of changes at once.
 
     Args:
-        application: the project's own, which goes on to answer everything else.
+        application: of the project, which answers all other requests.
     """
     made = _WithLivePages(application)
     _made.add(made)
@@ -30,7 +30,7 @@ def with_live_pages(application: Application) -> Application:
 
 
 def has_live_pages() -> bool:
-    """Whether an application of this process has them."""
+    """Whether an application of this process is wrapped so."""
     return bool(_made)
 
 
@@ -62,7 +62,7 @@ _made: WeakSet[_WithLivePages] = WeakSet()
 
 
 def _of_the_console(scope: dict[str, Any]) -> str:
-    """The name of the console's address that is asked for, wherever the project has put it; "" if it is another's."""
+    """The name of the console's address in a request, under any prefix; "" for another address."""
     path = scope["path"].removeprefix(get_script_prefix(scope))
     try:
         with override(get_language_from_path(path)):  # which may be a part of it

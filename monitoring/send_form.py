@@ -59,10 +59,8 @@ class SendForm(ActionForm):
             *((name, name) for name in names),
         ]
         self.fields["reason"].required = sends
-        self.fields["reason"].widget.attrs = {"rows": 3, "maxlength": 500}
         self.fields["event_id"].initial = f"test-{uuid4()}"
         self.initial = {**self.initial, **(initial or {})}
-        self.new_key = uuid4().hex if data is None else str(data.get("key", ""))[:40]
 
     @property
     def of_event(self) -> list[Any]:

@@ -1,12 +1,12 @@
-"""What many open pages ask for at once is computed once, and given to all readers with the same key.
+"""Shared answers: requests of open pages that come together get one computed answer, when their keys are equal.
 
-The key says all that an answer may depend on: the address, how its reader reads, and what they may. The view is given a
-reader of whom it can ask no more than that. What asks for anything else of one person, as for a name, a session or a
-cookie, is computed once more for that person, and shared with nobody.
+The key has everything that an answer may depend on: the address, the language, the time zone and the permissions. The
+view gets a user that knows only the key. A view that asks for more, such as a name, a session or a cookie, runs again
+with the real user, and its answer is not shared.
 
-An answer may be given to whoever asked before its computing began: it shows everything that was committed when they
-asked. So nothing is kept for a time, and nobody sees less than without sharing. Each request has passed sign-in,
-middleware and permissions before.
+A request may get an answer whose computing began after the request came: it shows every commit that the request could
+expect. So no answer is cached for a time, and no page sees older data than without sharing. Each request has passed
+sign-in, middleware and permissions before.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from orchestrator.engine.operations import OPERATIONS
 from orchestrator.grants import Grants, grants_of
 
 ARRIVED = "procession.arrived"
-"""Under which the ASGI scope of a request says when it came, before it waited for its turn; by `time.monotonic()`."""
+"""The key in the ASGI scope for the time at which the request came, before its turn; by `time.monotonic()`."""
 
 BEGAN = "procession.began"
-"""Under which it says when the computing of the answer began."""
+"""The key for the time at which the computing of its answer began."""
 
 KEPT = 100
-"""Answers that are kept; one that is older than those who wait is of no use."""
+"""Answers that are kept; an answer older than all waiting requests has no use."""
 
 View = Callable[..., HttpResponse]
 
@@ -82,11 +82,11 @@ def key_of(request: HttpRequest) -> SharedKey:
 
 
 class PersonalAccess(Exception):
-    """Something was asked that belongs to one person."""
+    """A view asked for something that belongs to one person."""
 
 
 class Personal:
-    """Stands for what belongs to one person: whoever asks anything of it is refused, and that is remembered."""
+    """A stand-in for something personal: it refuses every question, and remembers that one came."""
 
     asked = False
 
@@ -99,13 +99,13 @@ class Personal:
 
 
 class PersonalItems(Personal):
-    """The same where there are items, as in a session; a reader has none, for which templates ask first."""
+    """The same for mappings, such as a session. `SharedReader` has no items, since templates try these first."""
 
     __getitem__ = __contains__ = __iter__ = Personal._refuse
 
 
 class SharedReader(Personal):
-    """The reader of an answer that is shared, of whom nothing is known but what its key says."""
+    """The user of a shared answer, who knows only the key."""
 
     is_authenticated = is_active = True
     is_anonymous = False
@@ -129,7 +129,7 @@ class SharedReader(Personal):
 
 @contextmanager
 def without_person(request: HttpRequest, key: SharedKey) -> Iterator[list[Personal]]:
-    """Has a request know no more of its reader within the block than the key does."""
+    """Replaces everything personal in a request within the block."""
     names = ("user", "session", "COOKIES")
     before = {name: getattr(request, name) for name in names}
     instead = [SharedReader(key), PersonalItems(), PersonalItems()]
@@ -172,7 +172,7 @@ def shared(view: View) -> View:
         response = None
         with without_person(request, key) as instead, suppress(PersonalAccess):
             response = view(request, *args, **kwargs)
-        # Whoever catches all errors has caught the refusal too.
+        # A view that catches all errors has caught the refusal too.
         if response is None or any(one.asked for one in instead):
             return view(request, *args, **kwargs)
         # A form's token is for one session alone.
@@ -190,9 +190,9 @@ _parts: dict[Callable[[], Any], tuple[float, Any]] = {}
 
 
 def shared_part(request: HttpRequest | None, compute: Callable[[], Part]) -> Part:
-    """What `compute` returns: a part that all pages show alike, whatever their address and their reader.
+    """The result of `compute`, for a part that is equal on all pages and for all users.
 
-    Hundreds of open pages of as many addresses wait for their answers; each shows what was committed when it asked.
+    Open pages with other addresses share it: it shows every commit up to their requests.
     """
     scope = getattr(request, "scope", {})
     if BEGAN not in scope:

@@ -1,11 +1,11 @@
-"""The requests of open pages take turns, so that hundreds of them hold up neither a person's request nor a hint.
+"""A limit on simultaneous requests of open pages, so that hundreds of them delay neither a person's request nor a hint.
 
-What an open page fetches is computed in Python, which computes one thing at a time: more threads would not be sooner
-done, and would keep the event loop, which tells the pages of changes, waiting for the interpreter. Whoever waits here
-costs nothing, and finds that others who asked meanwhile have been answered with the same (`sharing`).
+Python computes one answer at a time. More threads would not finish sooner, and would keep the event loop, which sends
+the hints, waiting for the interpreter. A waiting request costs nothing, and may get the answer that another request
+had computed meanwhile (`sharing`).
 
-When there are more pages than can be answered, some are turned away and ask again a second later. So that these are not
-the same ones for ever, a page says how often it has had no answer, and who had none most often is next.
+When there are more pages than the server can answer, it turns some away, and they ask again a second later. A page says
+how many of its requests had no answer; the page with the most is next.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from monitoring.sharing import ARRIVED
 AT_ONCE = 2
 """Requests of open pages that are computed at the same time: while one waits for the database the other goes on.
 
-Each more of them keeps the event loop waiting for the interpreter, when it has a change to tell."""
+Each further one would keep the event loop waiting for the interpreter when it has a hint to send."""
 
 FIRST = 0.01
-"""Seconds that a request of an open page is taken to need before any has been seen."""
+"""Seconds that a request is assumed to need before one was measured."""
 
 LONGEST = 10.0
-"""Seconds that no page is asked to wait longer than: each looks again every ten by itself."""
+"""The longest pace in seconds; each page fetches every ten seconds by itself."""
 
 PATIENCE = 6.0
-"""Seconds that a request waits for its turn: a page gives it up after ten, and must have its answer before."""
+"""Seconds that a request waits for its turn; a page gives its request up after ten."""
 
 UNANSWERED = b"procession-unanswered"
-"""The header in which a page says how many of its requests in a row had no answer (`static/monitoring/page.js`)."""
+"""The header with the number of a page's last requests that had no answer (`static/monitoring/page.js`)."""
 
 MOST_DIGITS = 5
 
@@ -41,7 +41,7 @@ Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
 
 
 class Need:
-    """What a request of an open page has needed lately, from which the pages' pace follows."""
+    """The mean time that a request of an open page takes, from which the pages' pace follows."""
 
     def __init__(self) -> None:
         self._seconds = FIRST
@@ -50,7 +50,7 @@ class Need:
         self._seconds += (seconds - self._seconds) / 20
 
     def pace(self, pages: int) -> float:
-        """Seconds that each of so many pages should leave between two fetches: then half the turns stay free."""
+        """Seconds that each of `pages` pages should leave between two fetches, so that half the turns stay free."""
         return round(min(LONGEST, pages * self._seconds * 2 / AT_ONCE), 3)
 
 
@@ -58,14 +58,14 @@ need = Need()
 
 
 class Turns:
-    """So many at the same time; of those who wait who was unanswered most often is next, of equals who came first."""
+    """At most `AT_ONCE` turns at a time. The request with the most unanswered ones is next; of equals the first."""
 
     def __init__(self) -> None:
         self._free = AT_ONCE
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def begin(self, unanswered: int) -> bool:
-        """Waits for a turn; whether there was one within `PATIENCE`. One that has begun has to end."""
+        """Waits for a turn; whether one came within `PATIENCE`. The caller must end a turn that began."""
         if self._free:
             self._free -= 1
             return True
@@ -83,8 +83,8 @@ class Turns:
         return True
 
     def end(self) -> None:
-        """Gives the turn to the next one."""
-        # The future of who has given up or gone is done.
+        """Gives the turn to the next request."""
+        # The future of a request that gave up is done.
         self._waiting = [one for one in self._waiting if not one[1].done()]
         if self._waiting:
             max(self._waiting, key=itemgetter(0))[1].set_result(None)
@@ -93,7 +93,7 @@ class Turns:
 
 
 class InTurn:
-    """An ASGI application of which the requests of open pages wait for each other, and no others."""
+    """An ASGI application in which only the requests of open pages wait for each other."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -119,7 +119,7 @@ class InTurn:
 
 
 def is_of_an_open_page(scope: dict[str, Any]) -> bool:
-    """Whether a request looks like one that an open page makes by itself."""
+    """Whether a request looks like a fetch of an open page."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return False
     asked = (
@@ -130,13 +130,13 @@ def is_of_an_open_page(scope: dict[str, Any]) -> bool:
 
 
 def unanswered(scope: dict[str, Any]) -> int:
-    """How many requests before this one the page says to have had no answer to."""
+    """The number of requests without answer that the page reports."""
     said = next((value for name, value in scope["headers"] if name == UNANSWERED), b"")
     return int(said) if said.isdigit() and len(said) < MOST_DIGITS else 0
 
 
 async def _answer_too_late(send: Any) -> None:
-    """Turns a page away, with a header of its own: what else answers 503 has reasons that a page cannot mend."""
+    """Turns a page away, with a header that tells this 503 from others, which the page cannot wait for."""
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = [
         (b"content-length", b"0"),

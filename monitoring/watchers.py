@@ -1,7 +1,7 @@
-"""What open pages follow, so that no hint is sent that nobody would hear.
+"""The groups that open pages follow, so that no hint is sent without a page to read it.
 
-A busy system commits hundreds of transitions a second, and few of them are looked at. The channel layer's own
-subscriptions say which; they are asked once a second. A page that opens in between fetches when it connects and once
+A busy system commits hundreds of transitions a second, and pages show few of them. The subscriptions of the channel
+layer tell which; `Watchers` reads them once a second. A page that opens in between fetches when it connects and once
 more a moment later, so it misses nothing.
 """
 
@@ -13,19 +13,19 @@ from django.conf import settings
 from redis.asyncio import Redis
 
 ASK_EVERY = 1.0
-"""Seconds between two questions. An older answer leaves no hint unsent; the next one that is sent asks again."""
+"""Seconds between two questions. With an older answer every hint is sent, and the next one asks again."""
 
 
 class Watchers:
-    """The groups that somebody listens to; everything counts as watched while that is not known."""
+    """The groups that pages listen to; every group counts as watched until they are known."""
 
     def __init__(self) -> None:
         self._groups: frozenset[str] = frozenset()
         self._asked_at = float("-inf")
         self._clients: list[Any] = []
 
-    def hear(self, group: str) -> bool:
-        """Whether a hint for this group may be heard."""
+    def may_include(self, group: str) -> bool:
+        """Whether a page may listen to this group."""
         return group in self._groups or self._due
 
     @property
@@ -33,7 +33,7 @@ class Watchers:
         return time.monotonic() >= self._asked_at + ASK_EVERY
 
     async def ask(self) -> None:
-        """Looks again, when that is due and the layer is one that can be asked."""
+        """Reads the subscriptions again, when that is due and the layer has them."""
         if not self._due or not _on_redis():
             return
         config = _layer().get("CONFIG", {})
@@ -49,10 +49,10 @@ class Watchers:
 
 
 async def layer_answers() -> None:
-    """Asks each Redis of the channel layer, if it is on any, over a connection of its own.
+    """Pings each Redis of the channel layer, if it uses Redis, over a connection of its own.
 
     Raises:
-        RedisError, OSError: one is out of reach.
+        RedisError, OSError: a Redis cannot be reached.
     """
     for client in _clients() if _on_redis() else []:
         try:

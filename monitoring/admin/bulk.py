@@ -47,10 +47,8 @@ class BulkItemAdmin(ReadOnlyAdmin):
     ]
     list_filter = ["verdict"]
     ordering = ["-id"]
+    search_fields = ["operation"]
     search_help_text = gettext_lazy("The id of an operation.")
-
-    def get_search_fields(self, request: HttpRequest) -> list[str]:
-        return ["operation"]
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -1,6 +1,6 @@
-"""Permissions by definition: who may give them is said by Django's own permissions for this table.
+"""Permissions by definition. Django's own permissions for this table say who may grant them.
 
-What is given counts from the next request on. The admin's log keeps who gave and took what.
+A grant counts from the next request on. The admin's log keeps each change with its user.
 """
 
 from __future__ import annotations
@@ -52,12 +52,11 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable
 
 @admin.register(DefinitionGrant)
 class DefinitionGrantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
-    """The one table that people change here: the engine reads it, and writes nothing of it."""
+    """The only table that users change in the admin; the engine reads it."""
 
     form = GrantForm
     list_display = ("group", "definition", "codename")
     list_display_links = list_display
-    list_select_related = ("group", "permission")
     list_filter = ("group", "definition")
     ordering = ("group__name", "definition", "permission__codename")
     search_fields = ("group__name", "definition", "permission__codename")
@@ -72,7 +71,7 @@ class DefinitionGrantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not s
 
 
 def grantable() -> QuerySet[Permission]:
-    """The permissions to see processes, and of actions on what is of one definition."""
+    """The permissions that a grant may have: to see processes, and for actions on one definition."""
     wanted = Q(pk__in=[])
     for permission in BY_DEFINITION:
         app, codename = permission.split(".")

@@ -74,7 +74,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = self.listed(request)
         named = {parameter.partition("__")[0] for parameter in request.GET}
-        if named & {_field_of(one) for one in self.list_filter}:
+        # A filter of Django's own is the name of a field.
+        filters = {getattr(one, "parameter_name", one) for one in self.list_filter}
+        if named & filters:
             return _newest(rows.order_by(*self.ordering or ["-pk"]))
         return rows
 
@@ -160,8 +162,3 @@ def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
         sql, given = keys.query.sql_with_params()
         keys = RawSQL(f"SELECT unnest(ARRAY({sql}))", given)  # noqa: S611  the values are parameters
     return rows.filter(pk__in=keys)
-
-
-def _field_of(one: Any) -> str:
-    """What the parameter of a filter begins with."""
-    return str(one if isinstance(one, str) else one.parameter_name)

@@ -1,4 +1,4 @@
-"""What people were told, and of what."""
+"""Notices, and the occurrences behind them."""
 
 from typing import Any
 

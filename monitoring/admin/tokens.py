@@ -1,4 +1,4 @@
-"""Access tokens of all people: who has which, and revoking them. No value of one is anywhere."""
+"""The access tokens of all users, to look at and to revoke. The values of tokens are not stored."""
 
 from django.contrib import admin
 

@@ -1,4 +1,4 @@
-"""The console for programs: each button's form and each list, below `api/`, for whoever brings an access token.
+"""The console for programs: each action and each list, below `api/`, with an access token.
 
-Nothing is done or found here in a way of its own: what a button presses is pressed, and what a page asks is asked.
+The API has no logic of its own. It calls the functions that the buttons and pages of the console call.
 """

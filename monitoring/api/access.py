@@ -1,4 +1,4 @@
-"""Who is let in: whoever brings the access token of somebody who may. A session opens the description alone."""
+"""Access of programs: by the access token of a user with permission. A session opens only the description."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ View = Callable[..., HttpResponse]
 
 
 class Token(AuthBase):
-    """Has a request act for the owner of the access token that it brings.
+    """Makes a request act for the owner of its access token.
 
     Args:
-        more: permissions that are needed beside the one to look at processes.
-        of: the definitions that the address is about, for those who may look at some alone.
+        more: permissions that are needed besides the one to view processes.
+        of: the definitions of the address, for owners with grants.
     """
 
     openapi_type = "http"
@@ -38,11 +38,11 @@ class Token(AuthBase):
         self._more, self._of = more, of
 
     def __call__(self, request: HttpRequest) -> AccessToken:
-        """Has the request act for the owner of its token.
+        """Makes the request act for the owner of its token.
 
         Raises:
-            NotAnswered: it has no good token.
-            PermissionDenied: the owner may not look at processes, or not at what is asked for.
+            NotAnswered: the request has no valid token.
+            PermissionDenied: the owner may not view processes, or lacks a further permission.
         """
         token = holder_of(_digest(request))
         if token is None:
@@ -56,7 +56,7 @@ class Token(AuthBase):
 
 
 def _digest(request: HttpRequest) -> str:
-    """The digest of the token that is brought; its value is kept by nothing from here on, no error page has it."""
+    """The digest of the request's token. It removes the value from the request, so that no error page shows it."""
     given = request.META.pop("HTTP_AUTHORIZATION", "")
     request.__dict__.pop("headers", None)
     scheme, _space, value = given.strip().partition(" ")

@@ -1,4 +1,4 @@
-"""Each button's form, pressed by a program: the same checks, the same effect, the same audit row."""
+"""The actions of the console, called by programs: the same checks, the same effect, the same audit row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from ninja import Status
+from pydantic import BaseModel
 
 from monitoring.access import (
     EVENTS,
@@ -99,9 +101,8 @@ def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
 def act_on_event(request: HttpRequest, event: int, name: str) -> Answer:
     """Does something to an event that nothing took."""
     answer = operations.pressed_on_event(request, name, event)
-    row = InboxEvent.objects.defer("body").filter(pk=event).first()
-    facts = row and told_as(schemas.ReceivedEvent, row, request)
-    return of_action(answer, {"event": facts} if facts else {})
+    rows = InboxEvent.objects.defer("body").filter(pk=event)
+    return of_action(answer, _now(request, "event", schemas.ReceivedEvent, rows))
 
 
 @acts("events/send/", "api-send-event", EVENTS)
@@ -179,9 +180,8 @@ def begin_operation(request: HttpRequest, response: HttpResponse) -> Status[Answ
 def act_on_bulk(request: HttpRequest, operation: UUID, name: str) -> Answer:
     """Pauses, resumes or cancels an operation, or does it once more for what failed."""
     answer = bulk.pressed(request, name, operation)
-    row = BulkOperation.objects.get(pk=operation)
-    facts = told_as(schemas.OperationOnMany, row, request)
-    return of_action(answer, {"operation": facts})
+    rows = BulkOperation.objects.filter(pk=operation)
+    return of_action(answer, _now(request, "operation", schemas.OperationOnMany, rows))
 
 
 @acts("views/save/", "api-save-view", of=of_all_seen)
@@ -206,12 +206,18 @@ def act_on_view(request: HttpRequest, view: int, name: str) -> Answer:
 def act_on_token(request: HttpRequest, token: int, name: str) -> Answer:
     """Revokes a token; to make one takes a person who has signed in."""
     answer = tokens.pressed(request, name, token)
-    row = AccessToken.objects.filter(pk=token, owner=request.user.pk).first()
-    facts = row and told_as(schemas.OwnToken, row, request)
-    return of_action(answer, {"token": facts} if facts else {})
+    rows = AccessToken.objects.filter(pk=token, owner=request.user.pk)
+    return of_action(answer, _now(request, "token", schemas.OwnToken, rows))
 
 
 def _process(request: HttpRequest, pk: UUID) -> Answer:
-    row = ProcessInstance.objects.defer("data").filter(pk=pk).first()
-    facts = row and told_as(schemas.ProcessStanding, row, request)
-    return {"process": facts} if facts else {}
+    rows = ProcessInstance.objects.defer("data").filter(pk=pk)
+    return _now(request, "process", schemas.ProcessStanding, rows)
+
+
+def _now(
+    request: HttpRequest, name: str, kind: type[BaseModel], rows: QuerySet[Any]
+) -> Answer:
+    """The target of an action as it is now; nothing where it is gone."""
+    row = rows.first()
+    return {name: told_as(kind, row, request)} if row else {}

@@ -1,4 +1,4 @@
-"""What programs are answered: JSON, and a refusal with a code that is the same in every language."""
+"""Answers to programs: JSON, and refusals with a code that is the same in every language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from monitoring.actions import ActionAnswer
 from monitoring.places import below_api
 
 STATUS = {400: 422}
-"""The status for programs of a form that is not filled in correctly."""
+"""The status for programs, where it is not the one of the page: an invalid form is 422."""
 
 PROBLEM = "application/problem+json"
 """The media type of a problem document (RFC 9457)."""
@@ -38,7 +38,7 @@ class Renderer(JSONRenderer):
 
 
 class NotAnswered(Exception):
-    """A request that is refused.
+    """The refusal of a request.
 
     Args:
         status: the HTTP status.
@@ -101,14 +101,14 @@ def _asks_for_problem(request: HttpRequest) -> bool:
 
 
 def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What an action has led to.
+    """The answer to an action.
 
     Args:
         answer: of the form.
-        about: how its target stands now.
+        about: the target as it is now.
 
     Raises:
-        NotAnswered: it was refused.
+        NotAnswered: the action was refused.
     """
     about = {**answer.about, **about}
     wrong: dict[str, Any] = {"errors": dict(answer.errors)} if answer.errors else {}

@@ -1,4 +1,4 @@
-"""What a program says in the place of a form: as a form says it, or as a JSON object."""
+"""The body of a program's request: a form, or a JSON object."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LARGEST = 1_048_576
 """Bytes of a body, as of any other of the bundled project."""
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "")
-"""Content types of forms; nothing need be said of nothing."""
+"""Content types of forms; an empty body needs none."""
 
 
 def read(request: HttpRequest) -> FromProgram:
-    """What the body says.
+    """The values in the body.
 
     Raises:
-        NotAnswered: it is too large, or cannot be read.
+        NotAnswered: the body is too large, or cannot be read.
     """
     length = request.headers.get("Content-Length") or "0"
     if not length.isdecimal() or int(length[:12]) > LARGEST:

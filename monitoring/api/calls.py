@@ -1,4 +1,4 @@
-"""The API: an address, a method and a function each, of which django-ninja makes the routes and the description."""
+"""The API: functions with an address and a method, from which django-ninja makes routes and description."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 
 class Api(NinjaAPI):
-    """Answers with JSON, and refuses what fails with a code and a reason."""
+    """Answers with JSON; a failed call gets a code and a reason."""
 
     def get_content_type(self) -> str:
         return str(self.renderer.media_type)
@@ -32,7 +32,7 @@ class Api(NinjaAPI):
         return str(operation.view_func.__name__)
 
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
-        """The refusal that an error leads to; one of ours is raised again, for the project's own handlers."""
+        """The refusal for an error. Unexpected errors are raised again, for the project's own handlers."""
         refusal = _refusal(exc)
         if refusal is None:
             raise exc
@@ -66,6 +66,9 @@ READING, ACTING = "What is asked", "What is done"
 
 Route = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+PATHS: dict[str, str] = {}
+"""The path of each action's route below the API, by the name of the route."""
+
 
 def reads(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
     """Makes a function the answer to GET at a path.
@@ -81,21 +84,22 @@ def reads(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route
 
 
 def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
-    """Makes a function the answer to POST at a path, which is described with the actions and not by itself.
+    """Makes a function the answer to POST at a path. `descriptions` describes it with its actions.
 
     Args:
         path: below the API.
         name: of the route.
-        more: permissions that are needed beside the one to look at processes.
-        rest: `of`, which says the definitions that the path is about, and further arguments of django-ninja's.
+        more: permissions that are needed besides the one to view processes.
+        rest: `of`, the definitions of the path, and further arguments of django-ninja.
     """
+    PATHS[name] = path
     rest = {"include_in_schema": False, "tags": [ACTING], **rest}
     rest["auth"] = Token(*more, of=rest.pop("of", None))
     return api.post(path, url_name=name, **rest)
 
 
 def with_body(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a view the body of its request as a form."""
+    """Gives a view the body of its request as `POST`."""
 
     @wraps(view)
     def posted(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -134,7 +138,7 @@ def patterns() -> list[URLPattern]:
 
 
 def _for_programs(pattern: URLPattern) -> URLPattern:
-    """A route whose view is answered without a session, also to HEAD, and is kept by nobody."""
+    """The route with a view that needs no session, answers HEAD too, and forbids caching."""
     view = pattern.callback
 
     @login_not_required
@@ -153,7 +157,7 @@ def _for_programs(pattern: URLPattern) -> URLPattern:
 
 
 def _not_allowed(request: HttpRequest, methods: list[str]) -> HttpResponse:
-    """The answer to a method that an address does not have; who may not ask is told that first."""
+    """The answer to a method that an address does not have; a request without access is refused first."""
     allowed = sorted([*methods, "HEAD"] if "GET" in methods else methods)
     said = _("This address is asked by other methods.")
     try:

@@ -1,4 +1,4 @@
-"""The actions that programs can do, as the classes of the actions say: their addresses, fields and permissions."""
+"""The actions for programs, from the classes of the actions: their addresses, fields and permissions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import Model
 from django.urls import reverse
 
 from monitoring.actions import FIELDS, ActionForm, JsonField
-from monitoring.api.calls import ACTING
+from monitoring.api.calls import ACTING, PATHS
 from monitoring.bulk_form import BulkForm
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
@@ -50,16 +50,16 @@ OF_FORM = {
         name for name in BulkForm.base_fields if name not in ActionForm.base_fields
     ),
 }
-"""What these ask for."""
+"""The fields of these forms besides the common ones."""
 
 
 def by_rest() -> list[Operation]:
-    """All actions that programs can do, in the order of their names."""
+    """All actions for programs, by name."""
     return [one for _name, one in sorted(OPERATIONS.items()) if one.by_rest]
 
 
 def described() -> list[dict[str, Any]]:
-    """The same as a list for programs."""
+    """The actions as a list for programs."""
     return [
         {
             "action": operation.name,
@@ -84,23 +84,24 @@ def fields_of(operation: Operation) -> list[str]:
 
 
 def address_of(operation: Operation) -> str:
-    """Where an action is posted to, as a pattern.
+    """The pattern of the address to which a program posts an action.
 
     Raises:
-        LookupError: no program can do it.
+        LookupError: the action is not for programs.
     """
     if operation.name in ADDRESSES:
         route, rest = ADDRESSES[operation.name]
-        return reverse(f"monitoring:{route}") + rest
+        return _pattern(route) + rest
     kind = StepRun if getattr(operation, "on_step", False) else operation.model
     if kind not in ROUTES or not operation.by_rest:
         raise LookupError(f"{operation.name} has no address for programs")
-    route, places = ROUTES[kind]
-    filled = [filler for _place, filler in places]
-    found = reverse(f"monitoring:{route}", args=[*filled, operation.name])
-    for place, filler in places:
-        found = found.replace(f"/{filler}/", f"/{place}/")
-    return found
+    return _pattern(ROUTES[kind], operation.name)
+
+
+def _pattern(route: str, action: str = "") -> str:
+    """The address of a route as OpenAPI writes it: the names of its parts in braces."""
+    path = PATHS[route].replace("{slug:name}", action)
+    return reverse("monitoring:api") + re.sub(r"\{\w+:", "{", path)
 
 
 ADDRESSES = {
@@ -108,37 +109,32 @@ ADDRESSES = {
     start_bulk.name: ("api-begin-operation", "?action={action}&…"),
     save_view.name: ("api-save-view", ""),
 }
-"""The routes of actions that are done to nothing that there is, each with what follows in the address."""
+"""The routes of actions without a target, each with the query of its address."""
 
 CREATING = {
     send.name: ("api-events", 202),
     start_bulk.name: ("api-operations", 202),
     save_view.name: ("api-saved-views", 201),
 }
-"""The lists to which the same can be posted, each with the status of what was created there."""
+"""The lists to which a program can post the same, each with the status of the answer."""
 
-PROCESS = ("{process}", "00000000-0000-0000-0000-000000000000")
-
-ROUTES: dict[type[Model], tuple[str, list[tuple[str, str]]]] = {
-    ProcessInstance: ("api-act", [PROCESS]),
-    StepRun: ("api-act-on-step", [PROCESS, ("{visit}", "0")]),
-    InboxEvent: ("api-act-on-event", [("{event}", "0")]),
-    SavedView: ("api-act-on-view", [("{view}", "0")]),
-    AccessToken: ("api-act-on-token", [("{token}", "0")]),
-    BulkOperation: (
-        "api-act-on-bulk",
-        [("{operation}", "00000000-0000-0000-0000-000000000000")],
-    ),
-    Incident: ("api-act-on-failures", [("{cause}", "CAUSE")]),
+ROUTES: dict[type[Model], str] = {
+    ProcessInstance: "api-act",
+    StepRun: "api-act-on-step",
+    InboxEvent: "api-act-on-event",
+    SavedView: "api-act-on-view",
+    AccessToken: "api-act-on-token",
+    BulkOperation: "api-act-on-bulk",
+    Incident: "api-act-on-failures",
 }
-"""The routes of the others, by what they are done to, each with what stands for one of it."""
+"""The routes of the other actions, by the model of their target."""
 
 TEXT, WHOLE, ID = (
     {"type": "string"},
     {"type": "integer"},
     {"type": "string", "format": "uuid"},
 )
-"""Schemas (JSON Schema 2020-12) of what stands in addresses."""
+"""Schemas (JSON Schema 2020-12) of the values in addresses."""
 
 IN_ADDRESSES = {"process": ID, "operation": ID, "cause": TEXT}
 """The schemas of the parts of addresses; others are whole numbers."""
@@ -170,7 +166,7 @@ def operations_of(operation: Operation) -> dict[str, dict[str, Any]]:
     found = {address: _post(operation, address, operation.name, 200)}
     if operation.name in CREATING:
         route, status = CREATING[operation.name]
-        address = reverse(f"monitoring:{route}")
+        address = _pattern(route)
         found[address] = _post(operation, address, f"create_{operation.name}", status)
     return found
 

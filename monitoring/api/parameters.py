@@ -1,4 +1,4 @@
-"""The parameters of lists: each is declared, and one that is unknown is refused with the one that was meant."""
+"""The parameters of lists. An unknown one is refused, with the nearest known one."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class KnownParameters(QueryModel):
     def get_request_data(
         cls, request: HttpRequest, api: Any, path_params: dict[str, Any]
     ) -> dict[str, Any]:
-        """The parameters that say something; an empty one says nothing.
+        """The parameters with a value; an empty one counts as absent.
 
         Raises:
-            NotAnswered: one of them is unknown, or is given twice.
+            NotAnswered: a parameter is unknown, or is given twice.
         """
         known: Any = cls.__ninja_flatten_map__  # type: ignore[attr-defined]  # each subclass has its own
         errors: dict[str, list[str]] = {}
@@ -57,7 +57,7 @@ class KnownParameters(QueryModel):
 
 
 class KnownQuery(Query):  # type: ignore[misc]  # as django-ninja's own are made
-    """Marks what a view is given from the query of its address."""
+    """Marks the argument of a view that comes from the query of its address."""
 
     _model = KnownParameters
 
@@ -82,7 +82,7 @@ def _unknown(given: str, known: Collection[str]) -> str:
 
 
 def mistakes_of(error: ValidationError) -> NotAnswered:
-    """The refusal of parameters with values that cannot be read."""
+    """The refusal of unreadable parameters."""
     return NotAnswered.invalid(
         {str(one["loc"][-1]): [one["msg"]] for one in error.errors}
     )
@@ -93,7 +93,7 @@ def _refusal(said: str) -> PydanticCustomError:
 
 
 class OneOf:
-    """Marks a parameter that has one of some values; another one is refused with the nearest of them."""
+    """Marks a parameter that has one of some values. Another value is refused, with the nearest known one."""
 
     def __init__(self, *values: str) -> None:
         self.values = values
@@ -102,7 +102,7 @@ class OneOf:
         """The value.
 
         Raises:
-            PydanticCustomError: it is none of them.
+            PydanticCustomError: it is another one.
         """
         if value not in self.values:
             raise _refusal(_unknown(value, self.values))
@@ -116,7 +116,7 @@ class OneOf:
 
 
 def _saying(said: Promise) -> WrapValidator:
-    """Refuses with a text of ours what its type refuses."""
+    """Replaces the refusal of a type by a text of ours."""
 
     def read(value: Any, handler: Any) -> Any:
         try:
@@ -136,7 +136,7 @@ Limit = Annotated[
 
 
 def as_written(key: Any) -> Any:
-    """A key as an address of ours has it, in digits alone: other ways to write a number are none of ours."""
+    """A key as our addresses have it, in digits alone. Other spellings of the number are refused."""
     if isinstance(key, str) and not key.isdecimal():
         raise ValueError("digits are wanted")
     return key
@@ -178,14 +178,14 @@ class OfProcesses(Schema):
     limit: Limit = 50
 
 
-class OfHistory(Schema):
-    """A page of the history of a process: of transitions to revisions below `before`."""
+class OfPage(Schema):
+    """A page of a list, which continues below the row `before`."""
 
     before: Row | None = None
     limit: Limit = 50
 
 
-class OfEvents(Schema):
+class OfEvents(OfPage):
     """What the list of events is narrowed to, as in the address of its page."""
 
     q: str | None = None
@@ -196,23 +196,19 @@ class OfEvents(Schema):
     until: str | None = Field(None, alias="to")
     tab: Annotated[str, OneOf("all", *TABS)] | None = None
     definition: str | None = None
-    before: Row | None = None
     limit: Limit = 30
 
 
-class OfFailures(Schema):
+class OfFailures(OfPage):
     """What the list of groups of failures is narrowed to."""
 
     definition: str | None = None
     order: Annotated[str, OneOf(*ORDERS_OF_FAILURES)] | None = None
-    before: Row | None = None
-    limit: Limit = 50
 
 
-class OfCause(Schema):
+class OfCause(OfPage):
     """A page of the failures of one cause."""
 
-    before: Row | None = None
     limit: Limit = MOST
 
 
@@ -232,8 +228,7 @@ class OfItems(Schema):
     limit: Limit = 50
 
 
-class OfTokens(Schema):
+class OfTokens(OfPage):
     """A page of one's own tokens."""
 
-    before: Row | None = None
     limit: Limit = 100

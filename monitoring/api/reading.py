@@ -83,7 +83,7 @@ def processes(
 def process(
     request: HttpRequest,
     process: UUID,
-    asked: Annotated[ask.OfHistory, Known(...)],
+    asked: Annotated[ask.OfPage, Known(...)],
 ) -> dict[str, Any]:
     """One process: how it stands, its open visits and failures, why each action cannot be done to it now, its data,
     its result, and a page of its history, newest first.
@@ -207,7 +207,7 @@ def _by_key(
     request: HttpRequest,
     name: str,
     rows: Any,
-    asked: ask.OfCause | ask.OfTokens,
+    asked: ask.OfPage,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A page of rows in the order of their keys, the last one first."""

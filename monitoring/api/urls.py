@@ -1,8 +1,8 @@
-"""Where programs ask: of what the console has at an address, below `api/` at the same."""
+"""The addresses for programs: those of the console, below `api/`."""
 
 from django.urls import path
 
-from monitoring.api import acting, reading  # noqa: F401  they declare the routes
+from monitoring.api import acting, reading  # noqa: F401  these modules declare the routes
 from monitoring.api.calls import patterns
 from monitoring.api.document import as_json, try_out
 

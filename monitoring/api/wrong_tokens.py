@@ -1,7 +1,7 @@
-"""Who brings no token, or a wrong one, too often, has to wait, as whoever fails too often to sign in.
+"""Rate limit for failed authentication of API requests, like the one for sign-in.
 
-It is counted by address, in this process: a token cannot be guessed, so this only keeps the noise down. Whoever brings
-a good one is let in meanwhile, also from the same address.
+Each process counts by address. A token cannot be guessed, so the limit only reduces load and log lines. A valid token
+works all the time, also from a limited address.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from threading import Lock
 from orchestrator.collecting import Latest
 
 LIMIT = 10
-"""Wrong ones that are answered as such; as many as for signing in."""
+"""Failures before an address must wait; as many as for sign-in."""
 
 COOLOFF = 900.0
-"""Seconds until they are counted anew."""
+"""Seconds until the count starts again."""
 
 MOST = 10_000
-"""Addresses that are remembered."""
+"""Addresses whose failures are counted."""
 
 
 class WrongTokens:
-    """How often which address has brought none that is good."""
+    """The failures of each address."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, Lock()
         self._tries = Latest[str, tuple[float, int]](MOST)
-        """When each address began to try, by the clock of the process, and how often it has."""
+        """The first failure of each address, by the clock of the process, and the number of failures."""
 
     def add(self, address: str) -> int:
-        """Counts one more.
+        """Counts a failure.
 
         Returns:
-            The seconds for which the address has to wait; 0 where it need not.
+            The seconds for which the address must wait; 0 below the limit.
         """
         with self._lock:
             now = self._clock()
@@ -46,7 +46,7 @@ class WrongTokens:
         return math.ceil(since + COOLOFF - now) if number >= LIMIT else 0
 
     def forget(self) -> None:
-        """Begins anew."""
+        """Clears all counts."""
         self._tries.clear()
 
 

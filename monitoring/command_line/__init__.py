@@ -1,6 +1,5 @@
-"""The console for terminals and scripts: what the command `process` shows and does, by the console's own queries and
-operators' actions.
+"""The console for terminals and scripts: the command `process`, with the console's own queries and actions.
 
-`terminal` knows widths and colours, `chosen` which processes are meant, and each deed has a module: `listing`,
-`showing`, `watching`, `acting` and `carrying` (export and import).
+`terminal` has widths and colours, `chosen` the choice of processes. Each subcommand has a module: `listing`, `showing`,
+`watching`, `acting` and `carrying` (export and import).
 """

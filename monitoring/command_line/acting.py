@@ -1,4 +1,4 @@
-"""`process retry`, `cancel`, `escalate`, `pause` and `resume`: operators' actions, by the classes of the buttons."""
+"""`process retry`, `cancel`, `escalate`, `pause` and `resume`: the same actions as the buttons."""
 
 import signal
 import sys
@@ -21,10 +21,10 @@ from monitoring.command_line.chosen import (
     filters_of,
     found,
     named,
-    narrowed,
     whole,
 )
 from monitoring.command_line.terminal import Terminal, plain
+from monitoring.queries.instances.filters import Filters
 from orchestrator.engine.operations import (
     ActionRequest,
     ProcessOperation,
@@ -37,9 +37,9 @@ from orchestrator.models import ProcessInstance, Status
 WAY = "command line"
 ALL_DONE, SOME_REFUSED, INTERRUPTED = 0, 1, 130
 CALLED = {"resume": "unpause"}
-"""The actions whose name is another one: their `resume` goes back to a checkpoint."""
+"""The action behind a subcommand of another name; the action `resume` goes back to a checkpoint."""
 ENDED_SO = {"cancel": Status.CANCELLED, "pause": Status.PAUSED}
-"""How a process stands to which nothing is left to be done."""
+"""The status of a process that needs the action no more."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -71,7 +71,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def add_user(parser: CommandParser) -> None:
-    """Who acts, and why."""
+    """Adds the options for the user who acts, and the reason."""
     parser.add_argument(
         "--user",
         required=True,
@@ -111,13 +111,13 @@ def user_of(name: str) -> Any:
 
 
 def _chosen(options: Mapping[str, Any]) -> list[UUID]:
-    """The processes, as they are when it begins."""
+    """The processes that match when the command begins."""
     filtered = options["all_matching"]
     if bool(options["ids"]) == filtered:
         told = "name processes by their ids, or say --all-matching with filters"
         raise CommandError(told, returncode=USAGE)
     if not filtered:
-        if narrowed(options):
+        if filters_of(options) != Filters():
             raise CommandError("filters go with --all-matching", returncode=USAGE)
         chosen = named(options["ids"])
     else:
@@ -130,7 +130,7 @@ def _chosen(options: Mapping[str, Any]) -> list[UUID]:
 def _confirmed(
     operation: ProcessOperation, number: int, options: Mapping[str, Any]
 ) -> bool:
-    """Whether it may begin: what was found by filters is counted, and asked about."""
+    """Whether the command may begin; for processes that filters found, it asks."""
     if not options["all_matching"] or options["yes"] or not number:
         return True
     told = f"{operation.name} {number:,} processes"
@@ -140,7 +140,7 @@ def _confirmed(
 
 
 class BulkAction:
-    """An action on some processes, one after the other, each in a transaction of its own."""
+    """An action on some processes, one after the other, each in its own transaction."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class BulkAction:
         return SOME_REFUSED if bad else ALL_DONE
 
     def act_on(self, chosen: list[UUID]) -> None:
-        """Acts on each of them; when it is interrupted it finishes the one it is at, and says how far it came."""
+        """Acts on each process. An interrupt ends it after the current one, and it says how many are left."""
         bar = len(chosen) > 1 and sys.stderr.isatty() and not sys.stdout.isatty()
         try:
             with (
@@ -177,7 +177,7 @@ class BulkAction:
                     if self._over:
                         break
                     self._act(pk)
-        finally:  # also when nobody reads any more what is told
+        finally:  # also when the reader of the output has gone
             self._sum_up(len(chosen))
 
     def _sum_up(self, number: int) -> None:
@@ -196,14 +196,14 @@ class BulkAction:
             self.operation(pk, *self._given, request=self._request(pk))
         except PermissionMissing as refusal:
             self._tell(pk, "refused", f"{refusal} ({self.operation.permission})")
-            # For another definition they may.
+            # The user may have the permission for another definition.
             self._over = bool(self.operation.forbidden_everywhere(self.actor))
         except OperationRefused as refusal:
             self._tell(pk, self._said(pk), str(refusal))
         except DatabaseError as error:
             if lacks_tables(error):
                 raise
-            # Whether it was committed is not known; with the same key the next run gives the answer.
+            # The commit may have happened; a run with the same key tells.
             self._tell(pk, "unknown", f"the database did not answer: {error}")
             self._over = True
         else:
@@ -221,7 +221,7 @@ class BulkAction:
         )
 
     def _said(self, pk: UUID) -> str:
-        """Whether it was refused, or the process stands as wanted already."""
+        """The verdict of a refusal: "already" where the process has the wanted status."""
         wanted = ENDED_SO.get(self.operation.name)
         rows = ProcessInstance.objects.filter(pk=pk, status=wanted)
         return "already" if wanted and rows.exists() else "refused"
@@ -244,7 +244,7 @@ class BulkAction:
 
 @contextmanager
 def _interrupted(tell: Callable[[], None]) -> Iterator[None]:
-    """Has Ctrl-C told and not raised: a deed that was begun comes to its end. The second one ends it at once."""
+    """Calls `tell` at Ctrl-C, so that the current action is completed. A second Ctrl-C ends the command at once."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         tell()
@@ -252,7 +252,7 @@ def _interrupted(tell: Callable[[], None]) -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGINT, handler)
-    except ValueError:  # not the main thread, to which nobody's Ctrl-C comes
+    except ValueError:  # Ctrl-C only reaches the main thread
         yield
         return
     try:

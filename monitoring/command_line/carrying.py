@@ -42,8 +42,15 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
 def _export(options: Mapping[str, Any]) -> int:
     pk, request = process_id(options["id"]), _request(options)
     with _written(options["output"]) as file, _bar("Exporting") as bar:
-        written = LinesWithBar(file, bar)
-        action = _done("export", pk, written.write, written.expect, request=request)
+
+        def write(line: bytes) -> None:
+            file.write(line)
+            bar.update(1)
+
+        def expect(rows: int) -> None:
+            bar.length = rows + 2  # the first line and the last are about the others
+
+        action = _done("export", pk, write, expect, request=request)
     rows = ", ".join(f"{n:,} {name}s" for name, n in action.after["rows"].items())
     sys.stderr.write(f"exported {pk}: {rows}\n".replace("processs", "processes"))
     return 0
@@ -83,7 +90,7 @@ def _done(name: str, *given: Any, request: ActionRequest) -> OperatorAction:
 
 @contextmanager
 def _written(path: str) -> Iterator[BinaryIO]:
-    """The file, which is there under its name only when all of it is; what is no regular file is written into."""
+    """The file to write. A regular file gets its name only when it is complete; others are written directly."""
     try:
         if path == "-":
             yield sys.stdout.buffer
@@ -94,7 +101,7 @@ def _written(path: str) -> Iterator[BinaryIO]:
         with whole.open("wb") if special else _replaced(whole) as file:
             yield file
     except BrokenPipeError:
-        raise  # its reader has had enough
+        raise  # the reader has closed the pipe
     except OSError as error:
         raise CommandError(
             f"cannot write to {path or repr('')}: {error.strerror}", returncode=USAGE
@@ -102,7 +109,7 @@ def _written(path: str) -> Iterator[BinaryIO]:
 
 
 def _place(path: str) -> Path:
-    """Where the file is: a link stays one."""
+    """The path without symbolic links, so that a link to the file stays a link."""
     try:
         return Path(path).resolve()
     except ValueError as error:
@@ -114,7 +121,7 @@ def _replaced(whole: Path) -> Iterator[BinaryIO]:
     part = whole.with_name(f".{whole.name}.{uuid4().hex[:8]}")
     try:
         with part.open("xb") as file:
-            part.chmod(0o600)  # it holds all that the process knows
+            part.chmod(0o600)  # it has all data of the process
             yield file
         part.replace(whole)
     finally:
@@ -137,28 +144,13 @@ def _read(path: str) -> Iterator[BinaryIO]:
 
 
 def _bar(label: str, length: int = 1) -> Any:
-    """A bar for people; where errors go to a file there is none."""
+    """A progress bar on standard error, where that is a terminal."""
     hidden = not sys.stderr.isatty()
     return click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden)
 
 
-class LinesWithBar:
-    """A file that is written line by line, with a bar that shows how many of them."""
-
-    def __init__(self, file: BinaryIO, bar: Any) -> None:
-        self._file, self._bar = file, bar
-
-    def expect(self, rows: int) -> None:
-        """The first line and the last are about the others."""
-        self._bar.length = rows + 2
-
-    def write(self, line: bytes) -> None:
-        self._file.write(line)
-        self._bar.update(1)
-
-
 class FileWithBar:
-    """A file that is read line by line, with a bar that shows how far."""
+    """A file that moves a progress bar as it is read."""
 
     def __init__(self, file: BinaryIO, bar: Any) -> None:
         self._file, self._bar = file, bar

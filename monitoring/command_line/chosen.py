@@ -1,4 +1,4 @@
-"""Which processes a command means: those that are named, or those that the list's filters find."""
+"""The processes of a command: those that its arguments name, or those that the list's filters find."""
 
 import re
 import sys
@@ -20,17 +20,16 @@ from monitoring.queries.lists import every_page
 from orchestrator.models import ProcessInstance, Status
 
 USAGE = 2
-"""The exit code of what was asked for wrongly."""
+"""The exit code of a wrong command line."""
 
-FILTERS = ("definition", "version_number", "status", "step", "owner", "key", "since")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 GREATEST = 2**31 - 1
 LOOKS = 20
-"""Pages that are looked through for a list that is not full."""
+"""Pages that are read at most to fill a list."""
 LONGEST_WAIT = 10.0**9
-"""Seconds that fit into every system's clock."""
+"""The longest wait in seconds, which fits into every system's clock."""
 ONE_PAGE = 500
-"""Processes that one question to the database gives, where all are wanted."""
+"""Processes of one query, where all are wanted."""
 
 
 def add_filters(parser: CommandParser) -> None:
@@ -83,23 +82,17 @@ def filters_of(options: Mapping[str, Any]) -> Filters:
     ).by_name()
 
 
-def narrowed(options: Mapping[str, Any]) -> bool:
-    """Whether any filter was given."""
-    given = (options[name] for name in FILTERS)
-    return bool(options["escalated"] or any(one or one == 0 for one in given))
-
-
 def found(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
-    """All that match, newest first; each question goes on where the last one ended."""
+    """All processes that match, newest first; each query continues where the last one ended."""
     size = ONE_PAGE
     for rows in every_page(lambda key: page_of(filters, key, size), before):
         yield from rows
 
 
 def first(filters: Filters, number: int, before: str = "") -> ListPage:
-    """The newest that match, so many; what lies far apart is looked for as long as nobody has to wait for it.
+    """The newest processes that match, at most `number`. Rare ones are searched for in a bounded number of pages.
 
-    It has fewer rows than there are when the looking stopped: the next page goes on from there.
+    A search that stops at the bound returns fewer rows than there are; its next page continues there.
     """
     rows: list[ProcessInstance] = []
     for _ in range(LOOKS + number // LOOKED_AT):
@@ -112,10 +105,10 @@ def first(filters: Filters, number: int, before: str = "") -> ListPage:
 
 
 def named(words: Iterable[str]) -> list[UUID]:
-    """The processes of these ids, each once; "-" stands for the lines of standard input.
+    """The given process ids, each once; "-" stands for the lines of standard input.
 
     Raises:
-        CommandError: one of them is no process id.
+        CommandError: a word is no process id.
     """
     given: dict[UUID, None] = {}
     for word in words:
@@ -127,10 +120,10 @@ def named(words: Iterable[str]) -> list[UUID]:
 
 
 def process_id(text: str) -> UUID:
-    """The process id that is written so, also as a line of `process list --json`.
+    """The process id in a text, which may be a line of `process list --json`.
 
     Raises:
-        CommandError: it is none.
+        CommandError: the text has no process id.
     """
     found = re.match(r'\{"id": "([0-9a-f-]{36})"', text)
     try:
@@ -141,10 +134,10 @@ def process_id(text: str) -> UUID:
 
 
 def moment(text: str) -> datetime:
-    """The moment that is written so: so long ago, a day, or a time.
+    """The moment in a text: a time span before now, a day, or a time.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the text has another form.
     """
     try:
         at = _moment(text)
@@ -161,14 +154,14 @@ def _moment(text: str) -> datetime | None:
     if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text):
         return datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     day = parse_date(text)
-    at = datetime(day.year, day.month, day.day) if day else parse_datetime(text)  # noqa: DTZ001  # is made so below
+    at = datetime(day.year, day.month, day.day) if day else parse_datetime(text)  # noqa: DTZ001  # made aware below
     if at is not None and timezone.is_naive(at):
         at = timezone.make_aware(at)
     return None if at is None else at.astimezone(UTC)  # as it will be stored
 
 
 def said(text: str) -> str:
-    """A text that says something: an empty one would be no filter, and a script's empty variable mean all there are.
+    """A text that is not empty: a script's empty variable would filter nothing, and select all processes.
 
     Raises:
         ArgumentTypeError: it is empty, or no text.
@@ -182,7 +175,7 @@ def encoded(text: str) -> str:
     """A text that a database can store.
 
     Raises:
-        ArgumentTypeError: it is not in the encoding of the terminal, or has a NUL.
+        ArgumentTypeError: the text is not in the encoding of the terminal, or has a NUL.
     """
     if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
         raise ArgumentTypeError(f"{text!a} is no text")
@@ -190,10 +183,10 @@ def encoded(text: str) -> str:
 
 
 def whole(text: str) -> int:
-    """A number that a column can have.
+    """A number that fits into a column.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the text has none.
     """
     number = int(text) if re.fullmatch(r"[0-9]{1,10}", text) else GREATEST + 1
     if number > GREATEST:
@@ -202,10 +195,10 @@ def whole(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A span of time, as long as it can be waited for.
+    """A time span in seconds, at most `LONGEST_WAIT`.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the text has none.
     """
     try:
         number = float(text)

@@ -63,15 +63,16 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
         if page.older:
             sys.stderr.write(f"{_more(page, number)}: --before {page.older}\n")
         return 0
-    rows = found(filters, before)
-    if not sys.stderr.isatty() or terminal.width is not None:
+    hidden = not sys.stderr.isatty() or terminal.width is not None
+    bar: Any = click.progressbar(
+        found(filters, before),
+        length=0 if hidden else filters.applied().count(),
+        label="Listing",
+        file=sys.stderr,
+        hidden=hidden,
+    )
+    with bar as rows:
         _by_pages(show, terminal, rows)
-        return 0
-    length = filters.applied().count()
-    with click.progressbar(
-        rows, length=length, label="Listing", file=sys.stderr
-    ) as bar:
-        _by_pages(show, terminal, bar)
     return 0
 
 
@@ -83,7 +84,7 @@ def _more(page: ListPage, number: int) -> str:
 
 
 def _by_pages(show: Any, terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
-    """Writes rows as they are found, each page of a table in columns of its own."""
+    """Writes rows as they are found; each page of a table has its own column widths."""
     page: list[ProcessInstance] = []
     for row in rows:
         page.append(row)

@@ -1,4 +1,4 @@
-"""`process show`: one process with its diagram, its trouble and its latest history."""
+"""`process show`: one process with its diagram, its failures and its latest history."""
 
 import json
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from orchestrator.models import Incident, StepRun
 
 ROWS = 10
 INDENT = 24
-"""Columns before what failed in a row of the history."""
+"""Columns before the error in a row of the history."""
 DATA = 4_000
-"""Characters of the data that are shown in a terminal; `--json` has all."""
+"""Characters of the data that a terminal shows; `--json` has all."""
 
 
 def add_arguments(parser: CommandParser) -> None:

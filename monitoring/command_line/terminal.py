@@ -1,4 +1,4 @@
-"""What a terminal can show: its width in columns, wide characters, and colours where there is one."""
+"""The terminal: its width in columns, wide characters, and colours where it has them."""
 
 import json
 import os
@@ -23,7 +23,7 @@ COLOURS = {
 
 GAP = "  "
 LEAST = 6
-"""Columns that a text keeps, however narrow the terminal is."""
+"""The least columns of a text, however narrow the terminal is."""
 
 
 class Terminal:
@@ -31,7 +31,7 @@ class Terminal:
 
     Args:
         out: the stream.
-        environment: the variables that say what it is.
+        environment: the variables that describe the terminal.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Terminal:
         self.out.write(f"{text}\n")
 
     def json(self, value: Any, indent: int | None = None) -> None:
-        """Writes a value as JSON, in which what would steer the terminal is escaped."""
+        """Writes a value as JSON, with control characters escaped."""
         text = json.dumps(value, ensure_ascii=False, indent=indent)
         if not text.isprintable():
             text = UNPRINTABLE.sub(lambda found: escaped(found[0]), text)
@@ -90,9 +90,9 @@ class Terminal:
         cells = [[plain(cell) for cell in row] for row in rows]
         places = [heads.index(name) for name in cuttable]
         wide = widths([heads, *cells], self.width, places)
-        self.line(self.strong(_row(heads, wide)))
+        self.line(self.strong(GAP.join(_fitted(heads, wide)).rstrip()))
         for row in cells:
-            shown = [padded(cut(cell, n), n) for cell, n in zip(row, wide, strict=True)]
+            shown = _fitted(row, wide)
             if coloured in heads:
                 place = heads.index(coloured)
                 shown[place] = self.status(row[place], shown[place])
@@ -104,16 +104,15 @@ class Terminal:
         return text if self.width is None else cut(text, max(self.width - taken, LEAST))
 
 
-def _row(cells: Sequence[str], wide: Sequence[int]) -> str:
-    return GAP.join(
-        padded(cut(c, n), n) for c, n in zip(cells, wide, strict=True)
-    ).rstrip()
+def _fitted(cells: Sequence[str], wide: Sequence[int]) -> list[str]:
+    """The cells of a row, each as wide as its column."""
+    return [padded(cut(cell, n), n) for cell, n in zip(cells, wide, strict=True)]
 
 
 def widths(
     rows: Sequence[Sequence[str]], width: int | None, cuttable: Sequence[int]
 ) -> list[int]:
-    """How wide each column is; of those that may be cut the widest is made narrower until all fit."""
+    """The width of each column. The widest column that may be cut is made narrower until all fit."""
     wide = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     if width is None:
         return wide
@@ -128,7 +127,7 @@ def widths(
 
 
 def columns(text: str) -> int:
-    """How many columns a text takes: an East Asian wide character two, one that is put onto another none."""
+    """The columns of a text: an East Asian wide character takes two, a combining one none."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))
@@ -141,7 +140,7 @@ def _columns(char: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """A text of at most so many columns; where it was cut it ends with a sign for that."""
+    """A text of at most `width` columns; a cut one ends with an ellipsis."""
     if columns(text) <= width:
         return text
     taken, kept = 0, []
@@ -158,15 +157,15 @@ def padded(text: str, width: int) -> str:
 
 
 UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
-"""What may be none that can be seen; most of it can."""
+"""Characters that may be unprintable; most of them are printable."""
 
 
 def escaped(char: str) -> str:
-    """A character as it stands in JSON: itself, where it can be seen."""
+    """A character in JSON: itself where it is printable, else its escape."""
     return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def plain(text: object) -> str:
-    """A text on one line, without what would steer the terminal: data comes from anywhere."""
+    """A text on one line without control characters, since data may have any."""
     said = " ".join(str(text).split()) if not str(text).isprintable() else str(text)
     return "".join(char if char.isprintable() else "�" for char in said)

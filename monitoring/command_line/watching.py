@@ -19,10 +19,10 @@ from orchestrator.models import Checkpoint, ProcessInstance, Status
 
 REACHED, OTHERWISE, TIME_IS_UP = 0, 1, 124
 AT_ONCE = 500
-"""Changes that one question gives."""
+"""Changes of one query."""
 LEAST = 0.1
 SLOWEST = 5.0
-"""Seconds between two questions to a database that does not answer."""
+"""Seconds between two queries to a database that does not answer."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -73,10 +73,10 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
 
 
 class ProcessWatch:
-    """What has been told of a process.
+    """A process that is watched, and how much of it was told.
 
     Args:
-        terminal: where it is told.
+        terminal: where changes are written.
         pk: the process id.
         as_json: whether as lines of JSON.
     """
@@ -84,14 +84,14 @@ class ProcessWatch:
     def __init__(self, terminal: Terminal, pk: UUID, *, as_json: bool) -> None:
         self.terminal, self.pk, self.as_json = terminal, pk, as_json
         self.seen: int | None = None
-        """The revision up to which all was told; None before the first look."""
+        """The last revision that was told; None before the first."""
         self.met: set[str] = set()
-        """How it has stood since the first look."""
+        """The statuses since the first look."""
         self._began = 0
         self._away = False
 
     def look(self) -> ProcessInstance | None:
-        """Tells what is new; None when the database does not answer.
+        """Tells the new changes; returns None when the database does not answer.
 
         Raises:
             CommandError: there is no such process.
@@ -120,7 +120,7 @@ class ProcessWatch:
             raise CommandError(f"there is no process {self.pk}", returncode=USAGE)
         self._began = self._began or instance.revision
         if self.seen is None:
-            self.seen = instance.revision - 1  # how it stands is told at first
+            self.seen = instance.revision - 1  # the current status is told first
         while self.seen < instance.revision:
             after = instance.checkpoints.filter(
                 revision__gt=self.seen, revision__lte=instance.revision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -153,16 +154,14 @@ class _Reader:
         return self.text[self.at :]
 
     def _alternatives(self, depth: int) -> Conditions:
-        parts = [self._all_of(depth)]
-        while self._joined("or"):
-            parts.append(self._all_of(depth))
-        return parts[0] if len(parts) == 1 else ConditionGroup("or", tuple(parts))
+        return self._group("or", lambda: self._group("and", lambda: self._one(depth)))
 
-    def _all_of(self, depth: int) -> Conditions:
-        parts = [self._one(depth)]
-        while self._joined("and"):
-            parts.append(self._one(depth))
-        return parts[0] if len(parts) == 1 else ConditionGroup("and", tuple(parts))
+    def _group(self, joined: str, read_part: Callable[[], Conditions]) -> Conditions:
+        """The parts that a word joins, as a group; a single part as itself."""
+        parts = [read_part()]
+        while self._joined(joined):
+            parts.append(read_part())
+        return parts[0] if len(parts) == 1 else ConditionGroup(joined, tuple(parts))
 
     def _joined(self, word: str) -> bool:
         self.rest()
@@ -197,22 +196,11 @@ class _Reader:
         return tuple(parts)
 
     def _part(self) -> str:
-        if not self.rest():
-            raise self._mistake(_("Name a field of the data."))
-        found = PART.match(self.text, self.at)
-        if found is None:
-            raise self._mistake(_("Name a field of the data."))
-        self.at = found.end()
-        return _found(found).text
+        return _found(self._next(PART, _("Name a field of the data."))).text
 
     def _operator(self) -> str:
-        self.rest()
-        found = OPERATOR.match(self.text, self.at)
-        if found is None:
-            said = _("Write one of these: %(words)s.")
-            raise self._mistake(said % {"words": " ".join(OPERATORS)})
-        self.at = found.end()
-        return found.group().lower()
+        said = _("Write one of these: %(words)s.") % {"words": " ".join(OPERATORS)}
+        return self._next(OPERATOR, said).group().lower()
 
     def _values(self, operator: str) -> tuple[Value, ...]:
         if operator == "exists":
@@ -229,12 +217,20 @@ class _Reader:
         return tuple(values)
 
     def _value(self) -> Value:
+        return _found(self._next(VALUE, _("Say what it is compared with.")))
+
+    def _next(self, form: re.Pattern[str], mistake: str) -> re.Match[str]:
+        """The next part of the text, which must have this form.
+
+        Raises:
+            ConditionMistake: it has another form.
+        """
         self.rest()
-        found = VALUE.match(self.text, self.at)
+        found = form.match(self.text, self.at)
         if found is None:
-            raise self._mistake(_("Say what it is compared with."))
+            raise self._mistake(mistake)
         self.at = found.end()
-        return _found(found)
+        return found
 
     def _taken(self, sign: str) -> bool:
         if not self.rest().startswith(sign):

@@ -25,7 +25,7 @@ OPERATORS: Mapping[str, Callable[[Any, tuple[Value, ...]], bool]] = {
     "contains": lambda stored, given: given[0].is_in(stored),
     "exists": lambda stored, given: True,
 }
-"""Whether something that is stored meets a condition. Where nothing is, it meets none."""
+"""Whether a stored value meets a condition. An absent value meets none."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class DataCondition:
 
 @dataclass(frozen=True)
 class ConditionGroup:
-    """Several of which all must hold ("and"), or one ("or")."""
+    """Conditions that are joined: all must hold ("and"), or one ("or")."""
 
     joined: str
     parts: tuple[Conditions, ...]

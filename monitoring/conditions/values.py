@@ -60,13 +60,15 @@ class Value:
             return self.truth is stored
         if isinstance(stored, str) and stored == self.text:
             return True
-        return self._order(stored, texts=False) == 0
+        return self.order(stored, texts=False) == 0
 
-    def order(self, stored: Any) -> int | None:
-        """Whether what is stored is less (-1), the same (0) or more (1); None where they cannot be compared."""
-        return self._order(stored, texts=True)
+    def order(self, stored: Any, *, texts: bool = True) -> int | None:
+        """The order of a stored value: less (-1), the same (0) or more (1); None where they cannot be compared.
 
-    def _order(self, stored: Any, *, texts: bool) -> int | None:
+        Args:
+            stored: what the data has.
+            texts: whether two texts are compared letter by letter.
+        """
         if isinstance(stored, bool):
             return None
         if isinstance(stored, int | float | Decimal):

@@ -1,4 +1,4 @@
-"""The drawings of this process, each laid out once; large ones in the background, with a simpler picture meanwhile."""
+"""The drawings of this process. Each is laid out once; large ones in the background, after a simpler picture."""
 
 import logging
 from threading import Lock, Thread
@@ -58,7 +58,7 @@ def drawing_of(graph: Graph, fingerprint: str = "") -> Drawing:
 
 
 def _drawn(graph: Graph, sketch: Sketch | None = None) -> Drawing:
-    """The drawing, or what stands for it when there is none: pages have more to show than the picture."""
+    """The drawing, or an empty one when Graphviz fails, so that a page can show the rest."""
     try:
         return Drawing(graph, sketch)
     except LayoutFailed as failure:
@@ -90,7 +90,7 @@ def _lay_out(key: Key, graph: Graph, sketch: Sketch | None) -> None:
             return
         try:
             _kept(key, Drawing(graph, sketch, laid_out_apart))
-        except Exception as failure:  # noqa: BLE001  nobody else would hear of it
+        except Exception as failure:  # noqa: BLE001  the thread has no caller that could log it
             logger.warning("A large diagram could not be laid out: %r", failure)
             _kept(key, _by_level(graph))
 

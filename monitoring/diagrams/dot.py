@@ -2,10 +2,10 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import graphviz  # type: ignore[import-untyped]  # it brings no types
 
+from monitoring.diagrams.painting import HEAT, UNVISITED, NodeState
 from monitoring.diagrams.sketch import GATES, Line, Part, Sketch, wrapped
 
 GRAPH = {
@@ -39,18 +39,9 @@ WITH_SIGN = ("map", "run", "group")
 WITH_CLOCK = ("deadline", "error", "repeat")
 
 
-@dataclass(frozen=True)
-class DotNote:
-    """What a map says of a part: a text below its label, a level from 0 to 5, and whether nothing was seen in it."""
-
-    text: str = ""
-    level: int = 0
-    unvisited: bool = False
-
-
 def dot_source(
     sketch: Sketch,
-    notes: Mapping[str, DotNote] | None = None,
+    states: Mapping[str, NodeState] | None = None,
     ways: Sequence[tuple[str, str]] = (),
     caption: Sequence[str] = (),
 ) -> str:
@@ -58,7 +49,7 @@ def dot_source(
 
     Args:
         sketch: what is drawn.
-        notes: what a map says, by the ids of parts.
+        states: what a map says of parts, by their ids: their numbers, heat, and whether a process visited them.
         ways: between two parts, and not declared.
         caption: lines below the picture.
     """
@@ -69,16 +60,15 @@ def dot_source(
         node_attr=NODE | {"margin": "0.2,0.12"} if dense else NODE,
         edge_attr=EDGE,
     )
-    part_names, line_names = sketch.names()
-    names = {}
-    for part, name in zip(sketch.parts, part_names, strict=True):
-        names[part.id] = name
-        note = (notes or {}).get(part.id, DotNote())
-        form = _of_workflow_step(part, note) if dense else _of_manager_step(part, note)
-        drawing.node(name, id=name, **form)
+    names = sketch.part_names()
+    describe = _of_workflow_step if dense else _of_manager_step
+    for part in sketch.parts:
+        state = (states or {}).get(part.id, NodeState())
+        drawing.node(names[part.id], id=names[part.id], **describe(part, state))
     together = {some[0]: some for some in sketch.loops()}
     beside = {index for some in together.values() for index in some[1:]}
-    for index, (line, name) in enumerate(zip(sketch.lines, line_names, strict=True)):
+    named = zip(sketch.lines, sketch.line_names(), strict=True)
+    for index, (line, name) in enumerate(named):
         if index in beside:
             continue
         weight = {"flow": "3", "case": "3", "default": "3"}.get(line.kind, "1")
@@ -122,13 +112,13 @@ def _with_room(line: Line) -> list[str]:
     return [f"{room}{line.label[0]}", *line.label[1:]]
 
 
-def _of_manager_step(part: Part, note: DotNote) -> dict[str, str]:
-    label = quoted([*wrapped(part.label, "node"), *_said(note)])
+def _of_manager_step(part: Part, state: NodeState) -> dict[str, str]:
+    label = quoted([*wrapped(part.label, "node"), *_numbers(state)])
     outline = "2" if part.shape == "final" else "1"
-    return {"label": label, "peripheries": outline, **_drawn(note)}
+    return {"label": label, "peripheries": outline, **_outline(state)}
 
 
-def _of_workflow_step(part: Part, note: DotNote) -> dict[str, str]:
+def _of_workflow_step(part: Part, state: NodeState) -> dict[str, str]:
     if part.shape in GATES:
         return {"shape": "diamond", "style": "", **_fixed("0.42")}
     if not part.is_step:
@@ -137,17 +127,21 @@ def _of_workflow_step(part: Part, note: DotNote) -> dict[str, str]:
     lines = [*label, *detail, *([BLANK] if has_signs(part) else [])]
     if part.shape in WITH_ICON:
         lines = [f"{ICON_ROOM}{line}" for line in lines]
-    return {"label": quoted([*lines, *_said(note)]), **_drawn(note)}
+    return {"label": quoted([*lines, *_numbers(state)]), **_outline(state)}
 
 
-def _said(note: DotNote) -> list[str]:
-    return [note.text] if note.text else []
+def _numbers(state: NodeState) -> list[str]:
+    """The line below a label with the numbers of the map; none where there are no numbers."""
+    text = "  ".join(filter(None, state.numbers.values()))
+    return [text] if text else []
 
 
-def _drawn(note: DotNote) -> dict[str, str]:
-    """An outline that is thicker the higher the level is, and dashed where nothing was seen."""
-    drawn = {"penwidth": str(note.level)} if note.level > 1 else {}
-    return drawn | ({"style": "rounded,dashed"} if note.unvisited else {})
+def _outline(state: NodeState) -> dict[str, str]:
+    """The outline of a step: thicker the higher its heat, dashed where no process was seen."""
+    level = next((int(one[-1]) for one in state.classes if one.startswith(HEAT)), 0)
+    drawn = {"penwidth": str(level)} if level > 1 else {}
+    dashed = UNVISITED in state.classes
+    return drawn | ({"style": "rounded,dashed"} if dashed else {})
 
 
 def _fixed(size: str) -> dict[str, str]:

@@ -6,18 +6,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
-from monitoring.diagrams.dot import DotNote, dot_source
+from monitoring.diagrams.dot import dot_source
 from monitoring.diagrams.export_style import export_style
 from monitoring.diagrams.layout import laid_out
 from monitoring.diagrams.map_layer import Way, badges_above, caption_below, ways_above
-from monitoring.diagrams.painting import (
-    HEAT,
-    UNVISITED,
-    DiagramState,
-    NodeState,
-    link,
-    paint,
-)
+from monitoring.diagrams.painting import DiagramState, link, paint
 from monitoring.diagrams.shapes import Box
 from monitoring.diagrams.sketch import Part, Sketch, plan
 from monitoring.diagrams.svg import picture_of
@@ -35,11 +28,11 @@ class Svg(str):
 
 @dataclass(frozen=True)
 class MapLayer:
-    """What a definition's map has above its picture.
+    """The layer of a definition's map above its picture.
 
     Args:
-        links: what the address says besides the step where a badge is chosen, by its name; "here" where the step is.
-        ways: between two parts, and not declared.
+        links: further parameters of the link of each badge, by its name; "here" for the link of the step.
+        ways: undeclared moves between two parts.
         caption: lines below the picture in a file.
     """
 
@@ -49,11 +42,11 @@ class MapLayer:
 
 
 class Drawing:
-    """The picture of one graph. Laid out once; each rendering only sets classes, numbers and titles.
+    """The picture of one graph. Graphviz lays it out once; each rendering only sets classes, numbers and titles.
 
-    It is made from a sketch, whose parts may stand for several steps of a workflow. `pending` says that a better
-    picture is being laid out, `levels` that this one shows levels of steps because there are too many to draw,
-    `failed` that Graphviz could not draw it: the picture is empty.
+    Its sketch may have parts for several steps of a workflow. `pending` says that a better picture is being laid out,
+    `levels` that this one shows levels because there are too many steps to draw, `failed` that Graphviz failed and the
+    picture is empty.
 
     Args:
         graph: what is drawn.
@@ -64,13 +57,14 @@ class Drawing:
         LayoutFailed: Graphviz could not draw it.
     """
 
+    pending = levels = failed = False
+
     def __init__(
         self,
         graph: Graph,
         sketch: Sketch | None = None,
         lay_out: Callable[[str], str] = laid_out,
     ) -> None:
-        self.pending = self.levels = self.failed = False
         self.sketch = sketch or plan(graph)
         self.dot = dot_source(self.sketch)
         raw = lay_out(self.dot)
@@ -147,8 +141,7 @@ class Drawing:
 
     def dot_with(self, state: DiagramState, layer: MapLayer) -> str:
         """The DOT with what the map says: numbers in the labels, thicker outlines, ways that are not declared."""
-        notes = {name: DotNote(*_noted(node)) for name, node in state.nodes.items()}
-        return dot_source(self.sketch, notes, layer.ways, layer.caption)
+        return dot_source(self.sketch, state.nodes, layer.ways, layer.caption)
 
     def _lay(
         self, picture: ET.Element, layer: MapLayer | None, query: str | None = None
@@ -161,22 +154,15 @@ class Drawing:
 
 
 class Undrawn(Drawing):
-    """Stands for the picture of a graph that Graphviz cannot draw, so that the rest of a page can be shown."""
+    """An empty picture, in place of one that Graphviz cannot draw, so that a page can show the rest."""
+
+    failed = True
 
     def __init__(self, graph: Graph, sketch: Sketch | None = None) -> None:
-        self.pending = self.levels = False
-        self.failed = True
         self.dot = ""
         self.sketch = sketch or plan(graph)
         self._picture = ET.Element("svg", {"viewBox": "0 0 1 1", "class": "picture"})
         self._boxes = {}
-
-
-def _noted(node: NodeState) -> tuple[str, int, bool]:
-    """What DOT says of a node beside its label: its numbers, how far it stands out, whether nothing was there."""
-    text = "  ".join(text for text in node.numbers.values() if text)
-    level = next((int(one[-1]) for one in node.classes if one.startswith(HEAT)), 0)
-    return text, level, UNVISITED in node.classes
 
 
 def _markup(picture: ET.Element) -> str:

@@ -1,6 +1,6 @@
-"""What a definition's map has above its picture: places for numbers, each a link, and ways that nobody declared.
+"""The layer of a definition's map above its picture: badges with numbers, each a link, and undeclared moves.
 
-They lie in a layer of their own: pictures of processes have none of it, and where they are nothing else moves.
+Only maps have the layer, so pictures of processes stay as they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,9 +9,6 @@ from xml.etree import ElementTree as ET
 
 from monitoring.diagrams.shapes import Box, badge
 from monitoring.diagrams.sketch import Part, Sketch
-
-PLACES = ("failed", "active", "waiting", "finished", "value")
-"""The badges of a step: in its corners what is done in it, and on its upper edge what is compared."""
 
 Way = tuple[str, str]
 """From one part to another."""
@@ -30,7 +27,7 @@ def badges_above(
         canvas: what everything of the picture is drawn in.
         sketch: of what it is drawn.
         boxes: where the parts are, by their ids.
-        links: what the address says besides the step where a badge is chosen, by its name; without it none is a link.
+        links: further parameters of the link of each badge, by its name; without them badges are no links.
         query: parameters that every link keeps.
     """
     for part in sketch.steps():
@@ -47,7 +44,7 @@ def badges_above(
 def ways_above(
     canvas: ET.Element, boxes: Mapping[str, Box], ways: Sequence[Way]
 ) -> None:
-    """Adds the ways that are not declared: a dashed curve from the top of one step to the top of another."""
+    """Adds undeclared moves: a dashed curve from the top of one step to the top of another."""
     for source, target in ways:
         if source in boxes and target in boxes:
             group = ET.SubElement(canvas, "g", {"class": "way"})
@@ -79,6 +76,7 @@ LETTER = 6.6
 
 
 def _badges(box: Box) -> Iterator[tuple[str, ET.Element]]:
+    """The badges of a step: the work in it in its corners, and the number that the map compares on its upper edge."""
     at = {
         "failed": (box.left, box.top),
         "active": (box.right, box.top),
@@ -86,8 +84,8 @@ def _badges(box: Box) -> Iterator[tuple[str, ET.Element]]:
         "finished": (box.left, box.bottom),
         "value": (box.right - 2, box.top - 7),
     }
-    for name in PLACES:
-        drawn = badge(name, *at[name])
+    for name, place in at.items():
+        drawn = badge(name, *place)
         drawn.insert(0, ET.Element("title"))
         yield name, drawn
 

@@ -1,4 +1,4 @@
-"""How a diagram looks now, and how that is put on its picture: classes, badges, bars and titles; nothing moves."""
+"""The state of a diagram, and how it is painted on the picture: classes, badges, bars and titles."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 HEAT = "is-heat-"
-"""Before the level, 1 to 5, of a step on a map that compares steps."""
+"""The prefix of a step's heat, 1 to 5, on a map that compares steps."""
 
 UNVISITED = "is-unvisited"
-"""Of a step on a map that no process was seen in."""
+"""The class of a step that no process was in, on a map."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _paint_node(group: ET.Element, node: NodeState) -> None:
 
 
 def _paint_badges(group: ET.Element, node: NodeState) -> None:
-    """Writes the badges that a map has of a node: numbers, and what they say."""
+    """Writes the numbers of a node into its badges on a map, with their titles."""
     for badge in group.iter("g"):
         title = badge.find("title")
         if title is not None:

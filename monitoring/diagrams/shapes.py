@@ -47,10 +47,18 @@ def outline(shape: str, box: Box) -> Iterator[ET.Element]:
     yield from OUTLINES.get(shape, _plain)(box)
 
 
-def glyph(name: str, x: float, y: float) -> ET.Element:
-    """The icon of a kind of step, around a point."""
-    place = f"translate({x - 8:.2f} {y - 8:.2f})"
-    return ET.Element("path", {"class": "glyph", "d": ICONS[name], "transform": place})
+def icon(kind: str, name: str, x: float, y: float, scale: float = 1) -> ET.Element:
+    """An icon around a point.
+
+    Args:
+        kind: its CSS classes.
+        name: one of `ICONS`.
+        x, y: the point.
+        scale: its size, in 16 units of the picture.
+    """
+    half = 8 * scale
+    place = f"translate({x - half:g} {y - half:g}) scale({scale:g})"
+    return ET.Element("path", {"class": kind, "d": ICONS[name], "transform": place})
 
 
 def _rounded(box: Box, radius: float) -> ET.Element:
@@ -173,13 +181,7 @@ def mark(x: float, y: float) -> ET.Element:
         "g", {"class": "mark", "transform": f"translate({x + 3:.2f} {y + 3:.2f})"}
     )
     ET.SubElement(group, "circle", {"r": "9.5"})
-    for name in MARKS:
-        place = {
-            "class": f"i i-{name}",
-            "d": ICONS[name],
-            "transform": "translate(-6 -6) scale(.75)",
-        }
-        ET.SubElement(group, "path", place)
+    group.extend(icon(f"i i-{name}", name, 0, 0, 0.75) for name in MARKS)
     return group
 
 
@@ -204,19 +206,6 @@ def corner_badges(box: Box) -> Iterator[ET.Element]:
     yield badge("count", box.right, box.top)
     yield badge("lost", box.left + 14, box.bottom)
     yield badge("note", box.right - 12, box.bottom)
-
-
-def clock(x: float, y: float, name: str = "waiting") -> ET.Element:
-    """The sign of a deadline, or of another kind of edge, before the first line of its label."""
-    place = f"translate({x:.2f} {y - 9.2:.2f}) scale(.7)"
-    return ET.Element("path", {"class": "clock", "d": ICONS[name], "transform": place})
-
-
-def sign(name: str, x: float, y: float) -> ET.Element:
-    """The sign of a kind of step, at its lower edge."""
-    place = f"translate({x - 6:.2f} {y - 6:.2f}) scale(.75)"
-    kind = f"glyph sign of-{name}"
-    return ET.Element("path", {"class": kind, "d": ICONS[name], "transform": place})
 
 
 def bar(box: Box) -> ET.Element:

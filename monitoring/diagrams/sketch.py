@@ -51,7 +51,7 @@ WIDTH = {"node": 18, "edge": 36}
 """Characters in a line of a label; wide (East Asian) characters count twice."""
 
 COMMANDS = 12
-"""Lines that the commands of one transition may take."""
+"""Lines for the commands of one transition at most."""
 
 
 @dataclass(frozen=True)
@@ -117,32 +117,39 @@ class Sketch:
         )
         return [some for some in found.values() if len(some) > 1]
 
-    def names(self) -> tuple[list[str], list[str]]:
-        """What parts and lines are called in DOT: n0 and e0 in a process manager, p0 and l0 in a workflow."""
-        part, line = ("p", "l") if self.of_workflow else ("n", "e")
-        return (
-            [f"{part}{index}" for index in range(len(self.parts))],
-            [f"{line}{index}" for index in range(len(self.lines))],
-        )
+    def part_names(self) -> dict[str, str]:
+        """The name of each part in DOT, by its id: n0 in a process manager, p0 in a workflow."""
+        letter = "p" if self.of_workflow else "n"
+        return {part.id: f"{letter}{index}" for index, part in enumerate(self.parts)}
+
+    def line_names(self) -> list[str]:
+        """The names of the lines in DOT: e0 in a process manager, l0 in a workflow."""
+        letter = "l" if self.of_workflow else "e"
+        return [f"{letter}{index}" for index in range(len(self.lines))]
 
 
-def plan(graph: Graph) -> Sketch:
-    """The sketch that shows most of a definition and can still be read: what repeats is folded when there is much."""
+def plan(graph: Graph, *, gates: bool = True) -> Sketch:
+    """The most detailed sketch of a definition that people can still read: a large one has its repetitions folded.
+
+    Args:
+        graph: the definition.
+        gates: whether a workflow that is not too large has gates.
+    """
     if graph.kind != "workflow":
         return _transitions(graph)
     groups = folded(graph) if len(graph.nodes) > FOLDED_ABOVE else {}
     parts = len(graph.nodes) - sum(len(some) - 1 for some in groups.values())
-    return sketch_of(graph, groups, gates=parts <= WITH_GATES)
+    return sketch_of(graph, groups, gates=gates and parts <= WITH_GATES)
 
 
 def level_plan(graph: Graph) -> Sketch:
-    """The sketch that shows any workflow quickly: one part for each level of steps."""
+    """A sketch of any workflow that is quick to make: one part for each level of steps."""
     groups = by_level(graph)
     return sketch_of(chained(graph, groups), groups, gates=False)
 
 
 def placeholder(graph: Graph) -> Sketch:
-    """The sketch of a workflow of which nothing has been looked at yet."""
+    """The sketch of a workflow as a single part, which needs no look at its graph."""
     return sketch_of(graph, as_one(graph), gates=False)
 
 
@@ -380,7 +387,7 @@ HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./:-])(?=\w)")
 
 
 def _pieces(text: str, limit: int) -> Iterator[str]:
-    """The text in pieces, none of which is longer than a line."""
+    """The text in pieces that fit a line."""
     for word in WORDS.findall(text):
         if _width(word.rstrip()) <= limit:
             yield word

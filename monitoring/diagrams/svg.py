@@ -13,20 +13,18 @@ from monitoring.diagrams.dot import (
     CLOCK_ROOM,
     ICON_ROOM,
     WITH_ICON,
-    has_signs,
+    WITH_SIGN,
     part_lines,
 )
 from monitoring.diagrams.shapes import (
     Box,
     badge,
     bar,
-    clock,
     corner_badges,
-    glyph,
+    icon,
     loop,
     mark,
     outline,
-    sign,
 )
 from monitoring.diagrams.sketch import Line, Part, Sketch
 
@@ -39,12 +37,8 @@ ALLOWED = {
     "text": ("x", "y", "text-anchor", "font-size"),
 }
 
-LINE_CLASS = {
-    "deadline": " is-deadline",
-    "error": " is-error",
-    "repeat": " is-repeat",
-    "default": " is-default",
-}
+WITH_CLASS = ("deadline", "error", "repeat", "default")
+"""The kinds of lines that have a class of their own."""
 SIGNS = {"deadline": "waiting", "error": "bolt", "repeat": "retrying"}
 """What is drawn before a line's label, by its kind."""
 
@@ -60,21 +54,18 @@ def picture_of(raw: str, sketch: Sketch) -> tuple[ET.Element, dict[str, Box]]:
     source = ET.fromstring(raw)  # noqa: S314  Graphviz wrote it, in a process of ours
     groups = {group.get("id"): group for group in source.iter(f"{SVG}g")}
     picture, canvas = _canvas_of(source)
-    part_names, line_names = sketch.names()
+    drawn_of = {id: groups[name] for id, name in sketch.part_names().items()}
+    line_names = sketch.line_names()
     loops = _loops(sketch, groups)
     for index, line in enumerate(sketch.lines):
         drawn = loops.get(index) or list(_shapes(groups[line_names[index]]))
         canvas.append(_line(drawn, line, index))
     names = _slugs_of([part.id for part in sketch.parts])
-    for index, (part, name) in enumerate(zip(sketch.parts, names, strict=True)):
-        draw = (
-            (_workflow_step if sketch.of_workflow else _manager_step)
-            if part.is_step
-            else _gate
-        )
-        canvas.append(draw(groups[part_names[index]], part, name))
-    named = zip(sketch.parts, part_names, strict=True)
-    boxes = {part.id: _box_of(groups[name]) for part, name in named if part.is_step}
+    draw_step = _workflow_step if sketch.of_workflow else _manager_step
+    for part, name in zip(sketch.parts, names, strict=True):
+        draw = draw_step if part.is_step else _gate
+        canvas.append(draw(drawn_of[part.id], part, name))
+    boxes = {part.id: _box_of(drawn_of[part.id]) for part in sketch.steps()}
     return picture, boxes
 
 
@@ -106,13 +97,10 @@ def _loops(
     sketch: Sketch, groups: Mapping[str | None, ET.Element]
 ) -> dict[int, list[ET.Element]]:
     """The lines of parts that several lead back to, each led to its own label; Graphviz has drawn the labels as one."""
-    part_names, line_names = sketch.names()
-    places = {
-        part.id: name for part, name in zip(sketch.parts, part_names, strict=True)
-    }
+    part_names, line_names = sketch.part_names(), sketch.line_names()
     found: dict[int, list[ET.Element]] = {}
     for some in sketch.loops():
-        box = _box_of(groups[places[sketch.lines[some[0]].source]])
+        box = _box_of(groups[part_names[sketch.lines[some[0]].source]])
         shapes = _shapes(groups[line_names[some[0]]])
         texts = [shape for shape in shapes if shape.tag == "text"]
         for place, index in enumerate(some):
@@ -123,7 +111,7 @@ def _loops(
 
 
 def _line(drawn: Sequence[ET.Element], line: Line, index: int) -> ET.Element:
-    kind = f"move{LINE_CLASS.get(line.kind, '')}"
+    kind = f"move is-{line.kind}" if line.kind in WITH_CLASS else "move"
     group = ET.Element("g", {"id": f"e_{index}", "class": kind, "data-edge": line.id})
     said = " ".join(text.strip() for text in line.label)
     ET.SubElement(group, "title").text = said or words.line_word(line.kind)
@@ -135,7 +123,7 @@ def _line(drawn: Sequence[ET.Element], line: Line, index: int) -> ET.Element:
         first = texts[0]
         first.text = (first.text or "").replace("\u00a0", " ").strip()
         x, y = float(first.get("x", "0")), float(first.get("y", "0"))
-        group.append(clock(x, y, SIGNS[line.kind]))
+        group.append(icon("clock", SIGNS[line.kind], x + 5.6, y - 3.6, 0.7))
         first.set("x", f"{x + 3.2 * len(CLOCK_ROOM):.2f}")
     return group
 
@@ -173,7 +161,7 @@ def _workflow_step(source: ET.Element, part: Part, name: str) -> ET.Element:
     group.extend(outline(part.shape, box))
     group.extend(_label(source, part))
     if part.shape in WITH_ICON:
-        group.append(glyph(part.shape, box.left + 19, box.middle))
+        group.append(icon("glyph", part.shape, box.left + 19, box.middle))
     group.extend(_signs(part, box))
     if part.shape not in WITH_ICON:
         group.append(bar(box))
@@ -196,13 +184,12 @@ def _label(source: ET.Element, part: Part) -> Iterator[ET.Element]:
 
 def _signs(part: Part, box: Box) -> Iterator[ET.Element]:
     """What a part is beside its label: a fan-out, a process of its own, several steps, or one that can be undone."""
-    if not has_signs(part):
-        return
-    names: list[str] = [part.shape] if part.shape in ("map", "run", "group") else []
+    names: list[str] = [part.shape] if part.shape in WITH_SIGN else []
     names += ["undo"] if part.undo else []
     x = box.centre - 9 * (len(names) - 1)
     for index, name in enumerate(names):
-        yield sign(name, x + 18 * index, box.bottom - SIGN_ROW / 2 - 3)
+        place = x + 18 * index, box.bottom - SIGN_ROW / 2 - 3
+        yield icon(f"glyph sign of-{name}", name, *place, 0.75)
 
 
 def _group_of(part: Part, name: str) -> ET.Element:

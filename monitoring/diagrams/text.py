@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from monitoring.diagrams.folding import as_one, by_level, chained, folded
 from monitoring.diagrams.painting import NodeState
 from monitoring.diagrams.sketch import (
-    FOLDED_ABOVE,
     Line,
     Part,
     Sketch,
+    level_plan,
+    placeholder,
     plan,
-    sketch_of,
 )
 from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Graph
@@ -21,7 +20,7 @@ from orchestrator.definition.graph import Graph
 MOST = 150
 """Parts above which a workflow is drawn by levels."""
 WAYS_OUT = 12
-"""Lines out of one part that are drawn; of more the number is told."""
+"""Lines out of one part that are drawn; the text has the number of the others."""
 
 MARKS = {
     "is-done": "✓",
@@ -53,20 +52,12 @@ class TextLine:
 
 
 def text_sketch(graph: Graph) -> Sketch:
-    """What of a definition is drawn in text: all of it, or what repeats folded, or its levels."""
-    if graph.kind != "workflow":
-        return plan(graph)
-    groups = folded(graph) if len(graph.nodes) > FOLDED_ABOVE else {}
-    found = sketch_of(graph, groups, gates=False)
-    if found.weight <= 3 * MOST:
+    """The sketch of a definition for text: of a large workflow its levels, of a very large one a single part."""
+    found = plan(graph, gates=False)
+    if not found.of_workflow or found.weight <= 3 * MOST:
         return found
-    groups = by_level(graph)
-    found = sketch_of(chained(graph, groups), groups, gates=False)
-    return (
-        found
-        if found.weight <= 3 * MOST
-        else sketch_of(graph, as_one(graph), gates=False)
-    )
+    found = level_plan(graph)
+    return found if found.weight <= 3 * MOST else placeholder(graph)
 
 
 def drawn(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]:

@@ -14,7 +14,7 @@ from monitoring.curl import call, values_of
 from monitoring.places import below_api
 from monitoring.queries.texts import translated
 from monitoring.templatetags.console import icon
-from orchestrator.engine.operations import OPERATIONS, ProcessOperation
+from orchestrator.engine.operations import OPERATIONS, on_processes
 from orchestrator.models import InboxEvent, ProcessInstance, StepRun
 
 register = template.Library()
@@ -84,8 +84,7 @@ def act(
         run: the visit that it is done to.
         shown: what else is said of a `Button`.
     """
-    operation = OPERATIONS[name]
-    assert isinstance(operation, ProcessOperation)  # noqa: S101  the template's mistake
+    operation = on_processes()[name]
     url = address(operation, instance, run)
     return button_of(Button(operation, f"{name}-{place}", url, why, **shown))
 
@@ -112,8 +111,7 @@ def decide_buttons(
         tone: how the buttons look.
         revision: that the row shows; without it that of the page counts.
     """
-    operation = OPERATIONS["decide"]
-    assert isinstance(operation, ProcessOperation)  # noqa: S101  it is one
+    operation = on_processes()["decide"]
     url = address(operation, instance, run)
     return buttons_of(
         Button(

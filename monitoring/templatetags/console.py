@@ -24,7 +24,7 @@ from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.diagrams.words import detail_of
 from monitoring.icons import ICONS
 from monitoring.keys import SHEET
-from monitoring.masking import event_body, masked, names_of
+from monitoring.masking import event_body, names_of
 from monitoring.moments import ago, clock, exact, in_full, span
 from monitoring.queries.definition.page import DefinitionPage
 from monitoring.queries.graphs import labels_of
@@ -36,6 +36,7 @@ from monitoring.queries.lists import Search
 from monitoring.queries.texts import translated
 from monitoring.sharing import shared_part
 from monitoring.statuses import look
+from orchestrator.definition.secrets import masked
 from orchestrator.models import Definition, InboxEvent
 
 register = template.Library()
@@ -98,12 +99,6 @@ def tone(status: str) -> str:
 def add_text(before: Any, after: Any) -> str:
     """Two values as one text."""
     return f"{before}{after}"
-
-
-@register.filter
-def places(number: float) -> str:
-    """A number for an attribute, with a dot in every language."""
-    return f"{number:.2f}"
 
 
 @register.filter

@@ -4,6 +4,7 @@ A live answer is the page rendered once more with `Fragments` in its context: co
 hold for the answer too, and no part can be in one and be forgotten in the other.
 """
 
+from functools import partial
 from typing import Any
 
 from django.template import Library, Node, NodeList, TemplateSyntaxError
@@ -15,7 +16,7 @@ register = Library()
 
 
 class LiveNode(Node):
-    """A part of a page that is sent again; within another such part it is simply that part's content."""
+    """A part of a page that is sent again; inside another live part it is plain content."""
 
     def __init__(
         self,
@@ -32,15 +33,13 @@ class LiveNode(Node):
         given = {name: it.resolve(context) for name, it in self.options.items()}
         if fragments is None or fragments.kept or not given.get("when", True):
             return self.nodelist.render(context)
-        with fragments.part():
-            html = self.nodelist.render(context)
-        target = self.target.resolve(context)
-        fragments.add(target, given.get("swap", "outerMorph"), html)
+        target, swap = self.target.resolve(context), given.get("swap", "outerMorph")
+        fragments.add(target, swap, partial(self.nodelist.render, context))
         return SafeString()
 
 
 class StillNode(Node):
-    """A part of a page that stays as it was loaded, and is not even rendered for a live answer."""
+    """A part of a page that stays as it was loaded; a live answer does not render it."""
 
     def __init__(self, nodelist: NodeList) -> None:
         self.nodelist = nodelist

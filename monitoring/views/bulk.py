@@ -184,7 +184,7 @@ def _refuse_all_but(given: QueryDict, *names: str) -> None:
     """Refuse an address with an unknown condition.
 
     Raises:
-        Http404: it has one.
+        Http404: there is one.
     """
     known = {*names, "action", "since"}
     if any(value for name, value in given.items() if name not in known):

@@ -22,7 +22,7 @@ from monitoring.access import DATA, of_list, of_process, page_for, seen_in
 from monitoring.buttons import dialogs_of
 from monitoring.condition_form import ConditionForm
 from monitoring.exports import Columns, download, exported
-from monitoring.masking import masked, names_of, sees_data
+from monitoring.masking import names_of, sees_data
 from monitoring.queries.columns import written
 from monitoring.queries.declared import field_names
 from monitoring.queries.instance.elements import (
@@ -46,6 +46,7 @@ from monitoring.sharing import shared
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import names_to_choose, page
+from orchestrator.definition.secrets import masked
 from orchestrator.engine.operations import Circumstances, save_view
 from orchestrator.models import ProcessInstance, Status, StepRun
 

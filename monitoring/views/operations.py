@@ -1,4 +1,4 @@
-"""The buttons. Each makes one request to the engine, and shows its answer with the page as it is now."""
+"""The actions of buttons. Each makes one request to the engine, and answers with the page as it is now."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -55,7 +55,7 @@ def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
 
 
 def acted(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """What `act` answers to who may look at the process."""
+    """The answer of `act`, for callers that have checked access."""
     return _page_of_instance(request, pk, pressed(request, name, pk))
 
 
@@ -75,7 +75,7 @@ def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
 
 def known(those: Mapping[str, Known], name: str) -> Known:
-    """The one of that name; 404 where there is none."""
+    """The entry of a name; 404 without one."""
     if name not in those:
         raise Http404
     return those[name]
@@ -84,7 +84,7 @@ def known(those: Mapping[str, Known], name: str) -> Known:
 def pressed(
     request: HttpRequest, name: str, pk: UUID, run: int | None = None
 ) -> ActionAnswer:
-    """What becomes of an action on a process, or on one of its visits.
+    """Carries out an action on a process, or on one of its visits.
 
     Raises:
         Http404: there is no such action or process, or the action is not for such a target.
@@ -99,7 +99,7 @@ def pressed(
 
 
 def pressed_on_event(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
-    """What becomes of an action on an event.
+    """Carries out an action on an event.
 
     Raises:
         Http404: there is no such action or event.
@@ -143,7 +143,7 @@ def answer_of(
     then: Callable[[Any], dict[str, Any]] = lambda done: {},
     told: Callable[[str], str] = translated,
 ) -> ActionAnswer:
-    """Carries out what a form asks for, and returns the answer to it, also when it is refused.
+    """Carries out the action of a form, and returns the answer, which may be a refusal.
 
     Args:
         form: as it was sent.
@@ -161,7 +161,7 @@ def answer_of(
 
 
 def _told(operation: Operation, target: Any, refusal: str) -> str:
-    """A refusal in the words of whoever pressed."""
+    """A refusal in the language of the user."""
     rows = Definition.objects.defer("graph")
     if isinstance(operation, ProcessOperation):
         rows = rows.filter(processinstance=target)
@@ -182,7 +182,7 @@ def _asked_from(request: HttpRequest, name: str) -> bool:
 def shown(
     request: HttpRequest, name: str, answer: ActionAnswer, context: dict[str, Any]
 ) -> HttpResponse:
-    """The answer to an open page, with the page as it is now."""
+    """The answer to an open page, with its live parts as they are now."""
     said = render_to_string("monitoring/parts/answer.html", {"answer": answer}, request)
     text = said + live_parts(request, name, context)
     return HttpResponse(text, status=answer.status)

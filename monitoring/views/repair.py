@@ -37,12 +37,12 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a person wanted to stage and could not: it stands in the form again, with the reason.
+    """A refused edit, which the form shows again with the reason.
 
     Args:
-        kind, target, text: as the form said it.
-        why: what is wrong.
-        path: where in the value.
+        kind, target, text: as the form has them.
+        why: the mistake.
+        path: of the mistake in the value.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Attempt:
 
 @form_for(of=of_process)
 def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Shows what is staged and what it would come to; looking changes nothing. Posted to it applies the edits."""
+    """Shows the staged edits and their result; a POST applies them."""
     if request.method == "POST":
         return operations.acted(request, pk, "repair")
     return _shown(request, pk)
@@ -62,7 +62,7 @@ def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 @action_for(of=of_process)
 def change(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """Changes what is staged; nothing happens to the process."""
+    """Changes the staged edits, and not the process."""
     attempt, answer = changed(request, pk, name)
     if attempt is not None:
         return _shown(request, pk, attempt, answer.status)
@@ -74,7 +74,7 @@ def change(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
 def changed(
     request: HttpRequest, pk: UUID, name: str
 ) -> tuple[Attempt | None, ActionAnswer]:
-    """What becomes of a change of what is staged, and of what was wanted where it could not be.
+    """Changes the staged edits; returns the refused edit, if there is one, and the answer.
 
     Raises:
         Http404: there is no such change or process.

@@ -1,4 +1,4 @@
-"""Sending an event: the page that asks for it, with a look at what it would lead to."""
+"""Sending an event: its form, with a preview of its effect."""
 
 from typing import Any
 from uuid import uuid4
@@ -26,7 +26,7 @@ from orchestrator.models import InboxEvent, OperatorAction
 
 @form_for(EVENTS)
 def index(request: HttpRequest) -> HttpResponse:
-    """Asks for an event of the type that the address names, shows what it would lead to, or sends it."""
+    """Shows the form for an event of the type in the address, previews its effect, or sends it."""
     kind = request.GET.get("type", "")
     try:
         event = registry.event_class(kind)
@@ -62,7 +62,7 @@ def _pressed(request: HttpRequest, event: type[Event]) -> HttpResponse:
 
 
 def sent(request: HttpRequest, form: SendForm) -> ActionAnswer:
-    """What becomes of a form that sends an event."""
+    """Sends the event of a form."""
 
     def then(done: OperatorAction) -> dict[str, Any]:
         said = translated(done.said) if done.detail else str(send.done)
@@ -84,7 +84,7 @@ def _received(done: OperatorAction) -> dict[str, Any]:
 
 
 def _forbidden(request: HttpRequest, form: SendForm) -> str:
-    """Why the reader may not send such an event to whom the form names; where it names nobody yet, to anybody."""
+    """The reason why the user may not send the event to its target; without a target yet, to any. "" if they may."""
     process, definition = form["process"].value(), form["definition"].value()
     kind = form.event.__name__
     if key := uuid_in(process):  # else none, or a business key
@@ -101,7 +101,6 @@ def _asking(
     refusal: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    found: Any = shown.process if shown else None
     return page(
         request,
         "send_event",
@@ -111,7 +110,6 @@ def _asking(
         operation=send,
         form=form,
         foreseen=shown,
-        found=found,
         refusal=refusal,
         why=_forbidden(request, form),
     )

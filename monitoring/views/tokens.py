@@ -1,4 +1,4 @@
-"""A person's own access tokens. Only the answer to the request that makes a token has its value."""
+"""The access tokens of a user: list, make, revoke. Only the answer to making a token has its value."""
 
 from typing import Any
 from uuid import uuid4
@@ -26,36 +26,34 @@ AGAIN = Text(
 
 @form_for()
 def index(request: HttpRequest) -> HttpResponse:
-    """The tokens of the reader; a post makes one, and shows its value once."""
+    """Lists the user's tokens; a POST makes one, and shows its value this once."""
     if request.method != "POST":
         return page(request, "tokens", **_context(request))
     form = ActionForm(make_token, request.POST)
-    answer, value = _made(request, form)
+    answer = _made(request, form)
     if not answer.done:
         asked = {"form": form, "refusal": answer.text}
         context = _context(request) | asked
         return page(request, "tokens", status=answer.status, **context)
-    name = form.cleaned_data["name"]
-    return page(request, "tokens", **_context(request), made=name, value=value)
+    made = {"made": form.cleaned_data["name"], "value": answer.about["value"]}
+    return page(request, "tokens", **_context(request), **made)
 
 
-def _made(request: HttpRequest, form: ActionForm) -> tuple[ActionAnswer, str]:
-    """Make the token of a form; return the answer, and the token's value or ""."""
-    values: list[str] = []
+def _made(request: HttpRequest, form: ActionForm) -> ActionAnswer:
+    """Makes a token; the answer's `about` has its value."""
 
-    def made() -> None:
+    def made() -> str:
         token, value = make_token(*form.given(), request=form.asked(request))
         if token is None:
             raise OperationRefused(AGAIN)
-        values.append(value)
+        return value
 
-    answer = answer_of(form, made)
-    return answer, "".join(values)
+    return answer_of(form, made, lambda value: {"about": {"value": value}})
 
 
 @action_for()
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """Revoke a token."""
+    """Revokes a token."""
     answer = pressed(request, name, pk)
     if by_script(request):
         return shown(request, "tokens", answer, _context(request))
@@ -63,7 +61,7 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
 
 def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
-    """Carry out an action on a token, and return the answer.
+    """Carries out an action on a token.
 
     Raises:
         Http404: there is no such action.
@@ -76,8 +74,8 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     rows = [
-        (row, state, _button(row) if state == "living" else None)
-        for row, state in tokens_page(request.user)
+        (one, _button(one.row) if one.state == "living" else None)
+        for one in tokens_page(request.user)
     ]
     return {
         "rows": rows,
@@ -92,7 +90,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _button(row: Any) -> Button:
-    """Return the button that revokes a token; it needs no permission."""
+    """The button that revokes one's own token, which needs no permission."""
     return Button(
         revoke_token,
         f"revoke-{row.pk}",

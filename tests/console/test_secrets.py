@@ -17,11 +17,11 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 from django.db.models import CharField, TextField
 
-from monitoring.masking import masked, names_of
+from monitoring.masking import names_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import page_of
 from orchestrator import permissions, registry, secret_names
-from orchestrator.definition.secrets import MASK
+from orchestrator.definition.secrets import MASK, masked
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, reveal
 from orchestrator.models import (

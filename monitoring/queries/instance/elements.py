@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Right
 
-from monitoring.masking import MASK, masked_text, sees_data
+from monitoring.masking import sees_data
 from monitoring.queries.counts import MANY, grouped
 from monitoring.queries.lists import KeyedPage, Search, number_in
 from orchestrator import secret_names
-from orchestrator.definition.secrets import Secrets
+from orchestrator.definition.secrets import MASK, Secrets, masked_text
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 30

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from monitoring.masking import MASK
-from monitoring.masking import masked as masked_value
 from monitoring.queries.instance.overtaking import WentAhead
 from monitoring.statuses import look
+from orchestrator.definition.secrets import MASK
+from orchestrator.definition.secrets import masked as masked_value
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
 
 SHOWN = 8

@@ -8,13 +8,14 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from monitoring.masking import command_body, event_body, masked, names_of
+from monitoring.masking import command_body, event_body, names_of
 from monitoring.queries.instance.checkpoints import (
     Checkpoints,
     commands_of,
     events_of,
 )
 from monitoring.queries.instance.entries import Issued
+from orchestrator.definition.secrets import masked
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
 
 AT_ONCE = 500

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.diagrams.words import detail_of
-from monitoring.masking import masked_text, names_of
+from monitoring.masking import names_of
 from monitoring.queries.definition.window import Window, window
 from monitoring.queries.doing import window_word
 from monitoring.queries.graphs import nodes_of, vertex_of
@@ -20,6 +20,7 @@ from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.stretches import turns_of
 from monitoring.queries.instance.visits import RunRow, newest_rows
 from monitoring.statuses import Look
+from orchestrator.definition.secrets import masked_text
 from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.steps import Policy

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.db.models import Q, QuerySet
 
 from monitoring.diagrams.sketch import Part
-from monitoring.masking import masked, masked_text, names_of
+from monitoring.masking import names_of
 from monitoring.queries.graphs import graph_of, nodes_of
 from monitoring.queries.instance.elements import (
     SHOWN,
@@ -28,6 +28,7 @@ from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator import secret_names
+from orchestrator.definition.secrets import masked, masked_text
 from orchestrator.models import (
     ProcessInstance,
     Status,
