@@ -52,7 +52,13 @@ from tests.services.words import words
 
 ROOT = Path(__file__).resolve().parent.parent
 MANUAL = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(MANUAL.glob("*.md"))]
+PROMISES = sorted((ROOT / "tests").glob("*.md"))
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted(MANUAL.glob("*.md")),
+    *PROMISES,
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CHECKS = (checks, settings_checks, console_checks)
@@ -126,6 +132,33 @@ def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
 
 
 @pytest.mark.django_db
+def test_both_kinds_of_the_first_page_on_the_language_run(registered: None) -> None:
+    example = run_blocks(MANUAL / "language.md")
+    definitions.forget()
+    trial, plan = example["Trial"], example["Plan"]
+    approval, advice = example["Approval"], example["Advice"]
+    registry.register(trial)
+    registry.register(approval)
+
+    customer = testing.started(trial, example["TrialStarted"]("C-1", plan.BASIC))
+    customer.send(example["CardAdded"]("C-1", "4111"))
+    invoice = testing.started(approval, approval.Input("acme-900"))
+    invoice.answer("approve", advice.PAY)
+    broken = testing.started(approval, approval.Input("torn-page"))
+    broken.finish()
+
+    assert customer.path == ["New", "OnTrial", "Ended"]
+    assert invoice.result_of("transfer").startswith("900 sent under ")
+    assert broken.result_of("file_unreadable").startswith("torn-page: ")
+
+
+def test_the_first_page_on_the_language_is_short() -> None:
+    first = (MANUAL / "language.md").read_text().partition("\n## Reference\n")[0]
+
+    assert first.count("\n") <= 200
+
+
+@pytest.mark.django_db
 def test_the_tests_of_the_testing_page_pass(
     registered: None, request: pytest.FixtureRequest
 ) -> None:
@@ -143,6 +176,22 @@ def test_the_tests_of_the_testing_page_pass(
     case = unittest.TestLoader().loadTestsFromTestCase(example["DeliveryTests"])
     outcome = unittest.TextTestRunner(stream=io.StringIO()).run(case)
     assert (outcome.testsRun, outcome.failures, outcome.errors) == (2, [], [])
+
+
+@pytest.mark.django_db
+def test_the_tests_for_those_who_come_from_other_tools_pass(
+    registered: None, request: pytest.FixtureRequest
+) -> None:
+    example = run_blocks(MANUAL / "coming-from.md")
+    for name in ("Purchase", "Newsletter"):
+        registry.register(example[name])
+    tests = [example[name] for name in example if name.startswith("test_")]
+
+    assert tests
+    for test in tests:
+        before = transaction.savepoint()
+        test(**{name: request.getfixturevalue(name) for name in parameters(test)})
+        transaction.savepoint_rollback(before)
 
 
 def parameters(function: Callable[..., object]) -> list[str]:
@@ -326,6 +375,23 @@ def test_every_error_that_senders_meet_is_named() -> None:
         "InvalidDefinition InvalidMessage UnknownEventType UnknownDefinition ConflictingEvent Permanent"
     ):
         assert getattr(exceptions, name).__name__ in manual()
+
+
+@pytest.mark.parametrize("page", PROMISES, ids=lambda path: path.name)
+def test_every_test_of_a_promise_exists(page: Path) -> None:
+    """A name that ends in "…" stands for all tests that begin so; one that ends in ".py" is a module."""
+    modules = list((ROOT / "tests").rglob("test_*.py"))
+    places = " ".join(str(path.relative_to(ROOT)) for path in modules)
+    functions = " ".join(path.read_text() for path in modules)
+    named = re.findall(r"`((?:tests/[\w/]+/)?test_\w+(?:\.py|…)?)`", page.read_text())
+
+    assert named
+    for name in named:
+        if name.endswith(".py"):
+            assert re.search(rf"(?:^|/| ){name}(?: |$)", places), name
+        else:
+            end = "" if name.endswith("…") else r"\b"
+            assert re.search(rf"def {name.rstrip('…')}{end}", functions), name
 
 
 # Form

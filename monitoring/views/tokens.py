@@ -74,8 +74,8 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     rows = [
-        (one, _button(one.row) if one.state == "living" else None)
-        for one in tokens_page(request.user)
+        (row, state, _button(row) if state == "living" else None)
+        for row, state in tokens_page(request.user)
     ]
     return {
         "rows": rows,
