@@ -50,6 +50,9 @@ GATES = ("all", "some", "one")
 WIDTH = {"node": 18, "edge": 36}
 """Characters in a line of a label; wide (East Asian) characters count twice."""
 
+START, END = "terminal:start", "terminal:end"
+"""The ids of the parts where a workflow begins and ends; no step can have such a name."""
+
 COMMANDS = 12
 """Lines for the commands of one transition at most."""
 
@@ -313,19 +316,19 @@ class _Sketching:
 
     def _terminals(self, parts: Sequence[Part]) -> tuple[list[Part], list[Line]]:
         began = [
-            Line(f"enter:{part.id}", "start", part.id, "flow", edges=ways)
+            Line(f"enter:{part.id}", START, part.id, "flow", edges=ways)
             for part in parts
             if (ways := self._entries(part))
         ]
         ended = [
-            Line(f"leave:{part.id}", part.id, "end", "flow", edges=ways)
+            Line(f"leave:{part.id}", part.id, END, "flow", edges=ways)
             for part in parts
             if not self._goes_on(part)
             for ways in [tuple(f"leave:{one}" for one in part.members)]
         ]
         terminals = [
-            Part("start", "start", edges=_edges(began)),
-            Part("end", "end", edges=_edges(ended)),
+            Part(START, "start", edges=_edges(began)),
+            Part(END, "end", edges=_edges(ended)),
         ]
         return terminals, [*began, *ended]
 

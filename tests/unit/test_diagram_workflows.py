@@ -194,6 +194,21 @@ def test_every_step_and_every_edge_is_drawn_once(picture: ET.Element) -> None:
     assert len(edges) == len(set(edges))
 
 
+def test_steps_named_start_and_end_are_apart_from_where_a_workflow_begins_and_ends() -> (
+    None
+):
+    graph = workflow(
+        [step("end", entry=True), step("start")], [("end", "start", "flow", "")]
+    )
+
+    drawn = ET.fromstring(Drawing(graph).svg())  # noqa: S314
+
+    steps = [g.get("data-node") for g in drawn.iter("g") if g.get("data-node")]
+    assert sorted(filter(None, steps)) == ["end", "start"]
+    assert line(drawn, "of-start") is not line(drawn, "of-end")
+    assert len([g for g in drawn.iter("g") if g.get("data-edge")]) == 3
+
+
 # Safety and stability
 
 
