@@ -331,6 +331,15 @@ def test_a_status_that_has_gone_by_was_reached(meanwhile: Callable[..., None]) -
     assert process("watch", str(top), "--until", "paused")[0] == 0
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have SIGINT interrupt, which a shell lets its background jobs ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_it_ends_in_time_or_when_it_is_stopped(meanwhile: Callable[..., None]) -> None:
     parcel = place("P-1")
     assert process("watch", str(parcel.pk), "--timeout", "0")[0] == 124
