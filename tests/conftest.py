@@ -14,7 +14,7 @@ from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 from django.conf import settings
@@ -433,6 +433,18 @@ def show(operating: Client) -> Read:
         return unescape(operating.read(f"{path}?{urlencode(given)}"))
 
     return shown
+
+
+@pytest.fixture
+def ask(operating: Client) -> Read:
+    """Return what gives the page that a text in the box leads an operator to, or where it leads on to."""
+
+    def answered(text: str) -> str:
+        answer = operating.get(f"/find/?q={quote(text)}")
+        assert answer.status_code in (200, 302)
+        return answer.get("Location") or answer.content.decode()
+
+    return answered
 
 
 @pytest.fixture

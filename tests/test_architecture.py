@@ -109,10 +109,8 @@ print(*sorted(set(sys.modules) - before))
 """
 
     loaded = words(printed(program))
-    ours = [name for name in loaded if name.startswith("orchestrator")]
-    assert ours == words(
-        "orchestrator orchestrator.testing orchestrator.testing.plugin"
-    )
+    own = [name for name in loaded if name.startswith("orchestrator")]
+    assert own == words("orchestrator orchestrator.testing orchestrator.testing.plugin")
     assert not {"django", "pydantic", "redis", "rq"} & set(loaded)
 
 

@@ -166,13 +166,8 @@ def test_the_tests_of_the_testing_page_pass(
     example = run_blocks(MANUAL / "testing.md")
     registry.register(example["Delivery"])
     registry.register(example["Review"])
-    tests = [example[name] for name in example if name.startswith("test_")]
 
-    assert tests
-    for test in tests:
-        before = transaction.savepoint()
-        test(**{name: request.getfixturevalue(name) for name in parameters(test)})
-        transaction.savepoint_rollback(before)
+    pass_all(example, request)
     case = unittest.TestLoader().loadTestsFromTestCase(example["DeliveryTests"])
     outcome = unittest.TextTestRunner(stream=io.StringIO()).run(case)
     assert (outcome.testsRun, outcome.failures, outcome.errors) == (2, [], [])
@@ -185,8 +180,13 @@ def test_the_tests_for_those_who_come_from_other_tools_pass(
     example = run_blocks(MANUAL / "coming-from.md")
     for name in ("Purchase", "Newsletter"):
         registry.register(example[name])
-    tests = [example[name] for name in example if name.startswith("test_")]
 
+    pass_all(example, request)
+
+
+def pass_all(example: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    """Run the tests of a page; what one writes is undone before the next."""
+    tests = [example[name] for name in example if name.startswith("test_")]
     assert tests
     for test in tests:
         before = transaction.savepoint()
@@ -235,9 +235,7 @@ def deliveries(environ: dict[str, str]) -> dict[str, int]:
 
 
 @pytest.mark.timeout(2 * PATIENCE)
-def test_the_readme_process_runs_as_printed(
-    newcomer: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_readme_process_runs(newcomer: dict[str, str], tmp_path: Path) -> None:
     log = (tmp_path / "up.log").open("w")
     up = subprocess.Popen(
         [sys.executable, "manage.py", "up", "--port", "0"],
@@ -332,9 +330,7 @@ def test_every_system_check_is_described() -> None:
         ("testing.md", testing.__all__, r"\("),
     ],
 )
-def test_everything_public_is_shown_in_use(
-    page: str, names: list[str], end: str
-) -> None:
+def test_what_is_public_is_shown_in_use(page: str, names: list[str], end: str) -> None:
     shown = "\n".join(blocks(MANUAL / page, "python"))
 
     assert [name for name in names if not re.search(rf"\b{name}{end}", shown)] == []

@@ -83,9 +83,7 @@ def test_prune_says_so_and_removes_the_rest_when_it_is_started_again() -> None:
     assert list(ProcessInstance.objects.all()) == [going_on]
 
 
-def test_events_that_are_sent_again_are_there_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_events_sent_again_are_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [
         {"id": str(n), "type": "ParcelDelivered", "data": {"parcel_id": f"P-{n}"}}
         for n in range(5)
@@ -108,9 +106,7 @@ def test_events_that_are_sent_again_are_there_once(
     assert InboxEvent.objects.filter(source="depot").count() == len(events)
 
 
-def test_an_operation_on_many_goes_on_where_it_was(
-    fail: Failures, operator: User
-) -> None:
+def test_a_bulk_operation_goes_on_where_it_was(fail: Failures, operator: User) -> None:
     fail(3)
     operation = frozen(begun(operator, {"status": "failed"}, 3))
     BulkOperation.objects.update(wake_at=database_now())

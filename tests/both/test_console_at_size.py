@@ -241,9 +241,7 @@ def test_no_page_looks_at_more_rows_than_it_may(many: None, signed_in: Client) -
     assert not broken, "\n".join(broken)
 
 
-def test_no_probe_looks_at_more_rows_than_it_may(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_probe_reads_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MANY", "FEW", "NEWEST"):
         monkeypatch.setattr(figures, name, BOUND)
     monkeypatch.setattr(counts, "FEW", BOUND)

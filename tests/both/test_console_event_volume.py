@@ -91,9 +91,7 @@ def test_s9_5_types_with_the_most_come_first_and_those_without_any_are_there() -
     assert of("ParcelDelivered").received == {"hour": "0", "day": "0", "week": "0"}
 
 
-def test_s9_5_of_many_one_in_so_many_stands_for_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_s9_5_of_many_a_sample_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where types come in turn, so that one in two would all be of the same."""
     monkeypatch.setattr(volumes, "LOOKED_AT", 200)
     now = timezone.now()

@@ -147,9 +147,7 @@ def test_s5_2_each_member_has_what_its_command_says(read: Read) -> None:
     assert len(body_of(Incident(command=long))) == 4_001
 
 
-def test_s5_2_a_step_that_failed_leads_to_what_it_got(
-    helpdesk: None, read: Read
-) -> None:
+def test_s5_2_a_failed_step_leads_to_what_it_got(helpdesk: None, read: Read) -> None:
     with failing(classify, ValueError("no words")):
         process = start_process(Inquiry, Inquiry.Input("T-1")).process_id
         pass_time(hours=1)

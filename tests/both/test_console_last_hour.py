@@ -52,12 +52,8 @@ def test_s1_3_few_transitions_are_counted_each_in_its_minute() -> None:
     hour = last_hour(now)
 
     shown = hour[""].transitions
-    assert (shown.number, str(shown), shown.each[29], shown.each[59]) == (
-        21,
-        "21",
-        20,
-        1,
-    )
+    assert (shown.number, str(shown)) == (21, "21")
+    assert (shown.each[29], shown.each[59]) == (20, 1)
     assert hour[""].ended.number == 1
     assert hour["order-listing"] == hour[""]
 

@@ -135,9 +135,7 @@ def test_s10_3_of_more_than_can_be_looked_at_the_page_says_so(
     assert sorted_by(few) == {"Summary": "ascending"}
 
 
-def test_s10_3_a_column_is_sorted_by_its_heading_one_way_and_then_the_other(
-    show: Read,
-) -> None:
+def test_s10_3_a_heading_sorts_one_way_and_then_the_other(show: Read) -> None:
     columns = "summary,step,since,started,changed,owner"
     page = show(columns=columns)
     ways = {name: re.findall(r"[?&]sort=([^&]*)", way) for name, way in headings(page)}
@@ -204,9 +202,7 @@ def test_s10_3_an_order_alone_narrows_nothing(show: Read) -> None:
     assert not BulkOperation.objects.exists()
 
 
-def test_s10_3_new_rows_move_none_and_are_not_told_where_they_are_at_the_other_end() -> (
-    None
-):
+def test_s10_3_new_rows_move_none_and_are_not_told_of_at_the_other_end() -> None:
     filters = Filters(sort="oldest")
     shown = [str(row.pk) for row in page_of(filters, size=5).rows]
     place_order(Destination.INTERNAL, "50 MWh", "A-6")

@@ -128,9 +128,7 @@ def test_what_a_busy_worker_has_not_begun_is_as_it_was_before(
     assert all_once(table)
 
 
-def test_what_others_have_taken_meanwhile_is_not_begun(
-    table: Table[Any], worker: Supervised
-) -> None:
+def test_what_others_took_is_not_begun(table: Table[Any], worker: Supervised) -> None:
     taken: list[object] = []
 
     def look() -> None:
@@ -189,9 +187,7 @@ def test_a_claim_that_was_made_anew_is_left_alone_by_who_is_late(
     assert all_once(table)
 
 
-def test_what_is_given_back_comes_before_what_became_due_later(
-    worker: Supervised,
-) -> None:
+def test_what_is_given_back_precedes_what_became_due_later(worker: Supervised) -> None:
     taken: list[object] = []
     for name in ("a", "b"):
         long_step(name)

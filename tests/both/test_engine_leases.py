@@ -84,9 +84,7 @@ def waiting_scan() -> tuple[ProcessInstance, int]:
 def waiting_scans(number: int = 3) -> list[int]:
     """Return the numbers of events of so many processes, which wait."""
     parcels = [underway(f"P-{place}") for place in range(number)]
-    return [
-        accept(parcel, ParcelScanned(parcel.correlation_key, "x")) for parcel in parcels
-    ]
+    return [accept(one, ParcelScanned(one.correlation_key, "x")) for one in parcels]
 
 
 def booking_due() -> ProcessInstance:
@@ -143,9 +141,7 @@ def test_each_piece_of_work_is_claimed_once_however_many_claim() -> None:
 # The end of a lease
 
 
-def test_an_event_that_another_has_settled_is_refused_to_the_first(
-    handler: SetHandler,
-) -> None:
+def test_an_event_another_settled_is_refused_to_the_first(handler: SetHandler) -> None:
     counted: list[CommandContext] = []
 
     def count_scan(command: CountScan, context: CommandContext) -> None:
@@ -187,9 +183,7 @@ def test_an_event_that_another_holds_is_refused_to_the_first_and_so_is_its_failu
     assert not Incident.objects.exists()
 
 
-def test_a_command_that_another_has_settled_is_refused_to_the_first(
-    handler: SetHandler,
-) -> None:
+def test_a_command_another_settled_is_refused_to_the_first(handler: SetHandler) -> None:
     keys: list[Any] = []
 
     def book(command: BookCourier, context: CommandContext) -> Answer:

@@ -134,9 +134,7 @@ def test_names_and_texts_that_cannot_be_stored_are_refused() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_start_is_undone_with_its_callers_transaction_and_rings_after_its_commit() -> (
-    None
-):
+def test_a_start_is_undone_with_its_transaction_and_rings_after_its_commit() -> None:
     with transaction.atomic():
         start_process(Shipping, ORDERED, id="1")
         send_event(ParcelPacked(3), id="2", process_id=unknown().pk)

@@ -54,7 +54,5 @@ def stored(row: Definition, value: object) -> None:
 
 
 @cases("number", 1e16, 1e23, -1.5e300, 5e-324, 1e-7, 0.1, -0.0, 2**70, 10**4000)
-def test_a_number_at_the_edge_comes_back_as_it_was(
-    row: Definition, number: float
-) -> None:
+def test_a_number_at_the_edge_comes_back_as_is(row: Definition, number: float) -> None:
     stored(row, number)

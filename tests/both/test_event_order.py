@@ -319,10 +319,8 @@ def many_others(parcel: ProcessInstance) -> None:
     def row(process: UUID, number: int, **decided: object) -> InboxEvent:
         one = {"source": "crowd", "target": "shipping", "type": "tests.ParcelScanned"}
         given = {**one, "body": {}, "received_at": now, "process_id": process}
-        names = {
-            "event_id": f"{process}-{number}",
-            "correlation_key": f"P-1 of {process}",
-        }
+        key = f"P-1 of {process}"
+        names = {"event_id": f"{process}-{number}", "correlation_key": key}
         return InboxEvent(**given, **names, **decided)
 
     told = [row(process, 0, wake_at=now + LONG) for process in others]

@@ -217,9 +217,7 @@ def test_a_process_that_an_operator_stopped_meanwhile_stays_as_it_stood() -> Non
     assert stand(pks)[1] == ("Down", 1)
 
 
-def test_workers_that_have_the_same_processes_in_hand_move_each_by_each_event_once() -> (
-    None
-):
+def test_workers_that_share_processes_move_each_by_each_event_once() -> None:
     """One has claimed the first event of each, and one the others: each line goes on in its order."""
     pks = laid(12)
     for _ in range(4):

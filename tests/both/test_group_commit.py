@@ -149,15 +149,12 @@ def test_who_comes_too_late_is_left_out(
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer")
-def test_what_others_have_locked_is_left_out_and_not_waited_for(
-    runs: list[StepRun],
-) -> None:
+def test_what_others_have_locked_is_not_waited_for(runs: list[StepRun]) -> None:
     with transaction.atomic():
         ProcessInstance.objects.select_for_update().get(pk=runs[0].instance_id)
         StepRun.objects.select_for_update().get(pk=runs[3].pk)
-        [committed] = together(
-            lambda: group_commit.commit([change(run) for run in runs])
-        )
+        changes = [change(run) for run in runs]
+        [committed] = together(lambda: group_commit.commit(changes))
     found = committed.written
     assert found == [False, True, True, False, True]
     assert written(runs) == found

@@ -81,9 +81,7 @@ def test_others_are_told_of_joins_that_their_worker_does_not_go_on_with(
     assert rung == bells
 
 
-def test_joins_are_looked_up_and_the_other_steps_of_their_process_are_not_read() -> (
-    None
-):
+def test_joins_are_looked_up_and_other_steps_of_their_process_are_not_read() -> None:
     processes = [run(launch(p.Layered, 20, 8)) for _ in range(3)]
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")

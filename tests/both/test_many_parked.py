@@ -66,9 +66,8 @@ def park(process: ProcessInstance, event: Event, number: int = MANY) -> None:
     said = {"source": "depot", "type": type(event).__name__, "body": encode(event)}
     when = {"received_at": now, "handled_at": now} | dict.fromkeys(WAKES, until)
     given = {"process": process, "verdict": Verdict.PARKED, **said, **when}
-    rows = [
-        InboxEvent(event_id=f"parked {next(numbers)}", **given) for _ in range(number)
-    ]
+    ids = (f"parked {next(numbers)}" for _ in range(number))
+    rows = [InboxEvent(event_id=id, **given) for id in ids]
     with transaction.atomic():
         idle_limit.allow_rows(number)  # a crowded machine makes them slowly
         InboxEvent.objects.bulk_create(rows, batch_size=1_000)

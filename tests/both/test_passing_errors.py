@@ -161,9 +161,7 @@ def test_a_locked_file_passes(file: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_full_disk_and_a_file_that_cannot_be_opened_or_written_pass(
-    file: Path,
-) -> None:
+def test_a_full_disk_and_a_file_that_cannot_be_used_pass(file: Path) -> None:
     large = "INSERT INTO things VALUES (hex(randomblob(100000)))"
     assert passes(of_sqlite(file, "PRAGMA max_page_count = 3", large))
 

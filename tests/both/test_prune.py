@@ -76,9 +76,7 @@ def test_an_old_process_goes_with_all_that_belongs_to_it() -> None:
     assert rows() == before
 
 
-def test_what_ended_later_goes_on_or_is_not_named_stays_and_so_does_all_of_a_dry_run() -> (
-    None
-):
+def test_what_ended_later_goes_on_or_is_not_named_stays_and_all_of_a_dry_run() -> None:
     delivered("P-1", ago=timedelta(days=29))
     underway("P-2")
     before = rows()
@@ -392,9 +390,7 @@ def test_the_newest_version_says_how_long_those_of_all_versions_are_kept(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_remove_by_themselves_what_may_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_remove_unasked_what_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
     delivered("P-1")
     place("P-2")
     monkeypatch.setenv("PROCESSION_RETENTION_DAYS", "30")

@@ -187,9 +187,7 @@ def test_each_definition_gets_each_of_many_events() -> None:
 # Repeats and refusals
 
 
-def test_repeats_among_many_get_their_first_receipts_and_are_counted_each_time() -> (
-    None
-):
+def test_repeats_among_many_get_their_first_receipts_and_are_counted() -> None:
     parcel = underway()
     a, b = (receipt.number for receipt in send_events(scans(parcel, *"ab")))
     again = send_events(scans(parcel, *"bcaacb"))

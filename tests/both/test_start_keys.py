@@ -91,9 +91,7 @@ def test_a_workflow_and_a_restart_name_the_process_that_has_the_key() -> None:
 # Accepted before, taken at the delivery
 
 
-def test_of_two_accepted_starts_the_second_is_shown_and_starts_when_the_key_is_free() -> (
-    None
-):
+def test_of_two_accepted_starts_the_second_is_shown_and_waits_for_the_key() -> None:
     first = start_process(Shipping, ORDERED, id="1", source="web")
     second = start_process(Shipping, ORDERED, id="2", source="web")
     while drain():

@@ -106,9 +106,7 @@ def test_without_a_supervisor_each_is_stored_before_the_next_begins() -> None:
 
 
 @pytest.mark.parametrize("layers", [5, 20])
-def test_a_step_of_a_dense_graph_takes_few_statements(
-    worker: Supervised, layers: int
-) -> None:
+def test_a_step_of_a_dense_graph_asks_little(worker: Supervised, layers: int) -> None:
     start_process(Dense, Mesh(16, layers))
     with CaptureQueriesContext(connection) as queries:
         worker.drain("default")
@@ -127,18 +125,14 @@ def claims(worker: Supervised) -> int:
     return sum("attempt + 1" in sql for sql, _ in found)
 
 
-def test_a_worker_goes_on_with_all_that_follows_its_quick_steps(
-    worker: Supervised,
-) -> None:
+def test_a_worker_goes_on_with_what_follows_quick_steps(worker: Supervised) -> None:
     start_process(Dense, Mesh(6, 10))
     # The first layer is more than is claimed at first.
     assert claims(worker) <= 3
     assert ProcessInstance.objects.get().status == Status.COMPLETED
 
 
-def test_it_knows_the_visits_that_it_goes_on_with_though_they_are_new(
-    worker: Supervised,
-) -> None:
+def test_it_knows_the_visits_it_goes_on_with_though_new(worker: Supervised) -> None:
     start_process(Tree, Breadth(6))
     assert claims(worker) <= 5
     process = ProcessInstance.objects.get()
@@ -198,9 +192,7 @@ def test_a_step_that_fails_holds_nobody_back(worker: Supervised) -> None:
     assert sorted(done) == sorted([*NAMES, "b"])
 
 
-def test_one_that_is_no_longer_its_workers_leaves_the_others_as_they_are(
-    worker: Supervised,
-) -> None:
+def test_one_that_its_worker_has_lost_leaves_others_alone(worker: Supervised) -> None:
     process = beside(*NAMES)
     another = {"owner": "another worker", "attempt": 2}
     ACTIONS["d"] = lambda: process.step_runs.filter(node="a").update(**another)
@@ -268,9 +260,7 @@ def refusing() -> Iterator[None]:
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite adds no rules")
 @pytest.mark.usefixtures("refusing")
-def test_what_the_database_refuses_of_one_holds_up_no_process_beside_it(
-    worker: Supervised,
-) -> None:
+def test_what_is_refused_of_one_holds_up_no_other_process(worker: Supervised) -> None:
     """Those that have steps to go were written before, and what follows is in the worker's hands."""
     narrow = [start_process(Narrow).process_id for _ in range(2)]
     refused = start_process(Short, correlation_key="refused").process_id

@@ -156,9 +156,7 @@ def resume(process: ProcessInstance) -> ProcessInstance:
 # Going on
 
 
-def test_a_process_manager_arrives_paused_with_its_history_and_completes(
-    boss: User,
-) -> None:
+def test_a_process_manager_arrives_paused_with_its_history_and_ends(boss: User) -> None:
     parcel = underway("P-1", Courier.PARTNER)
     tell(parcel, ParcelScanned("P-1", "Nagoya"))
     edges, events, before = edges_of(parcel), events_of(parcel), parcel.revision
@@ -187,9 +185,7 @@ def events_of(parcel: ProcessInstance) -> list[tuple[Any, ...]]:
 
 
 @cases("kind", "process manager", "workflow")
-def test_its_page_and_the_terminal_tell_that_it_was_imported(
-    kind: str, admin: Client
-) -> None:
+def test_page_and_terminal_tell_that_it_was_imported(kind: str, admin: Client) -> None:
     one = underway("P-1").pk if kind != "workflow" else started(Bottom, Size(1)).id
     instance = moved(one)
 
@@ -316,9 +312,7 @@ def test_no_time_passes_for_it_on_the_way() -> None:
     assert parcel.step_runs.filter(pk=waiting.pk, wake_at__gt=due).exists()
 
 
-def test_a_deadline_that_was_overdue_fires_when_it_is_resumed_and_the_next_counts_from_then() -> (
-    None
-):
+def test_an_overdue_deadline_fires_on_resume_and_the_next_counts_from_then() -> None:
     parcel = place("P-1")
     ago = timezone.now() - timedelta(minutes=5)
     parcel.step_runs.filter(finished_at=None).update(wake_at=ago)
@@ -357,9 +351,7 @@ def test_a_step_that_must_not_run_twice_waits_for_a_person() -> None:
     assert "whether pay had its effect is not known" in instance.incidents.get().message
 
 
-def test_commands_that_were_to_be_carried_out_wait_until_it_is_resumed(
-    handler: SetHandler,
-) -> None:
+def test_commands_to_be_done_wait_until_it_is_resumed(handler: SetHandler) -> None:
     carried: list[BookCourier] = []
     handler(BookCourier, away, after_commit=True, attempts=9)
     parcel = underway("P-1", Courier.PARTNER)
@@ -372,9 +364,7 @@ def test_commands_that_were_to_be_carried_out_wait_until_it_is_resumed(
     assert (resume(parcel).status, len(carried)) == (Status.WAITING, 1)
 
 
-def test_of_a_process_that_has_ended_nothing_may_be_left_to_do(
-    handler: SetHandler,
-) -> None:
+def test_an_ended_process_may_have_nothing_left_to_do(handler: SetHandler) -> None:
     handler(BookCourier, away, after_commit=True, attempts=9)
     parcel = underway("P-1", Courier.PARTNER)
     cancel(parcel.pk, request=request())
@@ -642,9 +632,7 @@ def test_of_two_imports_at_once_one_is_refused() -> None:
     assert parcel.checkpoints.count() == parcel.revision + 1
 
 
-def test_a_live_process_with_its_key_and_an_event_that_was_received_here_are_in_the_way() -> (
-    None
-):
+def test_a_live_process_of_its_key_and_an_event_received_here_are_in_the_way() -> None:
     parcel = underway("P-1")
     tell(parcel, ParcelScanned("P-1", "Nagoya"), id="scan 1")
     file = taken(parcel.pk)

@@ -232,9 +232,7 @@ def test_a_chain_of_calls_is_quick_again_after_a_race_that_was_lost(
 # What is taken up
 
 
-def test_a_step_that_the_same_commit_has_begun_and_cancelled_is_not_run(
-    unhurried: None,
-) -> None:
+def test_a_step_begun_and_cancelled_by_one_commit_is_not_run(unhurried: None) -> None:
     CALLED.clear()
     start_process(First, Named("a"))
     Supervised().drain("default")

@@ -54,9 +54,7 @@ def most(asked: Asked) -> int:
     [(Broad, Breadth(BRANCHES)), (Fan, Breadth(BRANCHES)), (Dense, Mesh(20, 4))],
     ids=["start", "fork", "dense"],
 )
-def test_no_message_is_large(
-    workflow: type[Workflow], given: Any, asked: Asked
-) -> None:
+def test_no_message_is_big(workflow: type[Workflow], given: Any, asked: Asked) -> None:
     start_process(workflow, given)
     while drain():
         pass

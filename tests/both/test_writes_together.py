@@ -90,11 +90,9 @@ def test_rows_that_are_written_together_are_what_each_would_be(
 def test_one_row_that_is_not_as_it_must_be_undoes_all(process: ProcessInstance) -> None:
     send(inserts(process))
     added = process.step_runs.filter(node__startswith="t")
-    keys = list(added.values_list("pk", flat=True))
-    process.step_runs.filter(pk=keys[2]).update(owner="another")
-    writes = [
-        step_runs.update({"error": "new"}, {"id": pk, "owner": ""}) for pk in keys
-    ]
+    ids = list(added.values_list("pk", flat=True))
+    process.step_runs.filter(pk=ids[2]).update(owner="another")
+    writes = [step_runs.update({"error": "new"}, {"id": id, "owner": ""}) for id in ids]
 
     with pytest.raises(LeaseLost):
         send(writes)

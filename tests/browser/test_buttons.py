@@ -150,9 +150,7 @@ def test_a_hidden_tab_rests_and_catches_up_when_it_is_shown(signed_in: Page) -> 
     assert requests
 
 
-def test_a_server_that_refuses_is_not_said_to_be_silent(
-    order: Order, signed_in: Page
-) -> None:
+def test_a_server_that_refuses_is_not_silent(order: Order, signed_in: Page) -> None:
     dialog = asked(signed_in, "escalate", "because")
     answer, statuses = dialog.locator(".result"), iter((404, 413, 500))
     signed_in.route("**/escalate/", lambda route: route.fulfill(status=next(statuses)))

@@ -109,9 +109,7 @@ def what_was_done() -> tuple[object, ...]:
     return found
 
 
-def test_one_process_that_has_failed_is_tried_again_by_keyboard_alone(
-    signed_in: Page,
-) -> None:
+def test_one_process_that_has_failed_is_retried_by_keyboard(signed_in: Page) -> None:
     process = failed()[0].process_id
     opened(signed_in, "/")
 
@@ -139,9 +137,7 @@ def test_one_process_that_has_failed_is_tried_again_by_keyboard_alone(
     assert what_was_done() == ("retry", "done", "?jr the exchange is back", process)
 
 
-def test_a_group_of_failures_is_tried_again_to_its_end_by_keyboard_alone(
-    signed_in: Page,
-) -> None:
+def test_a_group_of_failures_is_tried_again_by_keyboard_alone(signed_in: Page) -> None:
     processes = [order.process_id for order in failed(3)]
     opened(signed_in, "/")
 

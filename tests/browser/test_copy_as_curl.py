@@ -143,9 +143,7 @@ REASONS = (
 
 
 @pytest.mark.once
-def test_s12_5_no_text_leaves_its_word_in_the_shell(
-    signed_in: Page, operator: User
-) -> None:
+def test_s12_5_no_text_leaves_its_shell_word(signed_in: Page, operator: User) -> None:
     _token, value = value_for(operator)
     signed_in.goto(f"/processes/{failed_order().pk}/")
     live(signed_in)
@@ -180,22 +178,18 @@ def test_s12_5_it_is_read_and_copied_by_keyboard_and_never_has_a_token(
     live(signed_in)
     signed_in.locator("#escalate-button").focus()
     signed_in.keyboard.press("Enter")
-    signed_in.locator("#escalate-dialog [name=reason]").fill("by keys")
+    dialog = signed_in.locator("#escalate-dialog")
+    dialog.locator("[name=reason]").fill("by keys")
 
-    signed_in.keyboard.press("Tab")
-    signed_in.keyboard.press("Enter")
-    signed_in.keyboard.press("Tab")
-    signed_in.keyboard.press("Tab")
-    signed_in.keyboard.press("Enter")
+    for key in ("Tab", "Enter", "Tab", "Tab", "Enter"):
+        signed_in.keyboard.press(key)
 
-    expect(signed_in.locator("#escalate-dialog .copied [role=status]")).to_have_text(
-        "Copied."
-    )
+    expect(dialog.locator(".copied [role=status]")).to_have_text("Copied.")
     copied = signed_in.evaluate("navigator.clipboard.readText()")
     assert "'reason=by keys'" in copied
     assert "$PROCESSION_TOKEN" in copied
     assert value not in signed_in.content()
-    expect(signed_in.locator("#escalate-dialog")).to_be_visible()
+    expect(dialog).to_be_visible()
     assert not OperatorAction.objects.filter(action="escalate").exists()
 
 

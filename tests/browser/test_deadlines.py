@@ -15,9 +15,7 @@ from tests.browser.orders import WHAT
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 
-def test_a_deadline_that_passes_turns_amber_and_says_since_when(
-    signed_in: Page,
-) -> None:
+def test_a_passing_deadline_turns_amber_and_says_since_when(signed_in: Page) -> None:
     order = place_order(Destination.EXTERNAL, WHAT)
     run()
     soon = timezone.now() + timedelta(seconds=20)

@@ -71,9 +71,7 @@ def looked_for(page: Page, **given: str) -> None:
 # Looked for
 
 
-def test_s9_1_events_are_found_by_id_type_key_and_day_through_the_form(
-    signed_in: Page,
-) -> None:
+def test_s9_1_the_form_finds_events_by_id_type_key_and_day(signed_in: Page) -> None:
     underway("P-1")
     send(ParcelScanned("P-8", "east"), "scan 8", key="P-8")
     send(ParcelScanned("P-9", "west"), "scan 9", key="P-9")
@@ -144,9 +142,7 @@ def pressed(page: Page) -> BulkOperation:
     return BulkOperation.objects.get(pk=page.url.rstrip("/").rpartition("/")[2])
 
 
-def test_s9_3_the_set_that_the_list_shows_is_replayed_in_the_order_received(
-    shut: Page,
-) -> None:
+def test_s9_3_the_set_that_is_shown_is_replayed_as_received(shut: Page) -> None:
     begin(shut)
     expect(shut.locator(".chips .filter")).to_have_text(
         ["Type: ParcelScanned", "Key: P-1", "Verdict: Failed"]
@@ -182,9 +178,7 @@ def losing_the_answer(route: Route) -> None:
         route.continue_()
 
 
-def test_s9_3_pressed_again_when_the_answer_was_lost_it_is_one_operation(
-    shut: Page,
-) -> None:
+def test_s9_3_pressed_again_after_a_lost_answer_it_is_one_operation(shut: Page) -> None:
     begin(shut)
     shut.route("**/operations/begin/**", losing_the_answer)
     with shut.expect_event("requestfailed", presses):

@@ -126,9 +126,7 @@ def chip(page: Page) -> Locator:
     return page.locator(".chips .chip.filter", has_text="Data:")
 
 
-def test_s10_2_conditions_are_added_by_the_form_and_joined_by_or_and_and(
-    quotes: Page,
-) -> None:
+def test_s10_2_the_form_adds_conditions_and_joins_by_or_and_and(quotes: Page) -> None:
     add(quotes, "amount", ">", "100")
     expect(chip(quotes).locator("b")).to_have_text("amount > 100")
     expect(keys(quotes)).to_have_text(["Q-2"])
@@ -162,9 +160,7 @@ def stands_at(said: Locator, field: Locator) -> None:
     assert 0 <= under["y"] - (over["y"] + over["height"]) < 40
 
 
-def test_s10_2_a_mistake_stands_at_its_field_and_what_was_written_is_kept(
-    quotes: Page,
-) -> None:
+def test_s10_2_a_mistake_stands_at_its_field_and_the_text_is_kept(quotes: Page) -> None:
     text = quotes.get_by_label("All conditions")
     for wrong, said in (
         ("amount >", "Say what it is compared with"),

@@ -29,9 +29,7 @@ def cookie(transactional_db: None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", ["/", "/livez", "/static/monitoring/none.css"])
-def test_whoever_hangs_up_holds_up_nobody(
-    path: str, cookie: str, live_site: Site
-) -> None:
+def test_who_hangs_up_holds_up_nobody(path: str, cookie: str, live_site: Site) -> None:
     server = psutil.Process(live_site.program.pid)
     where = urlsplit(live_site.url)
     asked(where.netloc, path, cookie)

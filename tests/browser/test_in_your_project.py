@@ -26,6 +26,7 @@ from psycopg.sql import SQL, Identifier
 
 from orchestrator.serving import port
 from tests.services import postgres
+from tests.services.deployment import tracked
 from tests.services.patience import A_MINUTE, SHARED, wait_for
 from tests.services.sizes import FULL
 from tests.services.valkey import ValkeyServer
@@ -248,10 +249,7 @@ def as_a_wheel_lays_it_out(folder: Path) -> Path:
 
 def clone(folder: Path) -> None:
     """Lay the project's files where the page has its clone."""
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.splitlines()
-    for name in listed or pytest.skip("needs a clone"):
+    for name in tracked() or pytest.skip("needs a clone"):
         target = folder / "procession" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_file():

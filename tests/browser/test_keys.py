@@ -90,9 +90,7 @@ def test_what_may_not_be_pressed_says_why(
     expect(focused).to_have_attribute("aria-disabled", "true")
 
 
-def test_a_box_that_is_ticked_is_no_place_where_somebody_writes(
-    signed_in: Page,
-) -> None:
+def test_a_box_to_tick_is_no_place_where_somebody_writes(signed_in: Page) -> None:
     signed_in.goto("/processes/")
     signed_in.evaluate(
         "document.querySelectorAll('main details').forEach((each) => each.open = true)"
@@ -104,9 +102,7 @@ def test_a_box_that_is_ticked_is_no_place_where_somebody_writes(
     expect(signed_in.locator("#rows tr a.subject").first).to_be_focused()
 
 
-def test_no_key_acts_while_somebody_writes_or_where_they_are_turned_off(
-    signed_in: Page,
-) -> None:
+def test_no_key_acts_while_somebody_writes_or_where_turned_off(signed_in: Page) -> None:
     signed_in.goto("/processes/")
     signed_in.keyboard.press("/")
     box = signed_in.locator(".find input")

@@ -59,9 +59,7 @@ def test_s8_2_the_ladder_in_code_is_drawn_rung_by_rung(signed_in: Page) -> None:
                 expect(line).to_be_in_viewport(ratio=0.99)
 
 
-def test_s8_2_rung_after_rung_passes_on_the_open_page_of_its_process(
-    signed_in: Page,
-) -> None:
+def test_s8_2_rung_after_rung_passes_on_its_open_page(signed_in: Page) -> None:
     opened(signed_in, asked())
     left = signed_in.locator("#now .timeouts li")
     expect(left).to_have_count(4)
@@ -90,9 +88,7 @@ def test_s8_2_rung_after_rung_passes_on_the_open_page_of_its_process(
     stayed(signed_in)
 
 
-def test_s8_2_a_deadline_is_due_soon_then_overdue_then_escalated(
-    signed_in: Page,
-) -> None:
+def test_s8_2_a_deadline_is_due_soon_overdue_then_escalated(signed_in: Page) -> None:
     late, early = asked("Q-late"), asked("Q-early")
     signed_in.goto("/waits/")
     row = signed_in.locator("#rows tr")

@@ -116,9 +116,7 @@ def test_the_name_of_the_picture_says_where_the_process_is_and_a_reload_shows_th
 
 
 @pytest.mark.once
-def test_pan_and_zoom_stay_when_the_process_moves(
-    order: Order, signed_in: Page
-) -> None:
+def test_pan_and_zoom_stay_as_the_process_moves(order: Order, signed_in: Page) -> None:
     signed_in.click("[data-zoom=in]")
     place = "() => document.querySelector('.picture').style.transform"
     enlarged = re.compile(r"scale\(1\.")
@@ -196,9 +194,7 @@ def test_a_page_whose_hints_are_lost_still_catches_up(
 
 
 @pytest.mark.once
-def test_a_picture_that_the_browser_cannot_measure_leaves_the_page_live(
-    signed_in: Page,
-) -> None:
+def test_an_unmeasurable_picture_leaves_the_page_live(signed_in: Page) -> None:
     signed_in.add_init_script("SVGGraphicsElement.prototype.getScreenCTM = () => null;")
 
     opened(signed_in, waiting_order())

@@ -10,9 +10,7 @@ from tests.browser.pressing import opened
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 
-def test_messages_stand_as_arrows_inside_their_rows_and_a_new_one_appears(
-    signed_in: Page,
-) -> None:
+def test_messages_are_arrows_in_rows_and_a_new_one_appears(signed_in: Page) -> None:
     order = waiting_order()
     opened(signed_in, order)
     signed_in.get_by_role("link", name="Messages").click()

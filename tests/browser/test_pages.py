@@ -149,9 +149,7 @@ def test_no_word_of_why_nothing_took_an_event_is_broken(
         assert signed_in.evaluate(BROKEN_WORDS) == []
 
 
-def test_axe_finds_nothing_in_an_open_dialog(
-    checked: Page, placed: dict[str, Order]
-) -> None:
+def test_axe_accepts_an_open_dialog(checked: Page, placed: dict[str, Order]) -> None:
     opened(checked, f"/processes/{placed['failed'].process_id}/")
     checked.click("#retry-button")
 
@@ -231,9 +229,7 @@ def faint(page: Page) -> list[str]:
     return found
 
 
-def test_a_list_of_many_columns_fits_however_long_ago_its_processes_began(
-    signed_in: Page,
-) -> None:
+def test_a_list_of_many_columns_fits_however_old_its_rows_are(signed_in: Page) -> None:
     orders()
     for passed in (timedelta(minutes=12), timedelta(days=20)):
         age(passed)

@@ -21,14 +21,11 @@ def opened_at(page: Page, width: int) -> Locator:
 
 
 @pytest.mark.parametrize("width", [390, 200])
-def test_it_opens_where_it_can_be_read_and_fit_shows_all_of_it(
-    signed_in: Page, width: int
-) -> None:
+def test_it_opens_readable_and_fit_shows_all_of_it(signed_in: Page, width: int) -> None:
     box = opened_at(signed_in, width)
 
-    signed_in.wait_for_function(
-        f"box => ({LETTERS})(box) >= 7.9", arg=box.element_handle()
-    )
+    readable = f"box => ({LETTERS})(box) >= 7.9"
+    signed_in.wait_for_function(readable, arg=box.element_handle())
 
     frame, step = box.bounding_box(), box.locator(".is-current").first.bounding_box()
     assert frame

@@ -66,9 +66,8 @@ def test_s7_1_the_same_without_scripts(
 def test_s7_1_what_is_staged_is_readable_by_everybody_at_every_width(
     checked: Page, order: ProcessInstance, operator: User
 ) -> None:
-    stage(
-        order, operator, {"edit": "data", "value": {**order.data, "reason": "x" * 300}}
-    )
+    data = {**order.data, "reason": "x" * 300}
+    stage(order, operator, {"edit": "data", "value": data})
     stage(order, operator, MOVE)
     stage(order, operator, {"edit": "retry"})
     checked.goto(f"/processes/{order.pk}/repair/")

@@ -119,9 +119,7 @@ def test_s12_1_a_grant_gives_its_button_for_one_definition_and_no_other_button(
     assert done.instance_id == order.pk
 
 
-def test_s12_1_on_another_definition_the_button_is_disabled_and_names_it(
-    granted: Page,
-) -> None:
+def test_s12_1_on_another_definition_a_disabled_button_names_it(granted: Page) -> None:
     parcel = parcel_placed("P-1")
     opened(granted, parcel)
     button = granted.locator("#escalate-button")
@@ -190,9 +188,7 @@ def test_s12_4_who_may_only_look_sees_every_button_disabled_and_why(
             refuses_visibly(button)
 
 
-def test_s12_4_by_keyboard_each_button_is_reached_says_why_and_does_nothing(
-    watching: Page,
-) -> None:
+def test_s12_4_by_keys_each_button_says_why_and_does_nothing(watching: Page) -> None:
     opened(watching, failed_order())
     there = {button.get_attribute("id") for button in revealed(watching)}
     assert {"retry-button", "cancel-button", "send-1"} <= there

@@ -89,9 +89,7 @@ def test_an_error_is_said_once_and_redo_stands_behind_retry_with_what_it_does(
     fits(signed_in)
 
 
-def test_s10_3_a_press_on_a_heading_sorts_by_it_and_another_turns_it_round(
-    signed_in: Page,
-) -> None:
+def test_s10_3_a_press_on_a_heading_sorts_and_another_reverses(signed_in: Page) -> None:
     for number, what in enumerate(("20 MWh", "30 MWh", "10 MWh"), 1):
         placed(Destination.INTERNAL, f"A-{number}", what)
     opened(signed_in, "/processes/?status=completed")

@@ -103,9 +103,8 @@ def test_s4_3_what_comes_meanwhile_moves_nothing_in_the_past(
     expect(newer).to_contain_text("4 newer")
     assert signed_in.locator("#ledger").inner_text() == ledger
     current(signed_in, "AwaitingExternalCreation")
-    expect(signed_in.locator("button[data-opens]:not([aria-disabled])")).to_have_count(
-        0
-    )
+    usable = "button[data-opens]:not([aria-disabled])"
+    expect(signed_in.locator(usable)).to_have_count(0)
 
 
 def test_s4_3_dragging_shows_the_moment_under_the_thumb(ended: Page) -> None:
@@ -138,9 +137,8 @@ COMPLETED = "[data-node=Completed].is-current"
 
 def beside(page: Page) -> tuple[Locator, Locator]:
     """The diagrams of then and of now."""
-    return page.locator("[data-diagram=state]"), page.locator(
-        "[data-diagram=state-now]"
-    )
+    then, now = "[data-diagram=state]", "[data-diagram=state-now]"
+    return page.locator(then), page.locator(now)
 
 
 def test_s4_3_then_and_now_stand_beside_each_other(ended: Page) -> None:

@@ -70,9 +70,7 @@ def test_s8_3_whose_it_is_others_see_at_once(
     expect(other.locator("#rows .until .countdown")).to_contain_text("10:0")
 
 
-def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
-    signed_in: Page,
-) -> None:
+def test_s8_5_pause_says_first_that_deadlines_rest_and_they_do(signed_in: Page) -> None:
     order = waiting_order()
     pass_time(minutes=4)
     opened(signed_in, order)
@@ -129,9 +127,7 @@ def test_s8_5_pause_says_before_the_click_that_deadlines_rest_and_so_it_is(
     expect(chips).to_have_text(["Waiting", re.compile("Escalated 1")])
 
 
-def test_s8_3_a_process_is_assigned_to_oneself_and_found_by_that(
-    signed_in: Page,
-) -> None:
+def test_s8_3_a_process_assigned_to_oneself_is_found_by_that(signed_in: Page) -> None:
     order, page = waiting_order(), signed_in
     opened(page, order)
     expect(page.locator("#header .facts")).to_contain_text("Owner nobody")

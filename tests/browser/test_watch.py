@@ -85,9 +85,7 @@ def test_a_reload_goes_on_watching_and_who_looks_on_is_not_told(
     assert told(signed_in) == []
 
 
-def test_a_hidden_page_that_nobody_has_watch_stays_as_it_was(
-    order: Order, signed_in: Page
-) -> None:
+def test_a_hidden_unwatched_page_stays_as_it_was(order: Order, signed_in: Page) -> None:
     signed_in.evaluate(HIDDEN, arg=True)
     went_on(order)
     signed_in.wait_for_timeout(1500)

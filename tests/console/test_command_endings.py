@@ -69,9 +69,7 @@ def test_without_a_database_the_command_says_so_in_a_line(words: list[str]) -> N
     assert said.startswith(SILENT)
 
 
-def test_without_a_database_there_is_no_traceback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_database_means_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(*given: object, **more: object) -> None:
         raise OperationalError("connection refused")
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from typing import Any
-from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -27,14 +25,12 @@ from tests.browser.samples import HARMFUL
 from tests.conftest import permissions
 from tests.services.bulk import begun
 from tests.services.cases import cases
-from tests.services.client import Client
+from tests.services.client import Client, Read
 from tests.services.reading import planted, rows_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 Orders = dict[str, ProcessInstance]
-Ask = Callable[[str], str]
-"""Gives the page that a text leads to, or where it leads on to."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,23 +53,13 @@ def sent_by(source: str) -> None:
 NOTHING = "Nothing is called so."
 
 
-@pytest.fixture
-def ask(operating: Client) -> Ask:
-    def answered(text: str) -> str:
-        answer = operating.get(f"/find/?q={quote(text)}")
-        assert answer.status_code in (200, 302)
-        return answer.get("Location") or answer.content.decode()
-
-    return answered
-
-
 def kinds(page: str) -> list[str]:
     part = page.partition('id="found"')[2]
     return [unescape(name) for name in re.findall(r"<h2>(.*?)</h2>", part)]
 
 
 def test_s10_1_what_names_one_thing_leads_to_it(
-    orders: Orders, ask: Ask, operator: User
+    orders: Orders, ask: Read, operator: User
 ) -> None:
     done, failed = orders["A-1"], orders["A-2"]
     run, command = failed.step_runs.latest("pk"), failed.commands.latest("pk")
@@ -104,7 +90,7 @@ def test_s10_1_what_names_one_thing_leads_to_it(
     assert str(failed.pk) in ask(f" InboxEvent:{failed.events.latest('pk').pk}")
 
 
-def test_s10_1_nothing_found_says_what_can_be_found(orders: Orders, ask: Ask) -> None:
+def test_s10_1_nothing_found_says_what_can_be_found(orders: Orders, ask: Read) -> None:
     jobs = ("steprun:0", "steprun:x", f"steprun:{'9' * 40}", "steprun:", "bulk:1")
     two_letters = orders["A-2"].incidents.get().message[:2]
     for text in ("nowhere to be found", str(uuid4()), two_letters, *jobs):
@@ -114,9 +100,7 @@ def test_s10_1_nothing_found_says_what_can_be_found(orders: Orders, ask: Ask) ->
     assert "an event, a command and an operation by its id" in page
 
 
-def test_s10_1_a_command_of_an_event_handler_leads_to_its_failure_if_any(
-    ask: Ask,
-) -> None:
+def test_s10_1_a_handlers_command_leads_to_its_failure_if_any(ask: Read) -> None:
     def command(number: int) -> Any:
         send_event(DepotOpened("east"), id=f"{number}", source="depot")
         run()
@@ -129,9 +113,7 @@ def test_s10_1_a_command_of_an_event_handler_leads_to_its_failure_if_any(
     assert ask(str(failed.pk)) == ask(f"issuedcommand:{failed.pk}") == there
 
 
-def test_s10_1_what_could_be_several_things_is_shown_by_kind(
-    orders: Orders, ask: Ask
-) -> None:
+def test_s10_1_several_candidates_are_shown_by_kind(orders: Orders, ask: Read) -> None:
     sent_by("another")  # the same id of two senders leads to both
     assert ask("lost-1") == "/events/?q=lost-1"
     send_event(ListedOnInternal("A-1"), id="A-1", source="exchange")
@@ -143,18 +125,18 @@ def test_s10_1_what_could_be_several_things_is_shown_by_kind(
     assert 'href="/events/?q=A-1#event-' in page
 
 
-def test_s10_1_who_may_not_look_at_events_finds_none(ask: Ask, operator: User) -> None:
+def test_s10_1_who_may_not_look_at_events_finds_none(ask: Read, operator: User) -> None:
     operator.user_permissions.remove(permissions()["view_inboxevent"])
 
     assert NOTHING in ask("lost-1")
 
 
 @cases("text", *HARMFUL, "\0", "%", "_", "'", "9" * 300)
-def test_s10_1_a_harmful_text_is_a_text(text: str, ask: Ask) -> None:
+def test_s10_1_a_harmful_text_is_a_text(text: str, ask: Read) -> None:
     assert planted(ask(text)) == []
 
 
-def test_s10_1_more_causes_than_are_shown_are_said(orders: Orders, ask: Ask) -> None:
+def test_s10_1_more_causes_than_are_shown_are_said(orders: Orders, ask: Read) -> None:
     first = Incident.objects.get(instance=orders["A-2"])
     message = first.message
     for number in range(find.CAUSES + 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -56,13 +55,6 @@ class Texts(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self.inside:
             self.found.add(" ".join(data.split()))
-
-
-@pytest.fixture(autouse=True)
-def english_again() -> Iterator[None]:
-    """The language of a request stays that of its thread."""
-    with translation.override("en"):
-        yield
 
 
 def ours() -> set[str]:

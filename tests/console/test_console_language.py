@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -36,13 +35,6 @@ TRIMMED = re.compile(
 
 ROOT = Path(__file__).parents[2]
 IN_JAPANESE = {"Accept-Language": "ja"}
-
-
-@pytest.fixture(autouse=True)
-def english_again() -> Iterator[None]:
-    """The language of a request stays that of its thread."""
-    with translation.override("en"):
-        yield
 
 
 @pytest.mark.django_db

@@ -176,9 +176,7 @@ def test_s3_of_the_past_a_sub_process_is_shown_as_it_was(operating: Client) -> N
     assert f"&amp;sub={room.pk}" in then.partition('id="timeline"')[2][:3_000]
 
 
-def test_s3_the_last_transition_by_a_moment_is_found_also_where_numbers_are_missing() -> (
-    None
-):
+def test_s3_the_last_transition_by_a_moment_is_found_despite_missing_numbers() -> None:
     house = cleared(1)
     room = element_of(house, 0)
     emptied(cupboard_of(house, 0))

@@ -1,12 +1,11 @@
 """What the engine tells people: in English in the tables, and shown in the reader's language with names for steps."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone, translation
+from django.utils import timezone
 
 from examples.order_listing.messages import Destination, ListedOnExternal
 from examples.order_listing.orders import place_order
@@ -46,13 +45,6 @@ pytestmark = pytest.mark.django_db
 JAPANESE = {"Accept-Language": "ja"}
 ENGLISH = "ListedOnExternal is not expected in step AwaitingExternalCreation"
 SHOWN = "ListedOnExternal はステップ Awaiting external creation では想定されていません"
-
-
-@pytest.fixture(autouse=True)
-def english_again() -> Iterator[None]:
-    """The language of a request stays that of its thread."""
-    with translation.override("en"):
-        yield
 
 
 @pytest.fixture

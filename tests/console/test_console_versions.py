@@ -152,9 +152,7 @@ def test_s11_what_was_never_seen_is_not_found(address: str, operating: Client) -
 # S11.2
 
 
-def test_s11_2_what_differs_is_marked_by_signs_words_and_outlines(
-    operating: Client,
-) -> None:
+def test_s11_2_differences_have_signs_words_and_outlines(operating: Client) -> None:
     filed("C-1")
     filed("C-2", version=2)
 
@@ -373,9 +371,7 @@ def test_s11_4_beside_now_each_has_its_own_picture(operating: Client) -> None:
     assert 'data-node="WithAssessor"' not in right
 
 
-def test_s11_4_events_of_before_are_told_in_a_scrolled_ledger(
-    operating: Client,
-) -> None:
+def test_s11_4_earlier_events_are_told_in_a_scrolled_ledger(operating: Client) -> None:
     claim = migrated(filed("C-1"))
     tell(ClaimAssessed("C-1", 1), claim.pk)
 

@@ -118,9 +118,7 @@ def test_a_command_without_a_handler_is_an_error() -> None:
     assert "@handles(Sweep)" in str(message.hint)
 
 
-def test_a_command_with_two_handlers_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_of_two_handlers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     [entry] = registry.command_handlers["BookCourier"]
     monkeypatch.setitem(registry.command_handlers, "BookCourier", [entry, entry])
 

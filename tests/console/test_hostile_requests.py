@@ -241,10 +241,8 @@ def test_no_signed_event_is_an_error(field: str, value: object) -> None:
 
     for body in ({**event, field: value}, [{**event, field: value}]):
         text = json.dumps(body).encode()
-        signed = headers(text, id=f"msg_{len(text)}")
-        answer = client.post(
-            "/hooks/exchange/", text, content_type=JSON, headers=signed
-        )
+        sign = headers(text, id=f"msg_{len(text)}")
+        answer = client.post("/hooks/exchange/", text, content_type=JSON, headers=sign)
         assert answer.status_code < 500, answer.content
 
 

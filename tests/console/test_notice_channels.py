@@ -309,9 +309,7 @@ def test_a_receiver_that_is_gone_gets_nothing_more(receiver: HookReceiver) -> No
 
 
 @cases("after, seconds", ("120", 120), ("soon", 0), ("9" * 9, 0))
-def test_a_busy_receiver_says_when(
-    after: str, seconds: int, receiver: HookReceiver
-) -> None:
+def test_a_busy_one_says_when(after: str, seconds: int, receiver: HookReceiver) -> None:
     receiver.answers = [(429, {"Retry-After": after})]
 
     assert told_of().after == seconds

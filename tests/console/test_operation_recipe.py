@@ -89,9 +89,7 @@ def test_its_button_and_its_dialog_are_on_the_page(site: Client) -> None:
         assert part in dialog
 
 
-def test_it_is_done_and_leaves_an_audit_row_and_a_word_in_the_history(
-    site: Client,
-) -> None:
+def test_it_is_done_with_an_audit_row_and_a_word_in_the_history(site: Client) -> None:
     process = place()
     assert press(site, process)[0] == 302
 

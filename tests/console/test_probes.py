@@ -202,9 +202,8 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
     now = timezone.now()
     InboxEvent.objects.filter(event_id="early").update(wake_at=now - 20 * SECOND)
     claimed = StepRun.objects.exclude(wake_at=None)[:1].values("pk")
-    StepRun.objects.filter(pk__in=claimed).update(
-        owner="somebody", wake_at=now + 9 * SECOND
-    )
+    claim = {"owner": "somebody", "wake_at": now + 9 * SECOND}
+    StepRun.objects.filter(pk__in=claimed).update(**claim)
 
     found = scraped(client)
 

@@ -421,9 +421,7 @@ def failed(handler: SetHandler) -> ProcessInstance:
     return parcel
 
 
-def test_an_action_is_that_of_the_named_user(
-    failed: ProcessInstance, operator: User
-) -> None:
+def test_an_action_is_the_named_users(failed: ProcessInstance, operator: User) -> None:
     code, said = acted("retry", failed.pk)
 
     audit = OperatorAction.objects.get()

@@ -211,11 +211,9 @@ def test_texts_that_are_stored_of_errors_have_no_secret() -> None:
     """Neither a search for words of errors nor a notice can tell one."""
     for model in apps.get_app_config("orchestrator").get_models():
         fields = model._meta.concrete_fields
-        texts = [
-            one.attname for one in fields if isinstance(one, CharField | TextField)
-        ]
+        texts = [one for one in fields if isinstance(one, CharField | TextField)]
         for row in model._default_manager.all():
-            for name in texts:
+            for name in (one.attname for one in texts):
                 assert not told(str(getattr(row, name) or "")), (row, name)
     assert MASK in Incident.objects.get(message__contains="no bank takes").message
     assert StepRun.objects.filter(error__contains=MASK).exists()
@@ -485,9 +483,7 @@ def test_notices_have_no_secret() -> None:
         assert not told("".join(line(one) for one in notice.items))
 
 
-def test_what_the_code_no_longer_knows_stays_masked(
-    filled: Filled, admin: Client
-) -> None:
+def test_what_the_code_forgot_stays_masked(filled: Filled, admin: Client) -> None:
     stored = Definition.objects.filter(name="card-payment")
     assert all((one.secrets or {})["names"] for one in stored)
     secret_names.forget()

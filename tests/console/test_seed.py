@@ -74,9 +74,8 @@ def test_most_have_ended_of_each_definition_in_the_past_and_later_ones_later() -
     ends = [end for _, end in times]
     assert ends == sorted(ends)
     assert all(start <= end for start, end in times)
-    waking = (
-        m._default_manager.exclude(wake_at=None) for m in (StepRun, IssuedCommand)
-    )
+    tables = (StepRun.objects, IssuedCommand.objects)
+    waking = (table.exclude(wake_at=None) for table in tables)
     due = [rows.earliest("wake_at").wake_at for rows in waking]
     assert min(filter(None, due)) > ends[-1] + copies.LATER / 2
 

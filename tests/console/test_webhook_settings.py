@@ -155,9 +155,7 @@ def test_another_source_goes_on(settings: Settings) -> None:
 
 
 @cases("written", str, ip_network)
-def test_a_network_is_written_as_text_or_as_python_has_it(
-    written: Any, settings: Settings
-) -> None:
+def test_a_network_is_text_or_what_python_has(written: Any, settings: Settings) -> None:
     settings.WEBHOOK_NETWORKS = {"bank": [written("192.0.2.0/24")]}
     assert (told(), sent().status_code) == ([], 403)
 

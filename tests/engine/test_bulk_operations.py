@@ -221,9 +221,7 @@ def test_s6_2_samples_are_tried_first(retrying: Retrying) -> None:
     assert (sizes, operation.done) == ([1, 3, 2, 2, 0], 8)
 
 
-def test_s6_2_it_stops_when_too_many_fail(
-    retrying: Retrying, couriers: Couriers
-) -> None:
+def test_s6_2_too_many_failures_stop_it(retrying: Retrying, couriers: Couriers) -> None:
     operation = retrying(6, refuse, pace=Pace())
     assert stands(operation) == ("stopped", {"failed": 1, "waiting": 5})
     assert operation.detail == "1 of 1 failed again, more than 5 percent"

@@ -279,9 +279,7 @@ def test_a_row_that_mixes_them_is_an_error(row: object, said: str, shop: Press) 
 # On the page, and in the invariants
 
 
-def test_a_page_says_what_holds_a_command_and_skips_it(
-    shop: Press, admin: Client
-) -> None:
+def test_pages_say_what_holds_a_command_and_skip_it(shop: Press, admin: Client) -> None:
     shop.errors["Edit"] = [NO]
     book = publish()
 

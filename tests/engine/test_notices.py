@@ -228,9 +228,7 @@ def test_what_was_seen_long_ago_says_nothing_of_now() -> None:
 # Who wants to know
 
 
-def test_nothing_is_written_if_nobody_is_told(
-    settings: Settings, handler: SetHandler
-) -> None:
+def test_nothing_is_written_for_nobody(settings: Settings, handler: SetHandler) -> None:
     settings.PROCESSION_NOTICES = {}
     escalate(place("P-1"))
     handler(BookCourier, raising(Permanent("no")), after_commit=True)

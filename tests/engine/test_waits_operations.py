@@ -416,9 +416,7 @@ def test_s8_3_who_may_not_sees_why(viewing: Client) -> None:
 # Pausing
 
 
-def test_s8_5_pause_says_first_what_happens_to_timers_and_so_it_is(
-    page_of: Read,
-) -> None:
+def test_s8_5_pause_says_first_what_timers_do_and_so_it_is(page_of: Read) -> None:
     parcel = place()
     text = " ".join(part(page_of(parcel), "pause-dialog", "</dialog>").split())
     assert "Its deadlines, the patience of its events and its pauses" in text

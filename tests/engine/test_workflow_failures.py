@@ -115,9 +115,7 @@ def test_a_step_may_say_that_another_attempt_is_of_no_use(way: str) -> None:
     ("skip by returning", 7),
     ("skip without by raising", None),
 )
-def test_a_step_may_pass_itself_over_with_a_result(
-    how: str, result: int | None
-) -> None:
+def test_a_step_may_skip_itself_with_a_result(how: str, result: int | None) -> None:
     process = finished(failing.Saying, how)
 
     run = visit(process, "say")

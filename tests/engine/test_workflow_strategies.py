@@ -81,9 +81,7 @@ def done(process: ProcessInstance) -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_ran_out_of_time_goes_on_from_what_it_saved_or_is_told(
-    start: Start,
-) -> None:
+def test_what_timed_out_goes_on_from_what_it_saved_or_is_told(start: Start) -> None:
     scanning, silent = launch(lost.Scanning), launch(lost.Silent)
     paying = launch(lost.Paying, "die")
     workers = start(1)
@@ -147,9 +145,7 @@ def test_a_corrupted_result_of_a_sub_process_is_fetched_again(press: str) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_after_everything_was_killed_it_goes_on_from_its_checkpoint(
-    start: Start,
-) -> None:
+def test_after_all_was_killed_it_goes_on_from_its_checkpoint(start: Start) -> None:
     process = launch(lost.Journey, 1)
     workers = start(2)
     wait_for(lambda: noted().total() >= 6, 15, lambda: said(workers))

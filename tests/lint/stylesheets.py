@@ -27,9 +27,8 @@ def sheet_mistakes(root: Node) -> Iterator[Mistake]:
             yield mistake(node, f"{name} has no value")
     for block in nodes(root):
         if block.type == "block":
-            said = Counter(
-                n for node, n, _ in declarations(block) if node.parent == block
-            )
+            own = (one for one in declarations(block) if one[0].parent == block)
+            said = Counter(name for _, name, _ in own)
             for name in (name for name in said if said[name] > 1):
                 yield mistake(block, f"{name} is said twice")
 

@@ -47,9 +47,7 @@ def result_of(process: ProcessInstance, step: str) -> object:
     return StepRun.objects.get(instance=process, node=step).result
 
 
-def test_a_step_gets_a_result_as_it_was_edited_while_the_one_before_it_ran(
-    begin: Begin,
-) -> None:
+def test_a_step_gets_a_result_as_edited_while_the_one_before_ran(begin: Begin) -> None:
     workers = begin()
     of_step = {"price": started(Priced, "a", "gate long")}
     of_step["plain_price"] = started(PlainPriced, "b", "gate long")
@@ -111,9 +109,7 @@ def test_more_calls_follow_than_there_are_places_and_the_neighbour_goes_on(
     assert not Incident.objects.open().exists()
 
 
-def test_results_that_cannot_be_stored_are_the_failures_of_their_steps_alone(
-    begin: Begin,
-) -> None:
+def test_results_that_cannot_be_stored_fail_their_steps_alone(begin: Begin) -> None:
     workers = begin()
     beside = started(Neighbour, "beside", "gate beside")
     for number in range(3):

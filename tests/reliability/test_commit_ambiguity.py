@@ -227,9 +227,7 @@ def test_an_event_whose_commit_was_cut_off_moves_its_process_once(
 
 
 @both
-def test_a_start_whose_commit_was_cut_off_starts_one_process(
-    line: CutLine, when: When
-) -> None:
+def test_a_start_whose_commit_was_cut_off_starts_one(line: CutLine, when: When) -> None:
     start_process("shipping", ParcelOrdered("P-1"))
     with line.cut(when):
         finish()

@@ -174,9 +174,7 @@ def too_long(command: object) -> None:
 
 
 @pytest.mark.usefixtures("impatient", "quick_to_ask")
-def test_a_handler_that_keeps_its_transaction_waiting_has_failed(
-    handler: SetHandler,
-) -> None:
+def test_a_handler_that_lets_its_transaction_idle_fails(handler: SetHandler) -> None:
     handler(CountScan, too_long)
     event = tell(underway(), SCANNED)
     assert "StoodIdle: CountScan kept its transaction waiting" in event.error
@@ -268,9 +266,7 @@ def test_no_refusal_of_the_moment_is_charged(refused: Callable[[], int]) -> None
     nobody_is_charged()
 
 
-def test_no_refusal_of_the_moment_is_charged_to_a_step(
-    refused: Callable[[], int],
-) -> None:
+def test_no_passing_refusal_is_charged_to_a_step(refused: Callable[[], int]) -> None:
     process = launch(p.WideFan, 30)
     pass_time(seconds=20)
 

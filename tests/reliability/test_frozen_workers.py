@@ -154,9 +154,7 @@ def test_what_a_killed_supervisor_leaves_behind_is_cleared_by_another(
 
 @pytest.mark.once
 @pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))
-def test_the_process_that_asks_the_database_is_replaced(
-    begin: Begin, number: int
-) -> None:
+def test_the_process_asking_the_database_is_replaced(begin: Begin, number: int) -> None:
     workers = begin(1, **QUICK)
     before = workers.database_process
     assert before is not None

@@ -27,9 +27,8 @@ def test_each_element_has_one_sub_process_though_workers_are_killed(
 ) -> None:
     for _ in range(FLEETS):
         start_process(Fleet, Order(SHIPS))
-    all_arrived = partial(
-        all_have, administrator, Status.COMPLETED, FLEETS, name="fleet"
-    )
+    wanted = (Status.COMPLETED, FLEETS)
+    all_arrived = partial(all_have, administrator, *wanted, name="fleet")
     with Storm(hands, 0.4, steps=8, seed=7).raging(kills=2) as until:
         until(all_arrived, 75)
 

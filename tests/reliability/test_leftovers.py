@@ -52,9 +52,7 @@ def gone(pid: int) -> bool:
         return True
 
 
-def test_what_a_step_started_ends_when_the_step_overruns_its_time(
-    crew: Workers,
-) -> None:
+def test_what_a_step_started_ends_when_it_overruns_its_time(crew: Workers) -> None:
     sailor = aboard(Overrun)
     failed = ProcessInstance.objects.filter(status=Status.FAILED)
     wait_for(failed.exists, 20)
@@ -72,9 +70,7 @@ def test_what_a_step_started_ends_when_its_worker_is_killed(crew: Workers) -> No
 @pytest.mark.parametrize(
     "number", first_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 )
-def test_what_a_step_started_ends_when_the_workers_are_stopped(
-    crew: Workers, number: int
-) -> None:
+def test_what_a_step_started_ends_with_the_workers(crew: Workers, number: int) -> None:
     sailor = aboard(Endless)
     os.kill(crew.supervisor.pid, number)
     wait_for(lambda: not crew.supervisor.alive, 5)

@@ -72,9 +72,7 @@ def test_pieces_of_long_work_are_shared_by_two_workers(
     assert entries("end")[-1].at - entries()[0].at < bar(most)
 
 
-def test_long_steps_that_follow_quick_ones_are_shared_by_two_workers(
-    begin: Begin,
-) -> None:
+def test_long_steps_after_quick_ones_are_shared_by_two_workers(begin: Begin) -> None:
     """Who has run the quick ones goes on with what follows; what that worker cannot begin, the other one does."""
     quick = tuple(f"quick{number}" for number in range(4))
     workers = begin(2)
@@ -137,9 +135,7 @@ def test_quick_results_are_stored_though_the_process_that_does_it_stands_still_o
     assert workers.taking_over_process != before
 
 
-def test_quick_results_whose_worker_is_killed_at_once_are_stored_by_others(
-    begin: Begin,
-) -> None:
+def test_quick_results_of_a_killed_worker_are_stored_by_others(begin: Begin) -> None:
     workers = begin(1)
     start_process(LongMap, LongMap.Input({**QUICK, LONG: "kill"}))
     wait_for(lambda: called()[LONG] >= 1, 10, lambda: said(workers))

@@ -168,9 +168,7 @@ def test_what_a_killed_sender_was_at_is_sent_again_under_its_id(
     assert Notice.objects.get().attempt == 2
 
 
-def test_one_that_stands_still_is_replaced(
-    receiver: HookReceiver, workers: Workers
-) -> None:
+def test_a_frozen_one_is_replaced(receiver: HookReceiver, workers: Workers) -> None:
     wait_for(lambda: workers.notifier is not None, 10)
     still = workers.notifier
     assert still is not None

@@ -66,9 +66,7 @@ def test_workers_whose_connections_have_fallen_silent_go_on(
     assert set(StepRun.objects.values_list("attempt", flat=True)) == {1}
 
 
-def test_a_stop_does_not_wait_for_a_silent_database(
-    line: SilentLine, begin: Begin
-) -> None:
+def test_a_silent_database_delays_no_stop(line: SilentLine, begin: Begin) -> None:
     workers = begin(2)
     start_process(Watched, Work("long", "sleep", 600))
     wait_for(partial(has_begun, "long"), 10, lambda: said(workers))

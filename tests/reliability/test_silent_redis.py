@@ -46,9 +46,7 @@ def test_work_goes_on_while_redis_is_silent(
     assert set(StepRun.objects.values_list("attempt", flat=True)) == {1}
 
 
-def test_a_stop_does_not_wait_for_a_silent_redis(
-    line_to_redis: SilentLine, begin: Begin
-) -> None:
+def test_a_silent_redis_delays_no_stop(line_to_redis: SilentLine, begin: Begin) -> None:
     workers = begin(2)
     start_process(Watched, Work("long", "sleep", 600))
     wait_for(partial(has_begun, "long"), 10, lambda: said(workers))

@@ -39,9 +39,7 @@ def visits(**which: Any) -> list[StepRun]:
     return list(StepRun.objects.filter(**which).order_by("pk"))
 
 
-def test_calls_of_steps_and_elements_are_in_flight_at_once_in_one_process(
-    begin: Begin,
-) -> None:
+def test_calls_of_steps_and_elements_run_at_once_in_one_process(begin: Begin) -> None:
     """A library that looks how far its task is sees what it would see anywhere else."""
     number = size(8, full=200)
     workers = begin()
@@ -96,9 +94,7 @@ def test_commands_after_the_commit_wait_outside_in_their_order(begin: Begin) -> 
 # Threads
 
 
-def test_so_many_blocking_calls_are_in_flight_as_their_step_has_threads(
-    begin: Begin,
-) -> None:
+def test_blocking_calls_in_flight_are_as_many_as_threads(begin: Begin) -> None:
     """And none of its name is kept waiting of which there may be more."""
     workers = begin()
     for name in "abcd":

@@ -64,9 +64,7 @@ def begun(*names: str) -> bool:
 # The worker
 
 
-def test_each_call_in_flight_is_charged_once_when_its_worker_is_killed(
-    begin: Begin,
-) -> None:
+def test_each_call_is_charged_once_when_its_worker_is_killed(begin: Begin) -> None:
     number = size(10, full=100)
     workers = begin()
     again = [started(p.OneCall, f"again-{i}", "gate all") for i in range(number)]
@@ -114,9 +112,7 @@ def test_what_a_call_gives_after_its_lease_was_lost_is_not_stored(begin: Begin) 
 
 
 @NEEDS_SERVER
-def test_what_calls_have_given_is_kept_while_the_database_ends_sessions(
-    begin: Begin,
-) -> None:
+def test_results_are_kept_while_the_database_ends_sessions(begin: Begin) -> None:
     """Those that came together go together, and one by one where that is refused: none of them is made again."""
     workers = begin()
     for number in range(10):
@@ -167,9 +163,7 @@ def test_a_call_that_is_not_heard_of_is_cancelled(begin: Begin) -> None:
 
 
 @NEEDS_SERVER
-def test_a_call_ends_with_its_time_though_what_it_said_cannot_be_stored(
-    begin: Begin,
-) -> None:
+def test_a_call_ends_in_time_though_what_it_said_cannot_be_stored(begin: Begin) -> None:
     """That is not its fault, and nobody needs it any more: its worker need not be replaced."""
     workers = begin()
     process = started(p.TellsLate, "a")
@@ -210,9 +204,7 @@ def test_a_call_that_goes_on_after_its_time_is_fenced_and_its_worker_replaced(
     assert {entry.worker for entry in entries(name="late")} > first
 
 
-def test_a_call_that_holds_up_all_others_is_charged_and_no_idempotent_one(
-    begin: Begin,
-) -> None:
+def test_a_call_holding_up_all_is_charged_and_no_idempotent_one(begin: Begin) -> None:
     workers = begin()
     neighbour = started(p.OneCall, "neighbour", "gate all")
     once = started(p.OnceOnly, "once", "gate all")

@@ -44,10 +44,14 @@ def of_the_image() -> list[str]:
     """Return the files that .dockerignore lets into the image."""
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     allowed = tuple(line.removeprefix("!") for line in lines if line.startswith("!"))
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.splitlines()
-    return [name for name in listed if name.split("/")[0] in allowed]
+    return [name for name in tracked() if name.split("/")[0] in allowed]
+
+
+def tracked() -> list[str]:
+    """Return the files that Git knows, none where there is no clone."""
+    asked = ["git", "ls-files"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()
 
 
 def unit(path: Path) -> dict[str, str]:

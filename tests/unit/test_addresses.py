@@ -41,11 +41,9 @@ def test_it_is_what_django_finds(
 
 
 def test_another_row_has_another_address() -> None:
-    first, second = (
-        address_of("monitoring:act-on-event", n, "discard") for n in (1, 2)
-    )
-
-    assert (first, second) == ("/events/1/discard/", "/events/2/discard/")
+    for number in (1, 2):
+        address = address_of("monitoring:act-on-event", number, "discard")
+        assert address == f"/events/{number}/discard/"
 
 
 def test_an_address_that_there_is_not_is_none() -> None:

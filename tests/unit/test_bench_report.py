@@ -93,9 +93,7 @@ def test_a_chain_is_told_by_its_total_and_the_median_pause_between_steps() -> No
     assert figures == {"per_second": 0.75, "total_ms": 4000, "gap_ms": 375}
 
 
-def test_steps_tell_their_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_say_their_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LOG, str(tmp_path / "told"))
 
     for left in (3, 2, 1):
@@ -123,9 +121,7 @@ def test_a_list_is_told_of_a_change_when_it_hears_the_next_time() -> None:
     assert delays_on_list([(process, 3, 1.4)], heard) == [[pytest.approx(0.1), None]]
 
 
-def test_a_page_fetches_soon_when_its_process_has_changed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_page_soon_fetches_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     page = FetchingPage("http://127.0.0.1", "", process := uuid4(), last=now)

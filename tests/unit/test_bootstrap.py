@@ -46,9 +46,7 @@ class Clone:
 
     def lock(self, *packages: tuple[str, str], file: str = "requirements.lock") -> None:
         """Make the wheels of `packages` (name, version), and the lock file that names them with their hashes."""
-        lines = [
-            locked(wheel(self.wheels, name, version)) for name, version in packages
-        ]
+        lines = [locked(wheel(self.wheels, *package)) for package in packages]
         (self.folder / file).write_text("\n".join(lines) + "\n")
 
     @property

@@ -258,9 +258,7 @@ WAYS_OUT = ("ways out",)
         {"a": WAYS_OUT, "b": WAYS_OUT, "c": ("ways in",)},
     ),
 )
-def test_another_join_or_fork_is_a_difference(
-    one: Any, other: Any, changed: Any
-) -> None:
+def test_another_join_or_fork_differs(one: Any, other: Any, changed: Any) -> None:
     before, after = (define(*rows).graph() for rows in (one, other))
 
     assert difference(before, after).changed == changed

@@ -146,9 +146,8 @@ def test_the_guard_of_a_disposition_can_hold() -> None:
 
     found = refusal(new=[START.set(payment=CARD)], unpaid=[PAY, by_cash])
 
-    assert found.reason == (
-        "its guard can never hold: the data never has these values here"
-    )
+    never = "its guard can never hold: the data never has these values here"
+    assert found.reason == never
 
 
 # What is not listed

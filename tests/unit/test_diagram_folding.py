@@ -55,9 +55,7 @@ def layers(count: int, width: int) -> Pairs:
 
 
 @cases("pairs, steps", (chain(70), 70), (alike_branches(40, 5), 200))
-def test_steps_in_a_row_and_branches_fold_into_one_part(
-    pairs: Pairs, steps: int
-) -> None:
+def test_steps_in_a_row_and_branches_fold_into_one(pairs: Pairs, steps: int) -> None:
     groups = folded(workflow(pairs))
 
     assert list(map(len, groups.values())) == [steps]
@@ -107,9 +105,8 @@ def test_lines_between_levels_join_neighbours_only() -> None:
 
     order = [part.id for part in sketch.parts]
     between = [line for line in sketch.lines if "levels" in line.source + line.target]
-    assert all(
-        order.index(line.target) == order.index(line.source) + 1 for line in between
-    )
+    for line in between:
+        assert order.index(line.target) == order.index(line.source) + 1
 
 
 @pytest.fixture

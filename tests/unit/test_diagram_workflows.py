@@ -194,9 +194,7 @@ def test_every_step_and_every_edge_is_drawn_once(picture: ET.Element) -> None:
     assert len(edges) == len(set(edges))
 
 
-def test_steps_named_start_and_end_are_apart_from_where_a_workflow_begins_and_ends() -> (
-    None
-):
+def test_steps_named_start_and_end_are_apart_from_a_workflows_own_two() -> None:
     graph = workflow(
         [step("end", entry=True), step("start")], [("end", "start", "flow", "")]
     )

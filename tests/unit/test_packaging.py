@@ -113,9 +113,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wanted = PROJECT["build-system"]["requires"]
         if subprocess.run([*pip, *wanted], check=False).returncode:
             pytest.skip("needs the network")
-    done = ran(
-        "-c", BUILD.format(str(folder)), environ={**os.environ, "PYTHONPATH": path}
-    )
+    environ = {**os.environ, "PYTHONPATH": path}
+    done = ran("-c", BUILD.format(str(folder)), environ=environ)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -140,9 +140,8 @@ def test_the_captions_of_the_light_readers_say_what_the_real_ones_find() -> None
     for pdf in captioned(".pdf"):
         assert light.pages_of(pdf) == readers.pages_of(pdf)
         for number in range(light.pages_of(pdf)):
-            assert (
-                light.page_of(pdf, number).lines == readers.page_of(pdf, number).lines
-            )
+            page, light_page = readers.page_of(pdf, number), light.page_of(pdf, number)
+            assert light_page.lines == page.lines
 
 
 def captioned(suffix: str) -> list[Path]:

@@ -140,14 +140,12 @@ def test_a_text_is_its_english() -> None:
 
 
 def test_a_text_within_a_text_is_translated_too() -> None:
-    refused = OperationRefused(
-        "no process takes %(type)s: %(why)s", "Paid", NO_DELIVERY
-    )
+    error = OperationRefused("no process takes %(type)s: %(why)s", "Paid", NO_DELIVERY)
 
-    assert in_japanese(named(refused)) == (
+    assert in_japanese(named(error)) == (
         "OperationRefused: Paid を受け取るプロセスがありません: キー 'A' の delivery はありません"
     )
-    assert code_of(named(refused)) == refused.told.code == "no_process_takes"  # type: ignore[attr-defined]
+    assert code_of(named(error)) == error.told.code == "no_process_takes"  # type: ignore[attr-defined]
 
 
 def test_an_error_of_ours_is_a_text_within_a_text() -> None:
@@ -221,9 +219,8 @@ def test_a_text_stays_one_where_it_is_copied() -> None:
 
 
 def test_values_of_secret_fields_are_masked_in_what_is_stored() -> None:
-    bad = OperationRefused(
-        "this is no input of %(name)s: %(why)s", "order", "no: hunter22"
-    )
+    no_input = "this is no input of %(name)s: %(why)s"
+    bad = OperationRefused(no_input, "order", "no: hunter22")
     error = OperationRefused("its history cannot be read: %(why)s", bad)
     note(error, ["password"], {"password": "hunter22"})
 

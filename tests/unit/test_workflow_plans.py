@@ -41,9 +41,8 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 def test_links_take_room_too() -> None:
     assert len(dense.links) > len(dense.vertices)
-    assert plan_size(dense) > plan_size(small) + 2 * (
-        plan_size(other) - plan_size(small)
-    )
+    more = plan_size(other) - plan_size(small)
+    assert plan_size(dense) > plan_size(small) + 2 * more
     plans = Latest[Made, Plan](3 * plan_size(small), plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), small)
