@@ -27,11 +27,7 @@ from rq import Queue, Worker
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 from rq.utils import utcformat
-from rq.worker_registration import (
-    REDIS_WORKER_KEYS,
-    WORKERS_BY_QUEUE_KEY,
-    clean_worker_registry,
-)
+from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
 from orchestrator.conf import conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
@@ -227,13 +223,8 @@ def depth(queue: str) -> int | None:
 
 
 def add_workers(queue: str, names: Collection[str]) -> None:
-    """Counts workers among those who answer a queue's bells, as each did itself when it began.
-
-    Those of which Redis has not heard for some minutes are taken out first: nobody may know of them any more. One that
-    was busy for that long is added again by its own supervisor.
-    """
+    """Counts workers among those who answer a queue's bells, as each did itself when it began."""
     with _registered(queue) as (pipe, places):
-        clean_worker_registry(_bell(queue, os.getpid()))
         for place in places:
             if names:
                 pipe.sadd(place, *map(_key, names))
@@ -245,6 +236,22 @@ def remove_workers(queue: str, names: Collection[str]) -> None:
         for place in places:
             pipe.srem(place, *map(_key, names))
         pipe.delete(*map(_key, names))
+
+
+def unheard_workers(queue: str) -> set[str]:
+    """The names of a queue's workers of which Redis has not heard for some minutes."""
+    found: set[str] = set()
+    with _registered(queue) as (pipe, (_, place)):
+        pipe.smembers(place)
+        [keys] = pipe.execute()
+        for key in keys:
+            pipe.exists(key)
+        heard = zip(keys, pipe.execute(), strict=True)
+        names = (
+            key.decode().removeprefix(_key("")) for key, there in heard if not there
+        )
+        found.update(names)
+    return found
 
 
 @contextmanager

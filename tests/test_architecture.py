@@ -52,9 +52,9 @@ MORE_ROOMS = {
     "orchestrator/definition": 16,  # both kinds of definition, and what they share
     "orchestrator/definition/workflow": 19,  # one a rule or construct
     "orchestrator/engine": 17,
-    "orchestrator/engine/change": 25,
+    "orchestrator/engine/change": 21,
     "orchestrator/engine/operations": 42,  # one an operation
-    "orchestrator/engine/storage": 24,
+    "orchestrator/engine/storage": 19,
     "orchestrator/models": 22,  # one a table
     "orchestrator/workers": 16,
     "monitoring": 36,

@@ -75,14 +75,19 @@ class Search:
 
     @classmethod
     def from_stored(cls, about: Mapping[str, Any]) -> Self:
-        """Read the filters of a stored selection.
+        """Read the filters of a stored selection, exactly as they are stored.
 
         Raises:
             TypeError: a newer version has stored an unknown filter, without which more rows would match.
         """
         if unknown := about.keys() - cls.names().values():
             raise TypeError(f"unknown filters: {', '.join(sorted(unknown))}")
-        return cls.from_query(about)
+        given = {
+            name: str(about[parameter])
+            for name, parameter in cls.names().items()
+            if parameter in about
+        }
+        return cls(**given)
 
     def parameters(self, **changed: str) -> dict[str, str]:
         """Return the set filters as parameters of the address, with changes."""

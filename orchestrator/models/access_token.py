@@ -2,7 +2,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.person import person
+from orchestrator.models.work import person
 
 
 class AccessToken(models.Model):

@@ -5,8 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
-from orchestrator.models.person import person
-from orchestrator.models.work import WithText, Work
+from orchestrator.models.work import WithText, Work, person
 
 
 class BulkStatus(models.TextChoices):

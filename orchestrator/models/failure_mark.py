@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.person import person
+from orchestrator.models.work import person
 
 
 class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it

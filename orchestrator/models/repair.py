@@ -2,7 +2,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
-from orchestrator.models.person import person
+from orchestrator.models.work import person
 
 
 class Repair(models.Model):

@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from orchestrator.notice_settings import Topic
-from orchestrator.text import Text, unpacked
 
 LONGEST = 300
 TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -45,15 +44,6 @@ def _process(item: Mapping[str, Any]) -> str:
     )
 
 
-def _message(item: Mapping[str, Any]) -> str:
-    """Why it happened: the engine's own words translated, those of people and of the application as they are."""
-    # A notice that a release before this one has gathered has the English alone.
-    message = unpacked(item["message"], item.get("said"))
-    if isinstance(message, Text):
-        return message.translated(_, lambda name, value: value)
-    return message
-
-
 def _escalation(item: Mapping[str, Any]) -> str:
     about = {"process": _process(item), "step": one_line(item["step"], 100)}
     if Topic.DEADLINE in item["topics"]:
@@ -62,8 +52,7 @@ def _escalation(item: Mapping[str, Any]) -> str:
             % about
         )
     said = _("%(process)s was escalated in the step %(step)s") % about
-    why = _message(item)
-    return f"{said} ({why})" if why else said
+    return f"{said} ({item['message']})" if item["message"] else said
 
 
 def _deadline(item: Mapping[str, Any]) -> str:
@@ -76,7 +65,7 @@ def _failure(item: Mapping[str, Any]) -> str:
     number = item["number"]
     about = {
         "where": ", ".join(filter(None, places)) or _("an event"),
-        "message": one_line(_message(item), 180),
+        "message": one_line(item["message"], 180),
         "number": number,
     }
     if item["state"] == "more":

@@ -123,3 +123,8 @@ class WorkerReport:
         for queue, workers in groupby(gone, lambda worker: worker.queue):
             if doorbell.in_rq(queue) in settings.RQ_QUEUES:
                 doorbell.remove_workers(queue, [worker.id for worker in workers])
+        # A worker that is neither in the table nor heard of in Redis was left by a supervisor that is gone.
+        unheard = doorbell.unheard_workers(self.queue)
+        known = Worker.objects.filter(id__in=unheard).values_list("id", flat=True)
+        if unheard and (strangers := unheard.difference(known)):
+            doorbell.remove_workers(self.queue, strangers)

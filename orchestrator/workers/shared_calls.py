@@ -5,11 +5,23 @@ When the worker is gone, its supervisor knows by that which calls it was at, and
 
 from __future__ import annotations
 
+import mmap
 import time
 from collections.abc import Iterator
-from ctypes import Structure, c_bool, c_char, c_double, c_int64
+from ctypes import Structure, c_bool, c_char, c_double, c_int64, sizeof
+from typing import Any, TypeVar
 
-from orchestrator.workers.shared_memory import shared
+T = TypeVar("T")
+
+
+def shared(form: type[T]) -> T:
+    """Makes a value of a type of ctypes, all zeros, in memory that this process shares with the children it forks.
+
+    A field of eight bytes is written at once: a reader needs no lock to see it as it was, or as it is.
+    """
+    made: Any = form
+    value: T = made.from_buffer(mmap.mmap(-1, sizeof(made)))
+    return value
 
 
 class ShownCall(Structure):

@@ -28,7 +28,7 @@ from orchestrator.workers.held import (
     CLAIMS_SECONDS,
     SharedHeld,
 )
-from orchestrator.workers.shared_memory import shared
+from orchestrator.workers.shared_calls import shared
 
 log = logging.getLogger(__name__)
 

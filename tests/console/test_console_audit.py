@@ -226,6 +226,7 @@ def test_s12_2_days_are_those_of_the_pages_zone() -> None:
     ("?when=always", "There is no such span of time"),
     ("?result=perhaps", "There is no such result"),
     ("?event=five", "An event is looked for by its number."),
+    ("?event=٣", "An event is looked for by its number."),
 )
 def test_s12_2_what_cannot_be_understood_shows_nothing_and_says_why(
     query: str, said: str, order: ProcessInstance, read: Read, operating: Client

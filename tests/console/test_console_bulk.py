@@ -11,6 +11,7 @@ from django.utils import timezone
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.queries import bulk as pages
+from monitoring.queries.instances.filters import Filters
 from orchestrator import send_event
 from orchestrator.models import (
     BulkOperation,
@@ -259,6 +260,12 @@ def test_s6_3_a_filter_that_only_another_version_knows_is_shown_as_it_is_stored(
 
     assert "Status: <b>" in page
     assert "shade: <b>blue</b>" in page
+
+
+def test_stored_filters_are_read_exactly_as_they_are_stored() -> None:
+    about = {"owner": " bob", "status": "x" * 250}
+
+    assert Filters.from_stored(about).stored() == about
 
 
 CONDITION = "destination = both"

@@ -32,7 +32,6 @@ from orchestrator.notices.lines import one_line
 from orchestrator.notices.links import page
 from orchestrator.notices.message import compose
 from orchestrator.serving.programs import Programs
-from orchestrator.text import Text, packed, typed
 from orchestrator.workers import sending
 from tests.apps.own_channel.room import Room
 from tests.services.cases import cases, words
@@ -167,21 +166,6 @@ def test_mails_speak_the_language_of_the_site(
     said = "delivery 注文 7 がステップ Packing でエスカレーションされました"
     assert str(mail["Subject"]).strip() == f"[Procession] {said} (ann: late)"
     assert said in body_of(mail)
-
-
-@cases("topics", "escalation", "failure")
-def test_the_engines_own_words_are_translated_and_kept_in_english(
-    topics: str, settings: Settings, receiver: HookReceiver
-) -> None:
-    settings.LANGUAGE_CODE = "ja"
-    receiver.posted.clear()
-    why = typed("LookupError", Text("there is nobody with the name %(who)s", "'ann'"))
-    posted = posted_by(receiver, topics=topics, message=why, text=packed(why))
-
-    [item] = json.loads(posted.body)["data"]["items"]
-    assert "LookupError: 'ann' という名前の人はいません" in item["text"]
-    assert item["message"] == "LookupError: there is nobody with the name 'ann'"
-    assert "said" not in item
 
 
 @cases("topics", "escalation", "deadline", "failure", "queue")

@@ -134,6 +134,7 @@ NO_JSON = "cannot be written as JSON: "
     (f"Shop: Locked {NO_JSON}", {"packing": [SEND, when(Locked).go_to(Step.DONE)]}),
     (f"Shop: Guarded {NO_JSON}", {"packing": [SEND.issue(Guarded)]}),
     (f"Shop: LockedData {NO_JSON}", {"Data": LockedData}),
+    ("otherwise=[1]: it must be park, ignore or reject", {"otherwise": [1]}),
     ("the queue None must be the name of a queue", {"queue": None}),
     ("the patience 60 must be 0 or a timedelta", {"patience": 60}),
     ("must be 0 or a timedelta of more than 0", {"patience": -HOUR}),

@@ -85,7 +85,7 @@ class AuditFilters(Search):
             yield _("There is no such span of time: choose one of those offered.")
         if self.result and self.result not in OperatorAction.Result.values:
             yield _("There is no such result: it is done or refused.")
-        if self.event and not self.event.isdecimal():
+        if self.event and number_in(self.event) is None:
             yield _("An event is looked for by its number.")
         yield from wrong_days(self.since, self.until)
 

@@ -87,7 +87,7 @@ def _of_groups(groups: Sequence[During], steps: Any) -> Reasons:
 def _of_rests(cls: Machine, groups: Sequence[During]) -> Reasons:
     """Allows one `otherwise` for each step in which a process waits."""
     for otherwise in [cls.otherwise, *(group.otherwise or park for group in groups)]:
-        if otherwise not in RESTS:
+        if otherwise not in tuple(RESTS):  # it may not be hashable
             yield f"otherwise={name_of(otherwise)}: it must be park, ignore or reject"
     seen: set[StrEnum] = set()
     for group in groups:

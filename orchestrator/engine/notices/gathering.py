@@ -87,7 +87,6 @@ def _item(one: Occurrence, **more: Any) -> Item:
         "process_id": str(one.process_id or ""),
         "number": 1,
         "at": one.at.isoformat(),
-        "said": one.text,
         **more,
     }
 
