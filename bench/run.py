@@ -14,7 +14,7 @@ from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
 from orchestrator.models.work import Work
-from orchestrator.queue import answers, ring
+from orchestrator.queue import answers, wake_queue
 
 QUEUE = "bench"
 HELD = "bench-held"
@@ -81,4 +81,4 @@ def release(bells: int) -> None:
             held = model._default_manager.filter(queue=HELD, wake_at__isnull=False)
             held.update(queue=QUEUE)
     for _ in range(bells):
-        ring(QUEUE)
+        wake_queue(QUEUE)

@@ -14,7 +14,7 @@ from orchestrator.exceptions import PermissionMissing
 REPAIRS = ("repair", "propose_repair")
 
 
-def with_secrets_in(
+def with_stored_secrets(
     operation: Operation, pk: Any, given: list[Any], user: Any
 ) -> tuple[list[Any], str]:
     """Replaces masks in the arguments of an action by the stored secrets.

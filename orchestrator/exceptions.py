@@ -9,7 +9,7 @@ ProcessionError
 ├── EventRefused            one of many events that were sent together cannot be stored
 ├── KeyTaken                another live process has the correlation key
 ├── HandlerMissing          a command without a handler in the running code
-├── NotCarried              a process cannot go over to another version of its definition
+├── NotMigrated              a process cannot go over to another version of its definition
 ├── NoCase                  a route or a loop found no way on
 ├── Outcome                 how a handler or step says what its failure means
 │   ├── Permanent           do not try again
@@ -150,7 +150,7 @@ class HandlerMissing(ProcessionError):
     """The running code has no handler for this command."""
 
 
-class NotCarried(ProcessionError):
+class NotMigrated(ProcessionError):
     """The process cannot go over to the other version."""
 
 

@@ -84,9 +84,9 @@ def is_bell(job_id: str) -> bool:
     return job_id.startswith(BELL)
 
 
-def ring_after_commit(queue: str, *, others: bool = False) -> None:
+def wake_queue_after_commit(queue: str, *, others: bool = False) -> None:
     """Rings once the current transaction, if any, has committed."""
-    transaction.on_commit(lambda: ring(queue, others=others), robust=True)
+    transaction.on_commit(lambda: wake_queue(queue, others=others), robust=True)
 
 
 @contextmanager
@@ -110,12 +110,12 @@ def silenced() -> Iterator[None]:
         _silent["until"] = before
 
 
-def ring(queue: str, *, others: bool = False) -> None:
+def wake_queue(queue: str, *, others: bool = False) -> None:
     """Wakes one worker of the queue, unless as many bells are out as there are workers to answer.
 
     Args:
         queue: whose workers.
-        others: ring even while this worker itself is at the queue.
+        others: wake another worker even while this worker itself is at the queue.
     """
     if time.monotonic() < _silent["until"] or (queue in _answering and not others):
         return

@@ -20,7 +20,6 @@ from orchestrator.queue import answers, depth, plain
 __all__ = [
     "Crew",
     "Due",
-    "crew",
     "database_now",
     "due_by_queue",
     "leases",
@@ -29,6 +28,7 @@ __all__ = [
     "redis_answers",
     "status",
     "unattended",
+    "worker_summary",
 ]
 
 MOST = 10_000
@@ -120,7 +120,7 @@ class Crew:
     swept_at: datetime | None
 
 
-def crew(now: datetime) -> Crew:
+def worker_summary(now: datetime) -> Crew:
     """Who is there now, by the database's clock."""
     alive = Count("pk", filter=Q(seen_at__gte=lately(now)))
     rows = Worker.objects.order_by().values_list("queue")

@@ -87,7 +87,7 @@ class EventFilters(Search):
         rows = self._in_time(rows)
         return rows.filter(verdict=self.verdict) if self.verdict in KEPT else rows
 
-    def looked_for(self) -> Q:
+    def unindexed_conditions(self) -> Q:
         """Return the conditions that no index finds."""
         found = Q()
         if self.type:
@@ -120,17 +120,17 @@ def search(
     if (place := number_in(before)) is not None:
         keys = keys.filter(pk__lt=place)
     size = size or PAGE
-    looked_for = filters.looked_for()
+    unindexed_conditions = filters.unindexed_conditions()
 
     def keys_behind(edge: int | None, many: int) -> list[int]:
         # As values: with a subquery PostgreSQL may scan all events by type first.
         return list((keys if edge is None else keys.filter(pk__lt=edge))[:many])
 
     def matching(some: list[int], number: int) -> list[int]:
-        rows = InboxEvent.objects.filter(looked_for, among("pk", some))
+        rows = InboxEvent.objects.filter(unindexed_conditions, among("pk", some))
         return list(rows.order_by("-pk").values_list("pk", flat=True)[:number])
 
-    if looked_for:
+    if unindexed_conditions:
         found, edge = first_matching(size + 1, LOOKED_AT, keys_behind, matching)
     else:
         found, edge = keys_behind(None, size + 1), None

@@ -65,4 +65,6 @@ def _matching(filters: EventFilters, until: datetime) -> QuerySet[InboxEvent]:
         | Q(handled_at__gt=until) & ~unrouted
         | unrouted & Q(patience_until__gt=until + patience)
     )
-    return InboxEvent.objects.filter(~since, filters.looked_for(), verdict__in=KEPT)
+    return InboxEvent.objects.filter(
+        ~since, filters.unindexed_conditions(), verdict__in=KEPT
+    )

@@ -40,17 +40,17 @@ def first_matching(
 
 
 def bounded(
-    rows: QuerySet[Any], looked_for: Q, place: Sequence[str], most: int
+    rows: QuerySet[Any], unindexed_conditions: Q, place: Sequence[str], most: int
 ) -> tuple[QuerySet[Any], tuple[Any, ...] | None]:
     """Return the matches among the first rows of a list, unordered, and the place at which the search stopped.
 
     Args:
         rows: the list in the order of an index.
-        looked_for: the conditions without an index.
+        unindexed_conditions: the conditions without an index.
         place: the fields of a row's place in the list.
         most: the number of rows to look at.
     """
     some = rows.values("pk")[:most]
-    found = rows.model._default_manager.filter(looked_for, pk__in=some)
+    found = rows.model._default_manager.filter(unindexed_conditions, pk__in=some)
     last = rows.values_list(*place)[most - 1 : most]
     return found, next(iter(last), None)

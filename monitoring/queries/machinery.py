@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from monitoring.queries.counts import FEW, Capped
-from orchestrator.setup_status import crew, database_now, due_by_queue, queues
+from orchestrator.setup_status import database_now, due_by_queue, queues, worker_summary
 
 NO_SWEEP = timedelta(seconds=60)
 """The age of the last sweep above which it is a problem: deadlines and lost work wait for it."""
@@ -79,7 +79,7 @@ def machinery() -> Machinery:
     begun = time.monotonic()
     now = database_now()
     milliseconds = (time.monotonic() - begun) * 1000
-    there, due = crew(now), due_by_queue(now, FEW)
+    there, due = worker_summary(now), due_by_queue(now, FEW)
     found = [
         ServedQueue(
             name,

@@ -29,7 +29,7 @@ from monitoring.moments import ago, clock, exact, in_full, span
 from monitoring.queries.definition.page import DefinitionPage
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
-from monitoring.queries.instance.elements import RunFilters
+from monitoring.queries.instance.elements import VisitFilters
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import OLDEST, Filters
 from monitoring.queries.lists import Search
@@ -51,7 +51,7 @@ LONG = 300
 """Characters of a value that are shown in a row."""
 
 
-BESIDE_SUB = ("at", "beside", *RunFilters.names(), "before")
+BESIDE_SUB = ("at", "beside", *VisitFilters.names(), "before")
 """What else an address of a process's page says, which stays when a sub-process is opened or closed in it."""
 
 

@@ -26,7 +26,7 @@ from monitoring.masking import names_of, sees_data
 from monitoring.queries.columns import written
 from monitoring.queries.declared import field_names
 from monitoring.queries.instance.elements import (
-    RunFilters,
+    VisitFilters,
     element_batches,
     element_text,
 )
@@ -164,7 +164,7 @@ def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
     instance = get_object_or_404(processes(), pk=pk)
-    filters = RunFilters.from_query(request.GET, request.user)
+    filters = VisitFilters.from_query(request.GET, request.user)
     data, seen = sees_data(request.user), seen_in(request)
 
     def child_of(run: StepRun) -> str | None:
@@ -225,7 +225,7 @@ def _reopened(request: HttpRequest, shown: InstancePage) -> bool:
 def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     """What the templates of one instance need."""
     before, at = request.GET.get("before", ""), request.GET.get("at", "")
-    filters = RunFilters.from_query(request.GET, request.user)
+    filters = VisitFilters.from_query(request.GET, request.user)
     beside = request.GET.get("beside", "") == "now"
     shown = instance_page(
         pk, request.user, _number(before) or None, filters, _number(at), beside

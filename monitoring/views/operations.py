@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from monitoring.access import EVENTS, action_for, of_process, shows_only
 from monitoring.actions import ActionAnswer, ActionForm
-from monitoring.given import with_secrets_in
+from monitoring.given import with_stored_secrets
 from monitoring.open_pages import by_script
 from monitoring.queries.decisions import decision_page
 from monitoring.queries.texts import translated
@@ -124,7 +124,9 @@ def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnsw
     form = ActionForm(operation, request.POST)
 
     def carry_out() -> Any:
-        given, why = with_secrets_in(operation, target[0], form.given(), request.user)
+        given, why = with_stored_secrets(
+            operation, target[0], form.given(), request.user
+        )
         OperationRefused.raise_for(why)
         return operation(*target, *given, request=form.asked(request))
 

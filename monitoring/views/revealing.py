@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404
 from monitoring.access import DATA, form_for, of_process
 from monitoring.actions import ActionForm
 from monitoring.masking import names_of
-from monitoring.queries.instance.revealed import Holder, revealed
+from monitoring.queries.instance.revealed import Holder, secrets_of_process
 from monitoring.queries.processes import processes
 from monitoring.views.operations import answer_of
 from monitoring.views.page import page
@@ -25,7 +25,7 @@ def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     form = ActionForm(reveal, request.POST)
     answer = answer_of(form, lambda: reveal(pk, request=form.asked(request)))
     if answer.done:
-        return _page(request, instance, revealed(pk))
+        return _page(request, instance, secrets_of_process(pk))
     return _page(request, instance, refusal=str(answer.text), status=answer.status)
 
 

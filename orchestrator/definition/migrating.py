@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.invalid import gives_later, unnamed
 from orchestrator.definition.words import name_of
-from orchestrator.exceptions import InvalidMessage, NotCarried
+from orchestrator.exceptions import InvalidMessage, NotMigrated
 
 ChangesData = Callable[[dict[str, Any]], Any]
 """Takes the stored data of the other version as JSON values; returns the data of this version, or its JSON values."""
@@ -132,13 +132,13 @@ def carried_data(form: type[Any], body: Mapping[str, Any], row: MigratesFrom) ->
         row: how processes come over from there.
 
     Raises:
-        NotCarried: it is not of the declared form.
+        NotMigrated: it is not of the declared form.
         Exception: whatever the function raises that makes it.
     """
     made = row.data(dict(body)) if row.data is not None else dict(body)
     try:
         return decode(form, encode(made) if isinstance(made, form) else made)
     except InvalidMessage as mistake:
-        raise NotCarried(
+        raise NotMigrated(
             "its data is not of the form of the other version: %(why)s", mistake
         ) from None

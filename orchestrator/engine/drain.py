@@ -34,7 +34,7 @@ from orchestrator.engine.storage.tables import (
     step_runs,
 )
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
-from orchestrator.queue import answering, ring
+from orchestrator.queue import answering, wake_queue
 
 FEW = 4
 """How many pieces of work are claimed at first: few, since their duration is not known yet."""
@@ -78,7 +78,7 @@ def drain(
             leases.end_uncertain(owner)
             if not (ready.run_once() or uncertain.noted()):
                 return ready.done
-    ring(queue)
+    wake_queue(queue)
     return ready.done
 
 
@@ -180,7 +180,7 @@ class ReadyWork:
             return False
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
-            ring(here.queue, others=True)
+            wake_queue(here.queue, others=True)
         moved = self._postpone(lines.early)
         done = self._run_in_time(kind, lines, asked)
         if kind.table is step_runs:
@@ -238,7 +238,7 @@ class ReadyWork:
                     held.claimed(self._unbegun_steps(mine[number:]), asked)
             self.events.finish()
         finally:
-            held.let_go()
+            held.release()
         if not uncertain.noted():
             self._postpone(early)
             works = [item.work for item in mine[begun:]]
@@ -266,7 +266,7 @@ class ReadyWork:
             return
         here, names = self.worker_slice, [leases.name_of(work) for work in works]
         take_over.unbegun(here.queue, here.owner, names)
-        ring(here.queue, others=True)
+        wake_queue(here.queue, others=True)
 
 
 def _claims(lines: Lines) -> list[Claim]:

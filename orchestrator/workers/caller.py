@@ -34,7 +34,7 @@ from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Lost
-from orchestrator.queue import heard, ring
+from orchestrator.queue import heard, wake_queue
 from orchestrator.workers import group
 from orchestrator.workers.current import Current
 from orchestrator.workers.event_loop import Came, EventLoop, Flight
@@ -263,7 +263,7 @@ class Caller:
             lost = {one.call.name: Lost.TIMED_OUT}
             send(leases.charged([self.worker.owner], lost, database_now()))
             self.to_make.more = True
-            ring(self.queue)
+            wake_queue(self.queue)
             return []
         call, error = one.call, one.error
         following = call.failed(error) if error else call.returned(one.result)

@@ -53,7 +53,7 @@ class Unstored(NamedTuple):
     results: list[UnstoredResult]
 
 
-class SharedHeld(Held):
+class SharedClaims(Held):
     """What one worker holds; made before it is forked.
 
     Args:
@@ -76,7 +76,7 @@ class SharedHeld(Held):
     def begun(self, number: int, free: int = 0) -> None:
         self.claims.number = free * FREE + number + 1
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.claims.clear()
 
     def returned(self, result: UnstoredResult) -> bool:

@@ -27,7 +27,7 @@ from orchestrator.retention import retention
 from orchestrator.workers import caller, group, notifier, pruner
 from orchestrator.workers.current import Current
 from orchestrator.workers.database_process import DatabaseProcess
-from orchestrator.workers.held import SharedHeld
+from orchestrator.workers.held import SharedClaims
 from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
 from orchestrator.workers.shared_calls import SharedCalls
 from orchestrator.workers.taking_over import TakingOverProcess
@@ -53,7 +53,7 @@ class WorkerProcess:
 
     pid: int
     worker: Current
-    held: SharedHeld = field(default_factory=SharedHeld)
+    held: SharedClaims = field(default_factory=SharedClaims)
     calls: SharedCalls | None = None
     """What it has in flight, if it is one that keeps calls in flight."""
     born: float = field(default_factory=time.monotonic)
@@ -189,7 +189,7 @@ class Supervisor:
     def _spawn(self) -> None:
         now = time.monotonic()
         while len(self._plain) < self.processes and now >= self._spawn_at:
-            held = SharedHeld(self.taking_over.wake)
+            held = SharedClaims(self.taking_over.wake)
             worker = Current(held=held)
             pid = group.fork(lambda worker=worker: run(self.queue, worker))  # type: ignore[misc]
             self.children[pid] = WorkerProcess(pid, worker, held)

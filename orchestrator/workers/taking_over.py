@@ -22,11 +22,11 @@ from orchestrator.conf import conf
 from orchestrator.engine.claims import take_over
 from orchestrator.engine.claims.held import TAKE_SECONDS
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.queue import ring
+from orchestrator.queue import wake_queue
 from orchestrator.workers import group
 from orchestrator.workers.held import (
     CLAIMS_SECONDS,
-    SharedHeld,
+    SharedClaims,
 )
 from orchestrator.workers.shared_calls import shared
 
@@ -82,7 +82,7 @@ class TakingOver:
         workers: what each holds, by its boot id.
     """
 
-    def __init__(self, queue: str, workers: Mapping[str, SharedHeld]) -> None:
+    def __init__(self, queue: str, workers: Mapping[str, SharedClaims]) -> None:
         self.queue = queue
         self.workers = workers
         self._seen: dict[tuple[str, str], float] = {}
@@ -130,7 +130,7 @@ class TakingOver:
             if not found.results:  # its worker is seeing to them now
                 return
             take_over.store_returned(owner, found.results)
-            ring(self.queue)
+            wake_queue(self.queue)
         self._seen[owner, "results"] = since
 
     def _free(self, owner: str, since: float) -> None:
@@ -143,7 +143,7 @@ class TakingOver:
             if take_over.unbegun(self.queue, owner, found.works, until):
                 break
         self._seen[owner, "claims"] = since
-        ring(self.queue)
+        wake_queue(self.queue)
 
 
 class TakingOverProcess(group.Helper):
@@ -158,7 +158,7 @@ class TakingOverProcess(group.Helper):
         """Wakes the process for a page that is due at a time of the monotonic clock; any process may call it."""
         self._waker.wake(due)
 
-    def start(self, workers: Mapping[str, SharedHeld]) -> None:
+    def start(self, workers: Mapping[str, SharedClaims]) -> None:
         """Replaces the process by one that looks after these workers."""
         self.end()
         self.begin(lambda: TakingOver(self.queue, workers).run(self._waker))

@@ -29,7 +29,7 @@ from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
-from orchestrator.workers.held import RESULTS_ROOM, SharedHeld
+from orchestrator.workers.held import RESULTS_ROOM, SharedClaims
 from orchestrator.workers.taking_over import GLANCE_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
 from tests.apps.long_work.processes import (
@@ -208,14 +208,14 @@ def test_what_is_given_back_precedes_what_became_due_later(worker: Supervised) -
 
 def test_events_behind_the_one_at_hand_stay_with_their_worker() -> None:
     """Nobody else may begin them either: they would overtake it."""
-    held = SharedHeld()
+    held = SharedClaims()
     claims = [Claim("e:1", "P"), Claim("e:2", "Q"), Claim("e:3", "P"), Claim("e:4", "")]
     held.claimed(claims, 1.0)
     assert held.unbegun() == (1.0, ["e:2", "e:4"])
 
     held.begun(1)
     assert held.unbegun() == (1.0, ["e:4"])
-    held.let_go()
+    held.release()
     assert held.unbegun() == (0.0, [])
 
 

@@ -281,7 +281,7 @@ def test_who_gets_nothing_but_what_is_too_early_calls_nobody(
     backlog("process_id")
     events.claim("default", "another worker", 2, 10)
     # A bell that is rung fails.
-    monkeypatch.setattr("orchestrator.engine.drain.ring", None)
+    monkeypatch.setattr("orchestrator.engine.drain.wake_queue", None)
 
     assert drain() == 0
 

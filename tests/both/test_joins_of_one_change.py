@@ -45,7 +45,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The queues whose bells are rung for what a change has made due."""
     found: list[str] = []
     monkeypatch.setattr(
-        changes, "ring_after_commit", lambda queue, **_: found.append(queue)
+        changes, "wake_queue_after_commit", lambda queue, **_: found.append(queue)
     )
     return found
 

@@ -260,7 +260,7 @@ def test_s12_2_the_pages_and_the_export_are_the_list(
     done(5, actor_name="bob", action="cancel", result="refused")
     rows, _order = filters.found()
     there = (
-        rows.filter(filters.looked_for())
+        rows.filter(filters.unindexed_conditions())
         .order_by("-at", "-pk")
         .values_list("pk", flat=True)
     )

@@ -14,7 +14,7 @@ import pytest
 from monitoring.queries.instance import elements
 from monitoring.queries.instance.elements import (
     ElementPage,
-    RunFilters,
+    VisitFilters,
     element_batches,
     element_page,
     element_text,
@@ -79,7 +79,7 @@ def invariants() -> None:
 def found(
     instance: ProcessInstance, after: str = "", node: str = "read_page", **narrowed: Any
 ) -> ElementPage:
-    shown = element_page(instance, RunFilters(node, runs=after, **narrowed))
+    shown = element_page(instance, VisitFilters(node, runs=after, **narrowed))
     assert shown is not None
     return shown
 
@@ -135,7 +135,7 @@ def test_s3_5_it_goes_along_the_index_of_elements_and_reads_some_at_a_time(
     for plan in looks:
         assert any(name in plan for name in INDEXES), plan
     assert large.definition.pk  # which the page has read with the process
-    parts = element_batches(large, RunFilters("read_page"))
+    parts = element_batches(large, VisitFilters("read_page"))
     with django_assert_num_queries(2):  # the map, and the first part
         assert len(next(parts)) == elements.AT_ONCE
 
@@ -148,7 +148,7 @@ def test_s3_5_the_split_counts_what_is_settled_and_open(large: ProcessInstance) 
 def test_s3_5_while_it_goes_on_the_split_tells_what_is_under_way() -> None:
     receipt = start_process(Inquiry, Inquiry.Input("T-1", pages=5))
     instance = ProcessInstance.objects.get(pk=receipt.process_id)
-    assert element_page(instance, RunFilters("read_page")) is None
+    assert element_page(instance, VisitFilters("read_page")) is None
     run()
     visits = StepRun.objects.filter(instance=instance, node="read_page")
     progress = {"done": 3, "failed": 0, "total": 5}

@@ -15,7 +15,7 @@ from monitoring.diagrams import NodeState
 from monitoring.queries.decisions import open_questions
 from monitoring.queries.definition.standing import standing
 from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.elements import RunFilters
+from monitoring.queries.instance.elements import VisitFilters
 from monitoring.queries.instance.moment import moment_of
 from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.visits import run_page
@@ -370,7 +370,7 @@ def test_the_head_counts_the_open_steps_that_are_shown_and_listed(
     moment = moment_of(instance)
     states = step_states_of(moment)
     view = workflow_view(moment, states)
-    runs = run_page(moment, states, RunFilters(state="open"))
+    runs = run_page(moment, states, VisitFilters(state="open"))
     text = page_of(instance)
 
     assert f"{view.number_open}</b>" in text.partition("Open steps")[2][:40]

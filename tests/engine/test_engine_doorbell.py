@@ -24,8 +24,8 @@ from orchestrator.queue import (
     answering,
     depth,
     of_rq,
-    ring,
-    ring_after_commit,
+    wake_queue,
+    wake_queue_after_commit,
 )
 from orchestrator.testing.clock import age
 from tests.apps.process_managers.desk import accept, place, underway
@@ -73,7 +73,7 @@ def test_the_default_queue_is_called_as_the_settings_say(
     settings.RQ_QUEUES = {"ours": settings.RQ_QUEUES["procession"]}
     forget_queues()
 
-    ring("default")
+    wake_queue("default")
 
     with valkey.client() as client:
         assert client.llen("rq:queue:ours") == 1
@@ -90,20 +90,20 @@ def forget_queues() -> None:
 
 def test_no_more_bells_are_out_than_workers_or_one(valkey: ValkeyServer) -> None:
     with answering("default"):
-        ring("default")
+        wake_queue("default")
         assert depth("default") == 0
-        ring("default", others=True)
+        wake_queue("default", others=True)
         assert depth("default") == 1
     valkey.forget_everything()
     with answering("other"):  # each queue has bells of its own
         for _ in range(MANY):
-            ring("default")
+            wake_queue("default")
     assert depth("default") == 1
 
     with valkey.client() as client:
         client.sadd(WORKERS_BY_QUEUE_KEY % "procession", "one", "two", "three")
     for _ in range(MANY):
-        ring("default")
+        wake_queue("default")
     assert depth("default") == 3
 
 
@@ -111,7 +111,7 @@ def test_no_more_bells_are_out_than_workers_or_one(valkey: ValkeyServer) -> None
 def test_a_bell_rings_after_a_commit(handler: SetHandler, valkey: ValkeyServer) -> None:
     for undone in (True, False):
         with transaction.atomic():
-            ring_after_commit("default")
+            wake_queue_after_commit("default")
             assert depth("default") == 0
             transaction.set_rollback(undone)
         assert depth("default") == (0 if undone else 1)
@@ -142,7 +142,7 @@ def test_a_commit_does_not_wait_for_a_redis_that_is_away(valkey: ValkeyServer) -
         most = bar(seconds)
         assert quickest(partial(start, times), most) < most
     with transaction.atomic():
-        ring_after_commit("default")
+        wake_queue_after_commit("default")
         transaction.on_commit(lambda: told.append("told"))
     assert told == ["told"]
     begun = next(numbers)
@@ -153,7 +153,7 @@ def test_a_commit_does_not_wait_for_a_redis_that_is_away(valkey: ValkeyServer) -
     valkey.start()
 
     def rung() -> bool:
-        ring("default")
+        wake_queue("default")
         return bool(depth("default"))
 
     wait_for(rung, 5)

@@ -108,7 +108,7 @@ PLANTED: dict[str, dict[str, Defect]] = {
         "it is retrying and nothing is to be retried": lambda p: mine(p).update(status="retrying"),
         "it has ended and still stands in a step": lambda p: mine(p).update(finished_at=NOW),
     },
-    "untaken": {
+    "parked": {
         "a parked event lies that the present step takes": lambda p: scan().update(verdict="parked", revision=None),
     },
     "dense_history": {

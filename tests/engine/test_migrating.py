@@ -20,7 +20,7 @@ from orchestrator.engine.operations import (
     switches_of,
     unpause,
 )
-from orchestrator.exceptions import NotCarried, PermissionMissing, StaleRevision
+from orchestrator.exceptions import NotMigrated, PermissionMissing, StaleRevision
 from orchestrator.models import (
     Checkpoint,
     Definition,
@@ -259,7 +259,7 @@ def test_what_a_workflow_cannot_carry_is_refused_with_the_reason() -> None:
         (7, "approval is of another kind than approval there"),
     ):
         refused(why, migrate, letter, version, {})
-        with pytest.raises(NotCarried, match=why):
+        with pytest.raises(NotMigrated, match=why):
             plan_migration(letter, version, {})
     swapped = {"draft": "approval", "approval": "written"}
     refused("is of another kind", migrate, letter, 2, swapped)

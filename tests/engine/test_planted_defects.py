@@ -156,10 +156,10 @@ PLANTED: list[tuple[str, str, Defect]] = [
      lambda t: caused(t.finished, "BookCourier").delete()),
     ("caused 1 events, but 0 are in the inbox", "the event of a command inside the transaction is dropped",
      lambda t: caused(t.live, "CountScan").delete()),
-    ("untaken: event {scan} is parked, but Packing of {parked} takes ParcelPacked",
+    ("parked: event {scan} is parked, but Packing of {parked} takes ParcelPacked",
      "a parked event lies that the present step takes",
      lambda t: parked(t).update(type="ParcelPacked", body={"weight": 3})),
-    ("untaken: event {scan} is parked, but", "a parked event lies that a workflow waits for", forget_the_wait),
+    ("parked: event {scan} is parked, but", "a parked event lies that a workflow waits for", forget_the_wait),
     # What each kind of process must show besides
     ("dense_history: {finished} is at revision", "a checkpoint of a finished process is gone",
      lambda t: t.finished.checkpoints.filter(revision=2).delete()),

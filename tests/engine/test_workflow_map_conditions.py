@@ -7,7 +7,7 @@ from orchestrator.engine.claims.held import MOST
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import resume, skip
 from orchestrator.models import ProcessInstance
-from orchestrator.workers.held import SharedHeld
+from orchestrator.workers.held import SharedClaims
 from tests.apps.patterns.desk import finished, launch, statuses
 from tests.apps.watched.doubled import Numbers, doubled, given, total
 from tests.services.cases import cases
@@ -80,7 +80,7 @@ def test_a_route_is_taken_by_the_results(numbers: list[int], way: str) -> None:
 @pytest.mark.parametrize("numbers", [[9, 1, 1, 1], [1, 1, 1, 9]])
 def test_results_that_share_a_commit_are_among_them(numbers: list[int]) -> None:
     process = launch(Routed, numbers)
-    while drain(held=SharedHeld()):
+    while drain(held=SharedClaims()):
         pass
     process.refresh_from_db()
 

@@ -9,7 +9,7 @@ from orchestrator.engine.claims import held
 from orchestrator.engine.claims.held import BEGIN_SECONDS
 from orchestrator.engine.steps import session
 from orchestrator.workers.current import Current
-from orchestrator.workers.held import SharedHeld
+from orchestrator.workers.held import SharedClaims
 from orchestrator.workers.taking_over import TakingOver
 
 
@@ -17,7 +17,7 @@ class Supervised(Current):
     """A worker of this process, and who looks after what it holds; the work itself lets it look."""
 
     def __init__(self) -> None:
-        self.shown = SharedHeld()
+        self.shown = SharedClaims()
         super().__init__(held=self.shown)
         self.others = TakingOver("default", {self.owner: self.shown})
 

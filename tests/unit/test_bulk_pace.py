@@ -58,7 +58,7 @@ def test_s6_2_a_slow_rate_begins_one_at_a_time() -> None:
     assert pace.due(slow, NOW) == 1
     slow.paced_at = pace.paced(slow, NOW, 1)
     assert pace.due(slow, NOW + timedelta(seconds=1)) == 0
-    assert pace.next_look(slow, NOW, held_up=False) == NOW + timedelta(seconds=2)
+    assert pace.next_look(slow, NOW, delayed=False) == NOW + timedelta(seconds=2)
     assert pace.due(slow, NOW + timedelta(seconds=2)) == 1
 
 
@@ -83,7 +83,7 @@ def test_s6_2_it_stops_above_its_ratio(failed: int, done: int, stops: bool) -> N
 def test_what_is_under_way_is_looked_at_less_often_the_longer_nothing_comes() -> None:
     waits = operation(tried=100)
     pauses = [
-        (pace.next_look(waits, now, held_up=False) or now) - now
+        (pace.next_look(waits, now, delayed=False) or now) - now
         for now in (NOW, NOW + timedelta(seconds=4), NOW + timedelta(hours=1))
     ]
 
@@ -91,7 +91,7 @@ def test_what_is_under_way_is_looked_at_less_often_the_longer_nothing_comes() ->
 
 
 def test_nothing_left_to_do_wants_no_worker() -> None:
-    assert pace.next_look(operation(total=3, done=3), NOW, held_up=False) is None
+    assert pace.next_look(operation(total=3, done=3), NOW, delayed=False) is None
 
 
 def test_other_work_goes_first_for_longer(clock: list[float]) -> None:

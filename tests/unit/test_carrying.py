@@ -30,7 +30,7 @@ from orchestrator.definition.workflow.carrying import (
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay, replayed
 from orchestrator.definition.workflow.steps import Step as Node
-from orchestrator.exceptions import NotCarried
+from orchestrator.exceptions import NotMigrated
 from tests.apps.versions.claims import Claim, ClaimInCents, in_cents
 from tests.apps.versions.letters import (
     Letter,
@@ -173,12 +173,12 @@ def test_a_process_manager_stands_in_the_step_that_is_mapped() -> None:
 
 @cases("target", "", "Closed", "Filed", "Nowhere")
 def test_no_process_begins_or_ends_by_a_migration(target: str) -> None:
-    with pytest.raises(NotCarried):
+    with pytest.raises(NotMigrated):
         over(MigratesFrom(1, data=in_cents), CLAIM, WithAssessor=target)
 
 
 def test_data_is_read_as_the_other_version_declares_it() -> None:
-    with pytest.raises(NotCarried, match="its data is not of the form"):
+    with pytest.raises(NotMigrated, match="its data is not of the form"):
         over(MigratesFrom(1), {"claim": 1}, WithAssessor="SeenTwice")
 
 

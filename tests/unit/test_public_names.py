@@ -3,6 +3,7 @@
 To list what is new, run `python3 manage.py shell` with `import tests.unit.test_public_names as names; names.keep()`.
 """
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,8 @@ from monitoring.api.document import document
 from orchestrator.engine.operations.registry import OPERATIONS
 
 LISTED = Path(__file__).parent.parent / "data/public_names.txt"
+DOCS = LISTED.parent.parent.parent / "docs"
+IMPORT = re.compile(r"^from (orchestrator[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 EXPORTING = (
     "monitoring.routing",
     "orchestrator",
@@ -55,9 +58,18 @@ def public_names() -> Iterator[str]:
         )
         yield from (f"permission {code}" for code, _ in model._meta.permissions)
     yield from (f"operation {name}" for name in OPERATIONS)
+    yield from documented()
     yield from addresses(get_resolver("monitoring.urls"), "monitoring")
     yield from addresses(get_resolver("orchestrator.webhooks.urls"), "webhooks")
     yield from fields()
+
+
+def documented() -> Iterator[str]:
+    """Yield what the documentation imports."""
+    for page in DOCS.glob("*.md"):
+        for module, names in IMPORT.findall(page.read_text()):
+            for name in re.findall(r"\w+", names):
+                yield f"documented {module}.{name}"
 
 
 def addresses(found: URLResolver | URLPattern, before: str) -> Iterator[str]:
@@ -95,8 +107,10 @@ def test_public_names_stay_and_new_ones_are_listed() -> None:
     assert (sorted(listed - found), sorted(found - listed)) == ([], [])
 
 
-def test_what_settings_name_can_be_imported() -> None:
-    assert [path for path in NAMED_IN_SETTINGS if not importable(path)] == []
+def test_what_settings_and_the_documentation_name_can_be_imported() -> None:
+    named = [*NAMED_IN_SETTINGS, *(one.split()[1] for one in documented())]
+
+    assert [path for path in named if not importable(path)] == []
 
 
 def keep() -> None:

@@ -44,7 +44,7 @@ ERRORS = {one.__name__ for one in KINDS if one.__init__ is ProcessionError.__ini
 """Those that make a text of a template and values; that a lease is lost people are not told."""
 
 WITHOUT_WORDS = words("""
-    HandlerMissing LimitReached NoCase NotCarried OperationRefused Permanent
+    HandlerMissing LimitReached NoCase NotMigrated OperationRefused Permanent
     PermissionMissing StaleRevision TimedOut UnknownDefinition WorkerDied
 """)
 """Errors that say the first line of their docstrings, where they are raised without words."""

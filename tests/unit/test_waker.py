@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.engine.claims.held import Claim
-from orchestrator.workers.held import CLAIMS_SECONDS, SharedHeld
+from orchestrator.workers.held import CLAIMS_SECONDS, SharedClaims
 from orchestrator.workers.taking_over import Waker
 
 NEVER = float("inf")
@@ -66,7 +66,7 @@ def test_only_what_is_due_before_it_is_up_wakes_it(
 
 def test_a_worker_says_by_when_its_claims_are_looked_at() -> None:
     told: list[float] = []
-    held = SharedHeld(told.append)
+    held = SharedClaims(told.append)
     held.claimed([Claim("step:1", ""), Claim("step:2", "")], 7.0)
 
     assert told == [7.0 + CLAIMS_SECONDS]

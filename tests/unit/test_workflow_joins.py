@@ -5,7 +5,7 @@ from typing import Any
 from orchestrator.definition import case, catch, fork, join, needs, route, start, then
 from orchestrator.definition.workflow.advance import starved
 from orchestrator.definition.workflow.replay import replayed
-from orchestrator.definition.workflow.tolerance import put_up_with
+from orchestrator.definition.workflow.tolerance import tolerates_failure
 from tests.services.cases import cases
 from tests.unit.workflows import Process, huge, large, look, plan_of, steps
 
@@ -83,7 +83,7 @@ def test_a_join_that_starves_within_another_is_one_of_its_branches() -> None:
     ).ran("a look=1 b")
     assert process.now == ["f", "d"]
 
-    assert put_up_with(process.plan, "d", process.look)
+    assert tolerates_failure(process.plan, "d", process.look)
     process.ran("!d f")
     assert (process.now, starts_to_fail(process)) == (["e"], False)
 
@@ -179,7 +179,7 @@ def test_as_many_failures_are_put_up_with_as_are_left_over(
 ) -> None:
     process = joined(happened, wait_for=wait_for)
 
-    assert put_up_with(process.plan, failing, process.look) is bearable
+    assert tolerates_failure(process.plan, failing, process.look) is bearable
 
 
 @cases(
@@ -190,13 +190,13 @@ def test_as_many_failures_are_put_up_with_as_are_left_over(
     [then(a, b)],
 )
 def test_nor_is_a_failure_that_nothing_makes_up_for(rows: list[Any]) -> None:
-    assert not put_up_with(plan_of(*rows), "b", lambda names: {})
+    assert not tolerates_failure(plan_of(*rows), "b", lambda names: {})
 
 
 def test_steps_between_the_failure_and_the_join_are_passed_over() -> None:
     rows = IN_TWO, then(b, x, y), join(y, c, into=e, wait_for="any")
     process = Process(*rows).ran("a")
-    assert put_up_with(process.plan, "b", process.look)
+    assert tolerates_failure(process.plan, "b", process.look)
 
     process.ran("!b")
     assert (process.not_taken, process.now) == (["x", "y"], ["c"])
@@ -206,8 +206,8 @@ def test_a_failure_that_takes_several_ways_from_one_join_counts_them_all() -> No
     rows = IN_TWO, fork(b, into=[x, y]), join(x, y, c, into=e, wait_for=2)
     process = Process(*rows).ran("a")
 
-    assert not put_up_with(process.plan, "b", process.look)
-    assert put_up_with(process.plan, "c", process.look)
+    assert not tolerates_failure(process.plan, "b", process.look)
+    assert tolerates_failure(process.plan, "c", process.look)
 
 
 # Failures that the others do not make up for after all
@@ -246,7 +246,7 @@ def test_when_too_few_are_left_after_a_failure_the_join_starts_in_order_to_fail(
 def test_a_join_with_too_few_left_waits_for_those_that_run() -> None:
     running = raced("")
 
-    assert put_up_with(running.plan, "b", running.look)
+    assert tolerates_failure(running.plan, "b", running.look)
     assert raced("!b look=50", 2).now == ["c"]
 
 

@@ -28,7 +28,7 @@ from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Visit, replayed
 from orchestrator.definition.workflow.steps import Step
-from orchestrator.definition.workflow.tolerance import put_up_with
+from orchestrator.definition.workflow.tolerance import tolerates_failure
 from orchestrator.exceptions import NoCase
 from tests.services.sizes import size
 from tests.unit.workflows import Process
@@ -158,7 +158,7 @@ class Run(Process):
 
     def _finish(self, name: str) -> None:
         error = ValueError()
-        borne = catching(self.plan, name, error) is not None or put_up_with(
+        borne = catching(self.plan, name, error) is not None or tolerates_failure(
             self.plan, name, self.look
         )
         if borne and (name in self.starving or self.dice.random() < 0.4):

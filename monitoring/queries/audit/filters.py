@@ -99,7 +99,7 @@ class AuditFilters(Search):
         condition, order = self._conditions[0]
         return rows.filter(condition), order
 
-    def looked_for(self) -> Q:
+    def unindexed_conditions(self) -> Q:
         """Return the remaining conditions."""
         done = OperatorAction.Result.DONE
         found = Q(result=done) if self.result == done else Q()

@@ -61,10 +61,12 @@ def _newest(
     if before is not None:
         at, pk = before
         rows = rows.filter(Q(at__lt=at) | Q(pk__lt=pk), at__lte=at)
-    looked_for = filters.looked_for()
-    if not looked_for:
+    unindexed_conditions = filters.unindexed_conditions()
+    if not unindexed_conditions:
         return list(_with_related(rows).order_by(*order)[:number]), None
-    found, edge = bounded(rows.order_by(*order), looked_for, ("at", "pk"), LOOKED_AT)
+    found, edge = bounded(
+        rows.order_by(*order), unindexed_conditions, ("at", "pk"), LOOKED_AT
+    )
     return list(_with_related(found).order_by(*NOT_BY_INDEX)[:number]), edge
 
 

@@ -56,7 +56,7 @@ def in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
 
 
 @dataclass(frozen=True)
-class RunFilters(Search):
+class VisitFilters(Search):
     """The filters of a table of visits or of a map's elements, and the key where its page begins.
 
     Args:
@@ -152,7 +152,9 @@ class ElementPage(KeyedPage[StepRun]):
         return [one for one in near if 1 <= one <= self.visits]
 
 
-def element_page(instance: ProcessInstance, filters: RunFilters) -> ElementPage | None:
+def element_page(
+    instance: ProcessInstance, filters: VisitFilters
+) -> ElementPage | None:
     """A page of a map's elements; None while it has not begun.
 
     Args:
@@ -183,7 +185,7 @@ def element_page(instance: ProcessInstance, filters: RunFilters) -> ElementPage 
 
 
 def element_batches(
-    instance: ProcessInstance, filters: RunFilters
+    instance: ProcessInstance, filters: VisitFilters
 ) -> Iterator[list[StepRun]]:
     """All matching elements, some at a time; a part is read when the caller asks for it."""
     head, _visits = _head(instance, filters)
@@ -216,7 +218,9 @@ def element_text(run: StepRun) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _head(instance: ProcessInstance, filters: RunFilters) -> tuple[StepRun | None, int]:
+def _head(
+    instance: ProcessInstance, filters: VisitFilters
+) -> tuple[StepRun | None, int]:
     """The wanted visit of the map, in its last round, and the number of visits."""
     rows = StepRun.objects.filter(instance=instance, item=None, node=filters.step)
     # Two conditions, for the index of a workflow's visits.
@@ -237,7 +241,7 @@ def _place(after: str) -> tuple[int, int]:
 
 
 def _look(
-    elements: QuerySet[StepRun], head: StepRun, filters: RunFilters
+    elements: QuerySet[StepRun], head: StepRun, filters: VisitFilters
 ) -> tuple[list[StepRun], int | None]:
     """Reads from the end of the previous page one row more than a page has, and the last number read."""
     if filters.number is not None:
@@ -260,7 +264,7 @@ def _look(
 
 
 def _elements(
-    head: StepRun, filters: RunFilters, secrets: Secrets
+    head: StepRun, filters: VisitFilters, secrets: Secrets
 ) -> QuerySet[StepRun]:
     """The matching elements of a visit of a map, in their order."""
     rows = StepRun.objects.filter(instance=head.instance_id, node=head.node)

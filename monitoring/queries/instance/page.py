@@ -22,11 +22,11 @@ from monitoring.moments import in_full
 from monitoring.queries.graphs import graph_of
 from monitoring.queries.instance.diagram import accepted_now, beside_now, diagram_of
 from monitoring.queries.instance.done_again import DoneAgain
-from monitoring.queries.instance.elements import RunFilters
+from monitoring.queries.instance.elements import VisitFilters
 from monitoring.queries.instance.entries import MISSING, FieldChange, HistoryPage
 from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.moment import ProcessMoment, moment_of
-from monitoring.queries.instance.parked import NOTHING, Parked, parked_of
+from monitoring.queries.instance.parked import NOTHING, ParkedTypes, parked_types_of
 from monitoring.queries.instance.step_panel import StepPanel, step_panel
 from monitoring.queries.instance.step_states import StepState, step_states_of
 from monitoring.queries.instance.subprocess import OpenedSubprocess
@@ -110,7 +110,7 @@ class InstancePage(LedgerPart):
     timeline: Timeline
     workflow: WorkflowView | None
     trouble: Trouble | None = None
-    parked: Parked = NOTHING
+    parked: ParkedTypes = NOTHING
     panel: StepPanel | None = None
     passed_at: datetime | None = None
     runs: RunPage | None = None
@@ -261,7 +261,7 @@ def instance_page(
     pk: UUID,
     user: AbstractBaseUser | AnonymousUser,
     before: int | None = None,
-    filters: RunFilters | None = None,
+    filters: VisitFilters | None = None,
     at: int | None = None,
     beside: bool = False,
 ) -> InstancePage:
@@ -283,7 +283,7 @@ def instance_page(
     drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
     with snapshot():
         moment = moment_of(get_object_or_404(rows, pk=pk), at)
-        page = _page(moment, user, before, filters or RunFilters())
+        page = _page(moment, user, before, filters or VisitFilters())
         if beside and moment.is_past:
             page = replace(page, state_now=diagram_of(moment.now))
         return page
@@ -293,7 +293,7 @@ def _page(
     moment: ProcessMoment,
     user: AbstractBaseUser | AnonymousUser,
     before: int | None,
-    filters: RunFilters,
+    filters: VisitFilters,
 ) -> InstancePage:
     process = Circumstances(moment.present)
     part = _ledger(moment, process, user, before)
@@ -321,11 +321,11 @@ def _page(
 
 
 def _with_now(
-    page: InstancePage, states: Mapping[str, StepState], filters: RunFilters
+    page: InstancePage, states: Mapping[str, StepState], filters: VisitFilters
 ) -> InstancePage:
     """Adds the parts that only now has."""
     moment = page.moment
-    parked, panel = parked_of(moment), step_panel(moment, filters.step)
+    parked, panel = parked_types_of(moment), step_panel(moment, filters.step)
     if moment.is_workflow:
         return replace(
             page,

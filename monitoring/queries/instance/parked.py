@@ -43,17 +43,17 @@ class ParkedEvents:
 
 
 @dataclass(frozen=True)
-class Parked:
+class ParkedTypes:
     """The types with the oldest events, and the number of events of other types."""
 
     types: Sequence[ParkedEvents]
     more: int
 
 
-NOTHING = Parked((), 0)
+NOTHING = ParkedTypes((), 0)
 
 
-def parked_of(moment: ProcessMoment) -> Parked:
+def parked_types_of(moment: ProcessMoment) -> ParkedTypes:
     """Reads the parked events of a process, by type, the oldest first."""
     instance, labels = moment.present, moment.labels
     if instance.finished_at is None and not instance.parked:
@@ -61,7 +61,9 @@ def parked_of(moment: ProcessMoment) -> Parked:
     rows = _by_type(instance)
     takers, here = _takers(moment.graph), _current(instance)
     types = [_of_type(row, takers.get(row["type"], []), here, labels) for row in rows]
-    return Parked(types, max(instance.parked - sum(row.number for row in types), 0))
+    return ParkedTypes(
+        types, max(instance.parked - sum(row.number for row in types), 0)
+    )
 
 
 def _by_type(instance: ProcessInstance) -> list[dict[str, Any]]:

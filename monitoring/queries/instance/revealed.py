@@ -51,7 +51,7 @@ class Holder:
     secrets: list[SecretValue]
 
 
-def revealed(pk: UUID) -> list[Holder]:
+def secrets_of_process(pk: UUID) -> list[Holder]:
     """Reads all secrets of a process: its data first, then the newest of each kind."""
     with snapshot():
         instance = processes().get(pk=pk)

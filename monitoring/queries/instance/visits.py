@@ -16,7 +16,7 @@ from monitoring.queries.graphs import graph_of, nodes_of
 from monitoring.queries.instance.elements import (
     SHOWN,
     ElementPage,
-    RunFilters,
+    VisitFilters,
     discreet,
     element_page,
     element_text,
@@ -106,7 +106,7 @@ class RunRow:
 class RunPage(KeyedPage[RunRow]):
     """Visits newest first, or elements of a map in their order."""
 
-    filters: RunFilters
+    filters: VisitFilters
     group: Part | None = None
     elements: ElementPage | None = None
 
@@ -131,7 +131,7 @@ class RunPage(KeyedPage[RunRow]):
 
 
 def run_page(
-    moment: ProcessMoment, states: Mapping[str, StepState], filters: RunFilters
+    moment: ProcessMoment, states: Mapping[str, StepState], filters: VisitFilters
 ) -> RunPage:
     """One page of a process's visits now: of one part of its diagram, or of all; of a map its elements.
 
@@ -192,7 +192,7 @@ def worth_a_look(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
     return rows.filter(Q(item=None) | trouble)
 
 
-def _matching(moment: ProcessMoment, filters: RunFilters) -> QuerySet[StepRun]:
+def _matching(moment: ProcessMoment, filters: VisitFilters) -> QuerySet[StepRun]:
     rows, labels = StepRun.objects.filter(instance=moment.present), moment.labels
     if filters.step:
         rows = rows.filter(node=filters.step)

@@ -28,7 +28,7 @@ class Arm:
     Args:
         rows: the processes that an index finds.
         order: of that index, newest first.
-        looked_for: the conditions without an index, checked on a limited number of rows.
+        unindexed_conditions: the conditions without an index, checked on a limited number of rows.
         beside: rows of another table, in the order of their index, that name the processes to look at.
         where: conditions on the data of the processes.
         oldest: whether the oldest come first.
@@ -36,7 +36,7 @@ class Arm:
 
     rows: ProcessInstanceQuerySet
     order: tuple[Any, ...]
-    looked_for: Q
+    unindexed_conditions: Q
     beside: QuerySet[Any] | None = None
     where: Conditions | None = None
     oldest: bool = False
@@ -48,7 +48,7 @@ class Arm:
 
         With `oldest` it returns the oldest.
         """
-        if self.beside is None and not self.looked_for and self.where is None:
+        if self.beside is None and not self.unindexed_conditions and self.where is None:
             rows = self.rows.filter(**_span("pk", before, after))
             return self._turned(rows.order_by(*self.order))[:number], None
 
@@ -72,7 +72,7 @@ class Arm:
     def _matching(self, keys: list[UUID], number: int) -> list[UUID]:
         """Return the first of some processes that meet all conditions."""
         rows = self._all if self.beside is None else self.rows
-        found = rows.filter(self.looked_for, among("pk", keys))
+        found = rows.filter(self.unindexed_conditions, among("pk", keys))
         if self.where is not None:
             matched = matching(found, self.where)
             return sorted(matched, reverse=not self.oldest)[:number]

@@ -159,7 +159,7 @@ class Filters(Search):
             rows = rows.filter(pk__in=among)
         if self.q:
             rows = rows.filter(pk__in=self._keys_found(among))
-        rows = rows.filter(self._looked_for())
+        rows = rows.filter(self._unindexed_conditions())
         if self.status == "live":
             rows = rows.live()
         return rows.filter(self._in_step()) if self.step else rows
@@ -192,19 +192,25 @@ class Filters(Search):
             return [one for arm in parts for one in self._in(arm)]
         found = self._by_key_or_id()
         if capped(ProcessInstance.objects.filter(found), MANY).at_least:
-            named = [replace(arm, looked_for=arm.looked_for & found) for arm in parts]
+            named = [
+                replace(arm, unindexed_conditions=arm.unindexed_conditions & found)
+                for arm in parts
+            ]
         else:
             order = (NOT_BY_INDEX,)
             named = [
                 replace(arm, rows=arm.rows.filter(found), order=order) for arm in parts
             ]
-        looked_for = self._looked_for()
+        unindexed_conditions = self._unindexed_conditions()
         if self.status == "live":
-            looked_for &= Q(finished_at__isnull=True)
+            unindexed_conditions &= Q(finished_at__isnull=True)
         if self.step:
-            looked_for &= self._in_step()
+            unindexed_conditions &= self._in_step()
         called = Arm(
-            self._indexed_rows(), (NOT_BY_INDEX,), looked_for, self._outside_ids()
+            self._indexed_rows(),
+            (NOT_BY_INDEX,),
+            unindexed_conditions,
+            self._outside_ids(),
         )
         return [*(one for arm in named for one in self._in(arm)), called]
 
@@ -228,15 +234,28 @@ class Filters(Search):
         if not self.step:
             return [arm]
         if window_of(self.doing):
-            return [replace(arm, looked_for=arm.looked_for & self._in_step())]
+            return [
+                replace(
+                    arm, unindexed_conditions=arm.unindexed_conditions & self._in_step()
+                )
+            ]
         if self.doing in (HERE, *NOW):
-            looked_for = arm.looked_for & self._in_step()
-            return [replace(arm, beside=self._visits(), looked_for=looked_for)]
+            unindexed_conditions = arm.unindexed_conditions & self._in_step()
+            return [
+                replace(
+                    arm,
+                    beside=self._visits(),
+                    unindexed_conditions=unindexed_conditions,
+                )
+            ]
         now = replace(arm, beside=self._visits())
         if self._is_live:
             return [now]
         ended = Q(finished_at__isnull=False, step=self.step)
-        return [now, replace(arm, looked_for=arm.looked_for & ended)]
+        return [
+            now,
+            replace(arm, unindexed_conditions=arm.unindexed_conditions & ended),
+        ]
 
     def _parts(self) -> list[Arm]:
         """The rows that indexes find; of those that go on by status, and by each graph of a version."""
@@ -250,20 +269,20 @@ class Filters(Search):
                     Arm(
                         rest._indexed_rows().live_on(graph).filter(status=status),
                         ("definition", "status", "-pk"),
-                        rest._looked_for(),
+                        rest._unindexed_conditions(),
                     )
                     for graph in graphs
                     for status in statuses
                 ]
-        looked_for = self._looked_for()
+        unindexed_conditions = self._unindexed_conditions()
         order = ("name", "-pk") if self.definition else ("-pk",)
         rows = self._indexed_rows()
         if self.status != "live":
-            return [Arm(rows, order, looked_for)]
+            return [Arm(rows, order, unindexed_conditions)]
         if by_visits:
-            return [Arm(rows.live(), order, looked_for)]
+            return [Arm(rows.live(), order, unindexed_conditions)]
         live = [rows.live().filter(status=status) for status in statuses]
-        return [Arm(part, order, looked_for) for part in live]
+        return [Arm(part, order, unindexed_conditions) for part in live]
 
     def _indexed_rows(self) -> ProcessInstanceQuerySet:
         """Return the processes that indexes find."""
@@ -286,7 +305,7 @@ class Filters(Search):
             rows = rows.filter(self._of_owner())
         return rows
 
-    def _looked_for(self) -> Q:
+    def _unindexed_conditions(self) -> Q:
         """Return the conditions that no index finds."""
         found = Q()
         if stored := self._definition_conditions():

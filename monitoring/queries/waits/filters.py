@@ -89,9 +89,9 @@ class WaitFilters(Search):
         if self.mistake:
             return StepRun.objects.none()
         rows = self._found()
-        if not self._of_few and self.looked_for():
+        if not self._of_few and self.unindexed_conditions():
             looked_at = rows.order_by(*ORDER).values("pk")[:MANY]
-            rows = StepRun.objects.filter(self.looked_for(), pk__in=looked_at)
+            rows = StepRun.objects.filter(self.unindexed_conditions(), pk__in=looked_at)
         # Without an order PostgreSQL might scan the whole table for the first matches.
         return rows.order_by() if self._of_few else rows.order_by(*ORDER)
 
@@ -121,10 +121,10 @@ class WaitFilters(Search):
     def _first_of(
         self, rows: QuerySet[StepRun], number: int
     ) -> tuple[list[StepRun], Place | None]:
-        looked_for = Q() if self._of_few else self.looked_for()
-        if not looked_for:
+        unindexed_conditions = Q() if self._of_few else self.unindexed_conditions()
+        if not unindexed_conditions:
             return list(read(rows)[:number]), None
-        found, edge = bounded(rows, looked_for, ORDER, LOOKED_AT)
+        found, edge = bounded(rows, unindexed_conditions, ORDER, LOOKED_AT)
         # The keys first: otherwise each row that is looked at would be read with its process.
         first = found.order_by(*NOT_BY_INDEX).values_list("pk", flat=True)
         shown = StepRun.objects.filter(among("pk", first[:number]))
@@ -134,7 +134,7 @@ class WaitFilters(Search):
         """Return the keys of those visits that still match."""
         if self.mistake:
             return set()
-        rows = self._found().filter(self.looked_for(), pk__in=keys)
+        rows = self._found().filter(self.unindexed_conditions(), pk__in=keys)
         return set(rows.values_list("pk", flat=True))
 
     @property
@@ -150,14 +150,14 @@ class WaitFilters(Search):
         elif self.due == "soon":
             soon = timedelta(seconds=conf().DUE_SOON_SECONDS)
             rows = rows.filter(wake_at__gt=Now() - LATE, wake_at__lte=Now() + soon)
-        return rows.filter(self.looked_for()) if self._of_few else rows
+        return rows.filter(self.unindexed_conditions()) if self._of_few else rows
 
     def _processes(self) -> list[UUID]:
         few = Filters(escalated=self.escalated, owner=self.owner, reader=self.reader)
         rows = few.applied().live().order_by("-pk")
         return list(rows.values_list("pk", flat=True)[:PROCESSES])
 
-    def looked_for(self) -> Q:
+    def unindexed_conditions(self) -> Q:
         """Return the conditions that no index finds."""
         found = Q()
         if self.definition:

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.definition.codec import encode
 from orchestrator.definition.migrating import MigratesFrom, carried_data
 from orchestrator.definition.process_manager.state_machine import StateMachine
-from orchestrator.exceptions import NotCarried
+from orchestrator.exceptions import NotMigrated
 from orchestrator.text import Text
 
 
@@ -46,12 +46,12 @@ def carried(
         row: how the other version says that processes come over.
 
     Raises:
-        NotCarried: it cannot go over, with the reason.
+        NotMigrated: it cannot go over, with the reason.
         Exception: whatever the function raises that makes the data.
     """
     target = mapping.get(step, "")
     if target not in {str(one) for one in definition.waiting_steps()}:
-        raise NotCarried(
+        raise NotMigrated(
             Text(
                 "nothing waits in %(place)s of version %(version)s: %(step)s cannot go on there",
                 target,

@@ -8,7 +8,7 @@ from orchestrator.definition.workflow.advance import Arrivals, ReadJoins
 from orchestrator.definition.workflow.plan import Plan, Vertex
 
 
-def put_up_with(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
+def tolerates_failure(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
     """Whether the process can go on although this step has failed: each way from it ends in a join that needs fewer."""
     waiting, dead = [step], Counter[str]()
     while waiting:

@@ -57,14 +57,14 @@ def stops(operation: BulkOperation) -> bool:
 
 
 def next_look(
-    operation: BulkOperation, now: datetime, held_up: bool
+    operation: BulkOperation, now: datetime, delayed: bool
 ) -> datetime | None:
     """When it wants a worker again; None when nothing of it is left to do.
 
     Args:
         operation: as it is now.
         now: the database's time.
-        held_up: whether all business keys that wait are under way.
+        delayed: whether all business keys that wait are under way.
     """
     moments = []
     if operation.tried:
@@ -73,7 +73,7 @@ def next_look(
     if operation.status == BulkStatus.GATHERING:
         moments.append(now)
     waits = operation.status == BulkStatus.RUNNING and operation.waiting
-    if waits and room(operation) and not held_up:
+    if waits and room(operation) and not delayed:
         moments.append(_rated(operation, now))
     return min(moments, default=None)
 

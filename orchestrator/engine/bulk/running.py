@@ -94,7 +94,7 @@ class Slice:
         self.moved: Counter[str] = Counter()
         """By how much each number changes."""
         self.begun = 0
-        self.held_up = False
+        self.delayed = False
         """Whether all business keys that wait are under way."""
         self.halted = ""
         """Why it cannot go on."""
@@ -253,7 +253,7 @@ class Slice:
             if not item.key or busy[item.key] < operation.per_key:
                 busy[item.key] += 1
                 found.append(item)
-        self.held_up = not found
+        self.delayed = not found
         return found
 
     # Storing
@@ -287,7 +287,7 @@ class Slice:
     ) -> None:
         if self.moved or operation.status != self.operation.status:
             operation.changed_at = self.now
-        wakes: datetime | None = pace.next_look(operation, self.now, self.held_up)
+        wakes: datetime | None = pace.next_look(operation, self.now, self.delayed)
         operation.wake_at = wakes if pause is None else self.now + pause
         operation.owner = ""
         operation.revision += 1

@@ -149,7 +149,7 @@ def contained(name: str, *ours: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def kept_waiting(name: str) -> Iterator[None]:
+def blocking_transaction(name: str) -> Iterator[None]:
     """Runs code of the application's in a transaction of ours, which the database ends if it stands idle for too long.
 
     Only here is known that this code was why, and not the engine on a machine that others keep busy.

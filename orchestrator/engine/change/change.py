@@ -37,7 +37,7 @@ from orchestrator.models import (
     Work,
 )
 from orchestrator.notice_settings import Topic
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import packed, storable
 
 
@@ -81,7 +81,7 @@ class ProcessChange:
         return self.was in TROUBLED
 
     @property
-    def held_up(self) -> bool:
+    def may_have_failed(self) -> bool:
         """Whether something of the process may have failed before it, or while it stood still."""
         return self.troubled or self.was == Status.PAUSED
 
@@ -160,7 +160,7 @@ class ProcessChange:
         self.settle_status()
         if self.instance.finished_at is not None:
             self.go_on()
-        if self.instance.status == Status.CANCELLED and self.held_up:
+        if self.instance.status == Status.CANCELLED and self.may_have_failed:
             self.mark(self._events_matter_no_more())
         if self.paused:
             self.instance.status = Status.PAUSED
@@ -179,15 +179,15 @@ class ProcessChange:
         self.instance.revision = self.revision
         announce(self.instance, self.steps or {self.instance.step: ""}, self.edge)
         for queue in self.rings:
-            ring_after_commit(queue, others=True)
+            wake_queue_after_commit(queue, others=True)
         if self._offered:
-            offering.ring(self.instance)
+            offering.wake_queue_of(self.instance)
 
     # What managers and workflows do in their own way
 
     def settle_status(self) -> None:
         """Works out how the process stands now."""
-        if self.held_up and self.instance.finished_at is None:
+        if self.may_have_failed and self.instance.finished_at is None:
             self.look_again()
 
     def columns(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class ProcessChange:
     def look_again(self) -> None:
         """Works the status out from what is stored; what is settled now no longer counts as trouble."""
         self.flush()
-        self.instance.status = status_of(self.instance, troubled=self.held_up)
+        self.instance.status = status_of(self.instance, troubled=self.may_have_failed)
 
     def flush(self) -> None:
         """Sends what was collected so far, in the running transaction, so that what follows is decided on it."""

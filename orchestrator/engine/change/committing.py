@@ -17,7 +17,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.storage import group_commit, uncertain
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.passing_errors import passes
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 
 log = logging.getLogger(__name__)
 
@@ -90,4 +90,4 @@ def _written(changes: Iterable[ProcessChange]) -> None:
         change.rings = set()
         change.written()
     for queue in queues:
-        ring_after_commit(queue, others=True)
+        wake_queue_after_commit(queue, others=True)

@@ -15,8 +15,8 @@ from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
+    blocking_transaction,
     engines,
-    kept_waiting,
 )
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolved
@@ -36,7 +36,7 @@ from orchestrator.models import (
     StepStatus,
     command_id,
 )
-from orchestrator.queue import calls_of, ring_after_commit
+from orchestrator.queue import calls_of, wake_queue_after_commit
 from orchestrator.registry import CommandContext
 from orchestrator.text import Text, storable
 
@@ -93,7 +93,7 @@ class ManagerChange(ProcessChange):
             self.instance.pk, row.id, self.attempt, self.instance.correlation_key
         )
         own = decode(type(command), row.body)  # the data must not share its lists
-        with kept_waiting(kind):
+        with blocking_transaction(kind):
             answer = handler(own, context)
         said = secret_values.line_without(answer.text, kind, row.body)
         row.answer, row.finished_at = storable(said), self.now
@@ -166,7 +166,7 @@ class ManagerChange(ProcessChange):
             self._leave(StepStatus.DONE, rows=1),
             step_runs.insert(entered),
         ]
-        if self.held_up:
+        if self.may_have_failed:
             self.mark(self._deadline_matters_no_more())
         self.instance.step = entered.node
 
@@ -206,7 +206,7 @@ class ManagerChange(ProcessChange):
     def written(self) -> None:
         super().written()
         for queue in {row.queue for row in self.issued if row.wake_at is not None}:
-            ring_after_commit(queue)
+            wake_queue_after_commit(queue)
 
 
 def _line_up(issued: Sequence[IssuedCommand], free: Collection[int]) -> None:
@@ -226,13 +226,13 @@ def release(command: IssuedCommand, now: datetime) -> list[Statement]:
     if command.holds is None:
         return []
 
-    def ring(rows: list[Any]) -> None:
+    def wake_queues(rows: list[Any]) -> None:
         for (queue,) in rows:
-            ring_after_commit(queue)
+            wake_queue_after_commit(queue)
 
     due = {"status": CommandStatus.READY, "wake_at": now}
     held = {"id": command.holds, "status": CommandStatus.HELD}
-    return [commands.update(due, held, rows=None).returning("queue", ring)]
+    return [commands.update(due, held, rows=None).returning("queue", wake_queues)]
 
 
 def active_person(name: str) -> AbstractBaseUser | None:

@@ -21,7 +21,7 @@ from orchestrator.engine.storage.batch import Statement, Touched
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import InboxEvent, ProcessInstance, StepKind, Verdict
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 
 ENDED = 64
 """How many events that are still parked when their process ends are under way at once."""
@@ -79,10 +79,10 @@ def left_over(process_id: UUID, number: int, now: datetime) -> Statement:
     return _offered(f"id IN ({idle})", [process_id], now)
 
 
-def ring(instance: ProcessInstance) -> None:
+def wake_queue_of(instance: ProcessInstance) -> None:
     """Has a worker woken for the events of a process, unless this one is at them."""
     with suppress(UnknownDefinition):
-        ring_after_commit(definitions.definition_of(instance).queue)
+        wake_queue_after_commit(definitions.definition_of(instance).queue)
 
 
 def _offered(which: str, params: list[Any], now: datetime) -> Statement:

@@ -15,7 +15,7 @@ from orchestrator.engine.storage.batch import NOW, database_now, prepared_cursor
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import WORK
 from orchestrator.models import Worker
-from orchestrator.queue import plain, ring
+from orchestrator.queue import plain, wake_queue
 
 
 def due(queue: str, tables: Sequence[Table[Any]] = WORK) -> list[bool]:
@@ -45,7 +45,7 @@ def sweep(queue: str = DEFAULT_QUEUE) -> bool:
     """
     found = any(due(queue))
     if found:
-        ring(queue)
+        wake_queue(queue)
     return found
 
 

@@ -18,7 +18,7 @@ from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.tables import table_of
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
-from orchestrator.queue import ring
+from orchestrator.queue import wake_queue
 from orchestrator.text import storable
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def at_once(work: Work) -> None:
 def to_queue(work: Work, queue: str) -> None:
     """Gives work back that belongs to another queue in the running code."""
     send([given_back(work, database_now(), queue=queue)])
-    ring(queue)
+    wake_queue(queue)
 
 
 def refused(work: Work, refusal: Exception, **noted: Any) -> None:

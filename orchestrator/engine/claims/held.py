@@ -74,7 +74,7 @@ class Held:
             free: so many of the first may be taken over all the same: they are only decided.
         """
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Shows that nothing of what was claimed is waiting any more."""
 
     def returned(self, result: UnstoredResult) -> bool:

@@ -13,7 +13,10 @@ from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, secret_values
-from orchestrator.engine.change.application_code import applications, kept_waiting
+from orchestrator.engine.change.application_code import (
+    applications,
+    blocking_transaction,
+)
 from orchestrator.engine.change.change import settle_unmoved
 from orchestrator.engine.change.manager import release
 from orchestrator.engine.claims import give_back, leases
@@ -28,7 +31,7 @@ from orchestrator.models import (
     Delivery,
     IssuedCommand,
 )
-from orchestrator.queue import calls_of, is_of_calls, ring_after_commit
+from orchestrator.queue import calls_of, is_of_calls, wake_queue_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
 from orchestrator.text import Text, storable
 
@@ -82,7 +85,7 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
-            with kept_waiting(command.type):
+            with blocking_transaction(command.type):
                 answer = handler(message, context)
             _settle(command, answer)
     else:
@@ -133,5 +136,5 @@ def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[State
         return []
     rows = inbox.follow_ups(command.instance, answer.events, command.pk, now)
     for queue in {row.queue for row in rows}:
-        ring_after_commit(queue)
+        wake_queue_after_commit(queue)
     return inbox.stored(rows)

@@ -18,7 +18,7 @@ from orchestrator.definition.invalid import LONGEST
 from orchestrator.definition.workflow.advance import Settled, catching
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.definition.workflow.tolerance import put_up_with
+from orchestrator.definition.workflow.tolerance import tolerates_failure
 from orchestrator.engine.change import (
     incidents,
     maps,
@@ -248,7 +248,7 @@ def _another_way(
         _close(change, run, error)
         maps.count(change, run, {})
         return "its map puts up with it"
-    if not item and put_up_with(change.plan, run.node, Following(change).look):
+    if not item and tolerates_failure(change.plan, run.node, Following(change).look):
         _close(change, run, error)
         go_on(change, Settled(run.node, run.visit, "failed"))
         return "its join puts up with it"

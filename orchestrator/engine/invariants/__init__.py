@@ -21,7 +21,7 @@ from orchestrator.engine.invariants.ledger import (
 )
 from orchestrator.engine.invariants.progress import progress
 from orchestrator.engine.invariants.reading import ProcessSet, process_sets
-from orchestrator.engine.invariants.untaken import untaken
+from orchestrator.engine.invariants.untaken import parked
 from orchestrator.engine.invariants.workflow_rows import (
     maps,
     results,
@@ -51,7 +51,7 @@ OF_PROCESSES: tuple[Callable[[ProcessSet], Iterator[str]], ...] = (
     model,
     joins,
     maps,
-    untaken,
+    parked,
     undoing,
 )
 

@@ -22,7 +22,7 @@ from orchestrator.models import (
 from orchestrator.models.inbox_event import UNDECIDED
 
 
-def untaken(some: ProcessSet) -> Iterator[str]:
+def parked(some: ProcessSet) -> Iterator[str]:
     """I4: no process that goes on and has no event under way would take one that is parked."""
     # The processes are known here: joined with them, a planner without statistics looks through all events for each.
     busy = _with_events_under_way(some)

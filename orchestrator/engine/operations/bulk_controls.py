@@ -28,7 +28,7 @@ from orchestrator.exceptions import (
 )
 from orchestrator.models import BulkOperation, BulkStatus
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 
@@ -158,7 +158,7 @@ def wake(operation: BulkOperation, now: datetime) -> None:
     """Makes the operation due. A worker that has claimed it sees the change after its slice."""
     if not operation.owner:
         operation.wake_at = now
-    ring_after_commit(operation.queue)
+    wake_queue_after_commit(operation.queue)
 
 
 pause_bulk = register(PauseBulk())

@@ -13,7 +13,7 @@ from orchestrator.engine.operations.event import check_takes, settle
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, ProcessInstance
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 
@@ -42,7 +42,7 @@ class DeliverEvent(EventOperation):
         address = {"process_id": process.pk, "starts": False}
         values = {**inbox.offered(press.now), **address, "error": ""}
         settle(press, event, values, Text("delivered to a process by an operator"))
-        ring_after_commit(event.queue)
+        wake_queue_after_commit(event.queue)
 
 
 def _process_id(text: Any) -> UUID:

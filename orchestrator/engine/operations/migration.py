@@ -72,7 +72,7 @@ def plan_migration(instance: ProcessInstance, version: Any, steps: Any) -> Moves
 
     Raises:
         OperationRefused: what is wanted cannot be read, or the application's code raises something.
-        NotCarried: it cannot go over, with the reason.
+        NotMigrated: it cannot go over, with the reason.
         UnknownDefinition: the running code does not have that version.
     """
     with asked_of_code(instance), transaction.atomic():

@@ -13,7 +13,7 @@ from orchestrator.engine.operations.base import EventOperation, Press, Tried
 from orchestrator.engine.operations.event import settle
 from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 
@@ -34,7 +34,7 @@ class RedeliverEvent(EventOperation):
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         values = inbox.offered(press.now)
         settle(press, event, values, Text("redelivered by an operator"))
-        ring_after_commit(event.queue)
+        wake_queue_after_commit(event.queue)
 
 
 redeliver = register(RedeliverEvent())

@@ -16,7 +16,7 @@ from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 
@@ -81,4 +81,4 @@ def wake_workers(instance: ProcessInstance) -> None:
     """Wakes the workers of all queues on which a process has work, once the transaction is committed."""
     for rows in (instance.commands, instance.events, instance.step_runs):
         for queue in rows.values_list("queue", flat=True).distinct():
-            ring_after_commit(queue)
+            wake_queue_after_commit(queue)

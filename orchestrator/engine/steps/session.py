@@ -156,7 +156,7 @@ class Session(KnownProcess):
         if policy.transactional:
             with self.committing():
                 instances.lock(run.instance_id)
-                with application_code.kept_waiting(run.node):
+                with application_code.blocking_transaction(run.node):
                     result = self._call(run, vertex, policy)
                 return self.settle(run, result)
         if self.quick:

@@ -25,7 +25,7 @@ from orchestrator.exceptions import (
     ProcessionError,
 )
 from orchestrator.models import InboxEvent, IssuedCommand
-from orchestrator.queue import ring_after_commit
+from orchestrator.queue import wake_queue_after_commit
 
 Name = tuple[str, str]
 """By what a repeat of an event is known: the source, and its id of the event."""
@@ -286,7 +286,7 @@ def _count_again(arrivals: Iterable[Arrival]) -> None:
 def _ring(arrivals: Iterable[Arrival]) -> None:
     work = [work for each in arrivals for work in (*each.rows, *each.reactions)]
     for queue in sorted({one.queue for one in work}):
-        ring_after_commit(queue)
+        wake_queue_after_commit(queue)
 
 
 def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:

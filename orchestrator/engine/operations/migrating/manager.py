@@ -20,7 +20,7 @@ from orchestrator.engine.operations.migrating.plan import (
 )
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import outside_ids, step_runs
-from orchestrator.exceptions import NotCarried
+from orchestrator.exceptions import NotMigrated
 from orchestrator.models import Definition, ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text
 
@@ -114,19 +114,19 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigrat
     """Where a process would stand.
 
     Raises:
-        NotCarried: it cannot go over now.
+        NotMigrated: it cannot go over now.
         Exception: whatever the application's code raises.
     """
     definition: Any = target.definition
     run = instance.step_runs.filter(finished_at=None).order_by("pk").first()
     if run is None:
-        raise NotCarried(Text("it stands in no step"))
+        raise NotMigrated(Text("it stands in no step"))
     if run.owner:
-        raise NotCarried(BUSY.filled(run.node))
+        raise NotMigrated(BUSY.filled(run.node))
     check_commands(instance)
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)
-    with applications(NotCarried):
+    with applications(NotMigrated):
         place = carried(definition, run.node, mapping, instance.data, target.row)
     key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)

@@ -10,7 +10,7 @@ from orchestrator import registry
 from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.engine.operations.repairing.plan import lost_key
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import NotCarried, OperationRefused
+from orchestrator.exceptions import NotMigrated, OperationRefused
 from orchestrator.models import Definition, IssuedCommand, ProcessInstance
 from orchestrator.registry import Declared
 from orchestrator.text import Text
@@ -53,21 +53,21 @@ def target_of(instance: ProcessInstance, version: Any, steps: Any) -> MigrationT
 
     Raises:
         OperationRefused: it is no version, or no mapping of steps.
-        NotCarried: it is there already, or the other one is of another kind.
+        NotMigrated: it is there already, or the other one is of another kind.
         UnknownDefinition: the running code does not have that version.
     """
     _check(version, steps)
     found = registry.definition(instance.name, version)
     pinned = instance.definition
     if found.kind != pinned.kind:
-        raise NotCarried(
+        raise NotMigrated(
             "version %(version)s of %(name)s is of another kind", version, instance.name
         )
     known: Any = found
     static = getattr(known, "static", known) is not None
     same = pinned.version == version and static
     if same and definitions.row_of(found) == pinned.pk:
-        raise NotCarried("it is on version %(version)s already", version)
+        raise NotMigrated("it is on version %(version)s already", version)
     row = found.migration_from(pinned.version)
     return MigrationTarget(found, pinned, row, dict(steps))
 
@@ -87,14 +87,14 @@ def check_commands(instance: ProcessInstance) -> None:
     """Refuses while a command is under way: what comes of it belongs to the version that has issued it.
 
     Raises:
-        NotCarried: one is.
+        NotMigrated: one is.
     """
     under_way = instance.commands.filter(
         revision__gt=instance.revision - LATELY, status__in=IssuedCommand.UNDER_WAY
     )
     command = under_way.values_list("type", flat=True).first()
     if command is not None:
-        raise NotCarried(
+        raise NotMigrated(
             "the command %(type)s is under way: wait until it is carried out, or skip it",
             command,
         )
@@ -104,7 +104,7 @@ def key_kept(definition: Declared, instance: ProcessInstance, message: object) -
     """Refuses data under which the process would not be found any more.
 
     Raises:
-        NotCarried: its business key would be another one.
+        NotMigrated: its business key would be another one.
     """
     if reason := lost_key(definition, instance, message):
-        raise NotCarried(reason)
+        raise NotMigrated(reason)

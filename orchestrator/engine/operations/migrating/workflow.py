@@ -40,7 +40,7 @@ from orchestrator.engine.storage.tables import outside_ids
 from orchestrator.exceptions import (
     InvalidDefinition,
     InvalidMessage,
-    NotCarried,
+    NotMigrated,
     UnknownDefinition,
 )
 from orchestrator.models import (
@@ -112,7 +112,7 @@ class WorkflowMigration:
         """Gives the open visits the queues of the other version, and makes sure that no worker has taken one meanwhile.
 
         Raises:
-            NotCarried: one has.
+            NotMigrated: one has.
         """
         rows = change.instance.step_runs.filter(finished_at=None)
         number = 0
@@ -124,7 +124,7 @@ class WorkflowMigration:
             number += rows.filter(node=name, owner="").update(queue=queue)
             change.rings.add(queue)
         if number != change.instance.open_steps:
-            raise NotCarried(
+            raise NotMigrated(
                 Text("a worker has just taken one of its steps: try again")
             )
 
@@ -133,7 +133,7 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> WorkflowMigra
     """Where a process would stand.
 
     Raises:
-        NotCarried: it cannot go over now.
+        NotMigrated: it cannot go over now.
         Exception: whatever the application's code raises.
     """
     idle_limit.allow(idle_limit.LONG)
@@ -149,7 +149,7 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> WorkflowMigra
     history = History(instance, mapping)
     fit = _Fit(instance, target, pin.plan, history, mapping)
     if reason := next(fit.reasons(), ""):
-        raise NotCarried(reason)
+        raise NotMigrated(reason)
     now = [run.node for run in history.runs if run.finished_at is None]
     before = {new: name for name, new in mapping.items()}
     return WorkflowMigration(
@@ -167,25 +167,25 @@ def _check_rest(instance: ProcessInstance) -> None:
     """Refuses while a worker is at one of its steps: that runs the function of the old version."""
     held = instance.step_runs.filter(finished_at=None).exclude(owner="").first()
     if held is not None:
-        raise NotCarried(BUSY.filled(held.node))
+        raise NotMigrated(BUSY.filled(held.node))
 
 
 def _pinned(instance: ProcessInstance, target: MigrationTarget) -> Pin:
     """The input as the other version reads it, and the graph that it makes from this input."""
     definition: Any = target.definition
-    with applications(InvalidDefinition, InvalidMessage, NotCarried):
+    with applications(InvalidDefinition, InvalidMessage, NotMigrated):
         made = carried_data(definition.Input, instance.data, target.row)
         key_kept(definition, instance, made)
         try:
             pin = definitions.pin(definition, made)
         except (InvalidDefinition, InvalidMessage) as mistake:
-            raise NotCarried(
+            raise NotMigrated(
                 "the other version makes no graph of its input: %(why)s", mistake
             ) from None
     if pin.data != instance.data:
         seen = [one.version for one in switches_of(instance)]
         if definition.version in seen:
-            raise NotCarried(
+            raise NotMigrated(
                 "it was on version %(version)s before, with another input",
                 definition.version,
             )
@@ -199,7 +199,7 @@ def _check_one_to_one(mapping: Mapping[str, str], visited: Iterable[str]) -> Non
         if (new := mapping.get(name)) is None:
             continue
         if new in seen:
-            raise NotCarried(
+            raise NotMigrated(
                 "%(step)s and %(other_step)s were visited, and would be one step: %(place)s",
                 seen[new],
                 name,
@@ -212,7 +212,7 @@ def _check_names(given_up: Iterable[str], plan: Plan) -> None:
     """Refuses to give up what was done in a step whose name another step of the other version has."""
     for name in given_up:
         if name in plan.vertices:
-            raise NotCarried(
+            raise NotMigrated(
                 "%(step)s was visited, and another step there has its name", name
             )
 
