@@ -1,6 +1,7 @@
 """The console's pages and actions."""
 
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from monitoring.views import (
     audit,
@@ -43,11 +44,26 @@ urlpatterns = [
     path("processes/<uuid:pk>/", instances.detail, name="instance"),
     path("processes/<uuid:pk>/picture.svg", instances.picture, name="instance-picture"),
     path(
-        "processes/<uuid:pk>/ledger-rows",
-        instances.ledger_rows,
-        name="instance-ledger-rows",
+        "processes/<uuid:pk>/history-rows",
+        instances.history_rows,
+        name="instance-history-rows",
     ),
-    path("processes/<uuid:pk>/ledger.jsonl", instances.ledger, name="instance-ledger"),
+    path(
+        "processes/<uuid:pk>/history.jsonl", instances.history, name="instance-history"
+    ),
+    *(
+        path(
+            f"processes/<uuid:pk>/ledger{ending}",
+            RedirectView.as_view(
+                pattern_name=f"monitoring:instance-history{rows}", query_string=True
+            ),
+            name=f"instance-ledger{rows}",
+        )
+        for ending, rows in (
+            (".jsonl", ""),
+            ("-rows", "-rows"),
+        )  # as they were called before
+    ),
     path(
         "processes/<uuid:pk>/elements.<str:form>",
         instances.elements,

@@ -134,8 +134,8 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @page_for(of=of_process)
-def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Rows of the ledger before a transition, for a page that is scrolled."""
+def history_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Return the rows of the history before a transition, for a page that is scrolled."""
     before, at = (_number(request.GET.get(name, "")) for name in ("before", "at"))
     shown = instance_ledger(pk, request.user, before or None, at)
     context = {
@@ -144,18 +144,18 @@ def ledger_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
         "is_workflow": shown.moment.is_workflow,
         "sees_data": sees_data(request.user),
     }
-    rows = render_to_string("monitoring/instance/ledger_rows.html", context, request)
+    rows = render_to_string("monitoring/instance/history_rows.html", context, request)
     answer = f"<!DOCTYPE html><table>{rows}</table>"
     return HttpResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 @page_for(DATA, of=of_process)
-def ledger(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
-    """The whole ledger as JSON lines, the oldest transition first; written as it is read."""
+def history(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
+    """Stream the whole history as JSON lines, the oldest transition first."""
     instance = get_object_or_404(processes(), pk=pk)
     awaited = isinstance(request, ASGIRequest)
     lines = ledger_lines_async(instance) if awaited else ledger_lines(instance)
-    name = f'attachment; filename="ledger-{pk}.jsonl"'
+    name = f'attachment; filename="history-{pk}.jsonl"'
     headers = {"Content-Disposition": name, "Cache-Control": "no-store"}
     return StreamingHttpResponse(lines, "application/x-ndjson", headers=headers)
 

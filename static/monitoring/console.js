@@ -4,7 +4,7 @@ import "./ages.js";
 import "./details.js";
 import "./filters.js";
 import "./keys.js";
-import "./ledger.js";
+import "./history.js";
 import "./live.js";
 import "./slider.js";
 import "./subprocess.js";

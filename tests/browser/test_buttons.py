@@ -45,7 +45,7 @@ def test_retry_brings_an_order_with_a_failing_exchange_call_to_completion(
     current(signed_in, "Completed")
     expect(signed_in.locator(".trouble")).to_have_count(0)
     expect(button).to_have_attribute("aria-disabled", "true")
-    expect(signed_in.locator("#ledger")).to_contain_text("Retry by operator")
+    expect(signed_in.locator("#history")).to_contain_text("Retry by operator")
 
 
 def escalated(page: Page) -> None:

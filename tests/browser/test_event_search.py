@@ -162,7 +162,7 @@ def test_s9_3_the_set_that_is_shown_is_replayed_as_received(shut: Page) -> None:
         expect(row(shut, f"{number}")).to_contain_text("P-1 took it in On the way")
     expect(row(shut, "lost").locator("td").first).to_have_text("No such process")
     row(shut, "0").locator("a.subject").click()
-    places = shut.locator("#ledger ins", has_text="place")
+    places = shut.locator("#history ins", has_text="place")
     expect(places).to_have_text(["place 2", "place 1", "place 0"])
 
 

@@ -59,7 +59,7 @@ def test_an_order_for_both_markets_walks_all_steps_without_a_reload(
     for step in STEPS:
         expect(signed_in.locator(f"#n_{step}.is-done")).to_be_visible()
     expect(signed_in.locator(".head .chip").first).to_have_text("Completed")
-    expect(signed_in.locator(".ledger tr.is-transition")).to_have_count(4)
+    expect(signed_in.locator(".history tr.is-transition")).to_have_count(4)
     stayed(signed_in)
 
 

@@ -177,7 +177,7 @@ BROKEN_WORDS = """() => [...document.querySelectorAll("#events td:nth-child(3)")
 })"""
 
 
-def test_on_a_phone_now_comes_before_the_diagram_and_the_ledger(
+def test_on_a_phone_now_comes_before_the_diagram_and_the_history(
     signed_in: Page, placed: dict[str, Order]
 ) -> None:
     signed_in.set_viewport_size({"width": 390, "height": 844})
@@ -185,7 +185,7 @@ def test_on_a_phone_now_comes_before_the_diagram_and_the_ledger(
 
     tops = [
         signed_in.locator(part).bounding_box()
-        for part in ("#retry-button", "#now", ".of-diagram", "#ledger")
+        for part in ("#retry-button", "#now", ".of-diagram", "#history")
     ]
 
     heights = [box["y"] for box in tops if box]

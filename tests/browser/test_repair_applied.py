@@ -106,7 +106,7 @@ def test_s7_4_where_the_definition_wants_two_another_person_applies(
     proposal.locator("textarea").fill("so it is")
     proposal.get_by_role("button", name="Apply all").click()
     other.wait_for_url(f"**/processes/{process.pk}/")
-    expect(other.locator("#ledger")).to_contain_text("by colleague")
+    expect(other.locator("#history")).to_contain_text("by colleague")
     run()
     process.refresh_from_db()
     assert process.status == "completed"

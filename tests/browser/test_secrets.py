@@ -41,7 +41,7 @@ def test_s12_3_secrets_are_masked_until_a_person_has_them_shown(
     send_event(CodeEntered("P-1", CODE), id="code-1", source="shop")
     run()  # it fails, and says all that it knows
     expect(page.locator("#header")).to_contain_text("no bank takes")
-    expect(page.locator("#ledger")).to_contain_text(MASK)
+    expect(page.locator("#history")).to_contain_text(MASK)
     page.goto(f"/processes/{process}/?at=1&beside=now")
     page.goto("/failures/")
     page.goto("/events/?tab=all")

@@ -59,5 +59,5 @@ def test_s8_4_it_is_listed_with_why_and_after_a_nudge_the_workers_go_on_with_it(
     stayed(signed_in)
     opened(signed_in, still)
     expect(signed_in.locator("#n_verdict.is-waiting.is-current")).to_be_visible()
-    ledger = signed_in.locator("#ledger tbody tr", has_text="Nudge by operator")
+    ledger = signed_in.locator("#history tbody tr", has_text="Nudge by operator")
     expect(ledger).to_contain_text("it has not moved for minutes")

@@ -55,7 +55,7 @@ def test_s4_3_keys_go_back_and_forth_and_the_past_is_told_from_now(
     expect(waiting).to_have_class(re.compile(r"\bis-current\b"))
     expect(ended.locator("#n_Completed")).to_have_class(re.compile(r"\bhas-now\b"))
     expect(ended.locator("#data .differs")).to_contain_text(["external_id"])
-    expect(ended.locator(".ledger tr.is-transition")).to_have_count(1)
+    expect(ended.locator(".history tr.is-transition")).to_have_count(1)
     expect(ended.locator(SLIDER)).to_have_attribute(
         "aria-valuetext", re.compile(r"^Transition 1 of \d+, .*: OrderCreated$")
     )
@@ -79,7 +79,7 @@ def test_s4_3_the_address_is_the_view_and_back_works(ended: Page) -> None:
     expect(ended.locator("#past .past")).to_have_count(0)
     ended.goto(shared)
     expect(ended.locator("#past .past")).to_be_visible()
-    expect(ended.locator(".ledger tr.is-moment")).to_be_visible()
+    expect(ended.locator(".history tr.is-moment")).to_be_visible()
 
     ended.click("#past a.button")
     expect(ended.locator("#past .past")).to_have_count(0)
@@ -96,12 +96,12 @@ def test_s4_3_what_comes_meanwhile_moves_nothing_in_the_past(
     expect(signed_in.locator("#past .past")).to_be_visible()
     newer = signed_in.locator("#past .newer")
     expect(newer).to_contain_text("1 newer")
-    ledger = signed_in.locator("#ledger").inner_text()
+    ledger = signed_in.locator("#history").inner_text()
 
     went_on(order)
 
     expect(newer).to_contain_text("4 newer")
-    assert signed_in.locator("#ledger").inner_text() == ledger
+    assert signed_in.locator("#history").inner_text() == ledger
     current(signed_in, "AwaitingExternalCreation")
     usable = "button[data-opens]:not([aria-disabled])"
     expect(signed_in.locator(usable)).to_have_count(0)
@@ -187,7 +187,7 @@ def test_s4_3_the_diagram_of_now_is_live_beside_that_of_then(
 MANY = size(usual=3_000, full=50_000)
 """Transitions of a long process."""
 
-SHOWN = "[...document.querySelectorAll('#ledger tr[id]')].map(row => Number(row.id.slice(9)))"
+SHOWN = "[...document.querySelectorAll('#history tr[id]')].map(row => Number(row.id.slice(9)))"
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def long(signed_in: Page) -> Iterator[UUID]:
     emptying.empty(connection)  # these rows are not the engine's
 
 
-def test_s4_4_a_long_ledger_is_scrolled_both_ways_with_few_rows_in_the_page(
+def test_s4_4_a_long_history_is_scrolled_both_ways_with_few_rows_in_the_page(
     signed_in: Page, long: UUID
 ) -> None:
     opened(signed_in, f"/processes/{long}/")

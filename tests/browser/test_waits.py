@@ -90,7 +90,7 @@ def test_s8_5_pause_says_first_that_deadlines_rest_and_they_do(signed_in: Page) 
     expect(notice).to_contain_text("left when it goes on")
     expect(countdown).to_have_count(0)
     expect(signed_in.locator("#pause-button")).to_have_count(0)
-    expect(signed_in.locator("#ledger")).to_contain_text("Pause by operator")
+    expect(signed_in.locator("#history")).to_contain_text("Pause by operator")
     stayed(signed_in)
     # The notice says since when, too, which may have the same digits.
     left = re.search(r"(05:\d\d) left", notice.inner_text())

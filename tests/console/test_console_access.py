@@ -42,7 +42,7 @@ PAGES = {
     **each("send-event audit failures operations begin-operation"),
     **each("definition versions compare", "order-listing"),
     **each("instance instance-picture instance-messages instance-repair", "process"),
-    **each("instance-secrets instance-ledger instance-ledger-rows", "process"),
+    **each("instance-secrets instance-history instance-history-rows", "process"),
     **each("instances-export audit-export", "csv"),
     **each("picture", "order-listing", "svg"),
     **each("instance-elements", "process", "csv"),
@@ -64,8 +64,9 @@ ROUTES = {
     "view": "act-on-view",
     "token": "act-on-token",
 }
-ELSEWHERE = {"find", "live", "change-repair", "save-view", "saved-view"}
-"""Two lead on to a page of the table above; then a socket, and what test_console_repair and test_saved_views ask."""
+FORMER = {"instance-ledger", "instance-ledger-rows"}
+ELSEWHERE = {"find", "live", "change-repair", "save-view", "saved-view", *FORMER}
+"""Four lead on to a page of the table above; then a socket, and what test_console_repair and test_saved_views ask."""
 OF_MACHINES = {"livez", "readyz", "metrics"}  # test_probes says who may ask
 ASKED_BY = {
     "test_console_bulk": "start_bulk resume_bulk repeat_bulk skip_failed",

@@ -126,7 +126,7 @@ def test_the_admin_shows_every_table_and_changes_none(
 def test_a_command_that_its_handler_gave_up_is_not_said_to_have_no_answer(
     process: ProcessInstance, page_of: Read
 ) -> None:
-    ledger = page_of(process).partition('id="ledger"')[2]
+    ledger = page_of(process).partition('id="history"')[2]
     assert "Not carried out" in ledger
     assert "No answer" not in ledger
 

@@ -44,7 +44,7 @@ def test_pages_speak_the_readers_language(viewing: Client) -> None:
     text = viewing.read(f"/processes/{order.pk}/", headers=IN_JAPANESE)
 
     assert '<html lang="ja"' in text
-    for word in ("台帳", "リトライ", "エスカレーション", "現在のステップ"):
+    for word in ("履歴", "リトライ", "エスカレーション", "現在のステップ"):
         assert word in text
     drawn = between(text, 'class="picture"', "</svg>")
     assert "/ エスカレーション" in drawn

@@ -29,8 +29,8 @@ FEW = 40
 LOOKS = [
     *words(
         """?at=1 ?at={middle} ?at={last} ?at={middle}&beside=now ?before={middle}
-        ledger-rows?before={last} ledger-rows?before={middle}
-        ledger-rows?before={middle}&at={middle} picture.svg?at={middle}"""
+        history-rows?before={last} history-rows?before={middle}
+        history-rows?before={middle}&at={middle} picture.svg?at={middle}"""
     ),
     "",
 ]
@@ -89,12 +89,12 @@ def test_s4_4_no_look_at_a_process_grows_with_its_history(
     assert not grown, "\n".join(grown)
 
 
-def test_s4_4_the_middle_of_a_long_ledger_has_all_that_happened_there(
+def test_s4_4_the_middle_of_a_long_history_has_all_that_happened_there(
     processes: dict[int, UUID], admin: Client
 ) -> None:
     pk, middle = processes[LONG], LONG // 2
 
-    text = admin.read(f"/processes/{pk}/ledger-rows?before={middle}")
+    text = admin.read(f"/processes/{pk}/history-rows?before={middle}")
 
     for revision in range(middle - 50, middle):
         assert f'id="revision-{revision}"' in text

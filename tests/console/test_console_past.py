@@ -161,7 +161,7 @@ def test_s4_3_what_one_sees_in_the_past_is_not_moved_later(admin: Client) -> Non
         for shown in ("1", "")
     )
 
-    looked_at = {"state", "header", "ledger", "now", "data", "steps"}
+    looked_at = {"state", "header", "history", "now", "data", "steps"}
     assert not still & looked_at
     assert {"past", "timeline", "gantt"} <= still
     assert looked_at <= moved

@@ -305,7 +305,7 @@ def test_s11_4_the_past_is_drawn_on_its_own_version(operator: User) -> None:
     assert sum("is-done" in how for how in today.edges.values()) == 1
 
 
-def test_s11_4_the_switch_is_in_the_ledger(operating: Client, operator: User) -> None:
+def test_s11_4_the_switch_is_in_the_history(operating: Client, operator: User) -> None:
     claim = migrated(filed("C-1"))
 
     entries = instance_page(claim.pk, operator).ledger.entries
@@ -371,11 +371,11 @@ def test_s11_4_beside_now_each_has_its_own_picture(operating: Client) -> None:
     assert 'data-node="WithAssessor"' not in right
 
 
-def test_s11_4_earlier_events_are_told_in_a_scrolled_ledger(operating: Client) -> None:
+def test_s11_4_earlier_events_are_told_in_a_scrolled_history(operating: Client) -> None:
     claim = migrated(filed("C-1"))
     tell(ClaimAssessed("C-1", 1), claim.pk)
 
-    shown = text(operating, f"/processes/{claim.pk}/ledger-rows", before=3)
+    shown = text(operating, f"/processes/{claim.pk}/history-rows", before=3)
 
     assert "With assessor" in shown
     assert "Being assessed" in shown

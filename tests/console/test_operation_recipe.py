@@ -99,7 +99,7 @@ def test_it_is_done_with_an_audit_row_and_a_word_in_the_history(site: Client) ->
     assert done == ("remind", "operator", "done")
     assert (action.reason, action.after["reminded"]) == ("it takes long", "Sato")
     assert Checkpoint.objects.get(revision=2).cause == f"operator:{action.key}"
-    history = page.partition('id="ledger"')[2]
+    history = page.partition('id="history"')[2]
     assert "Remind by operator" in " ".join(history.split())
 
 

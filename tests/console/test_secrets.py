@@ -152,7 +152,7 @@ def shape_of(address: str) -> str:
 
 def test_s12_3_no_page_file_or_part_has_a_secret(filled: Filled, admin: Client) -> None:
     enrolments = (filled.enrolled, filled.failed_enrolment)
-    every = words("ledger.jsonl repair/ ledger-rows ?at=1 ?at=1&beside=now")
+    every = words("history.jsonl repair/ history-rows ?at=1 ?at=1&beside=now")
     steps = words("hash_password keep_answer enrol")
     elements = words("elements.csv elements.jsonl")
     starts = [
@@ -179,7 +179,7 @@ def test_s12_3_no_page_file_or_part_has_a_secret(filled: Filled, admin: Client) 
     shown = found[f"/processes/{filled.waiting}/"]
     assert MASK in shown
     assert "A. Person" in shown  # what is not secret is shown
-    for part in ("ledger.jsonl", "ledger-rows", "repair/"):
+    for part in ("history.jsonl", "history-rows", "repair/"):
         assert MASK in found[f"/processes/{filled.waiting}/{part}"], part
 
 
@@ -400,7 +400,7 @@ def test_the_audit_of_an_edit_has_no_secret(filled: Filled, admin: Client) -> No
     assert "E-3" in admin.read("/audit/export.jsonl")
     in_admin = f"/admin/orchestrator/operatoraction/{row.pk}/change/"
     page = f"/processes/{filled.failed_enrolment}/"
-    assert_untold(admin, *EXPORTS, in_admin, page, f"{page}ledger.jsonl")
+    assert_untold(admin, *EXPORTS, in_admin, page, f"{page}history.jsonl")
 
 
 def test_nor_has_that_of_one_that_another_person_has_proposed(
@@ -492,7 +492,7 @@ def test_what_the_code_forgot_stays_masked(filled: Filled, admin: Client) -> Non
             admin,
             *words("/events/?tab=all /events/ /failures/ /audit/"),
             *(f"/processes/{pk}/{part}" for pk in filled for part in ("", "repair/")),
-            f"/processes/{filled.waiting}/ledger.jsonl",
+            f"/processes/{filled.waiting}/history.jsonl",
             *admin_pages(),
             far=False,
         )
@@ -520,7 +520,7 @@ def test_those_who_may_not_see_data_see_how_processes_stand(filled: Filled) -> N
     assert "What it is about is not yours to see." in shown
     assert "A. Person" not in shown + client.read("/events/?tab=all")
     result = f"/processes/{run.instance_id}/steps/{run.pk}/result.json"
-    for path in (f"{page}ledger.jsonl", f"{page}secrets/", result):
+    for path in (f"{page}history.jsonl", f"{page}secrets/", result):
         client.read(path, status=403)
     given = urlencode({"where": "amount = 5"})
     refused = client.read(f"/processes/?{given}")

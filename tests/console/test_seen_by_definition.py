@@ -60,13 +60,13 @@ SCRIPT = {"HX-Request": "true"}
 
 OF_ONE = set(
     words(
-        """instance instance-picture instance-messages instance-repair instance-ledger-rows
+        """instance instance-picture instance-messages instance-repair instance-history-rows
         instance-elements definition picture versions compare failure-group"""
     )
 )
 """The pages of one process, of one definition, or of failures of one cause."""
 
-OF_DATA = {"instance-secrets", "instance-ledger"}
+OF_DATA = {"instance-secrets", "instance-history"}
 """Those of them for which one must see what processes are about."""
 
 LISTS = {*words("instances instances-export waits decisions stalled failures")}

@@ -1,5 +1,5 @@
-// The ledger as one scrolls: older rows are fetched before they are seen, newer ones again on the way back; what is far
-// away is taken out of the page, so that fifty thousand rows cost no more than some hundreds.
+// The history as one scrolls: older rows are fetched before they are seen, newer ones again on the way back; what is
+// far away is taken out of the page, so that fifty thousand rows cost no more than some hundreds.
 import { onFragments } from "./page.js";
 
 const MOST = 300; // rows in the page
@@ -7,13 +7,13 @@ const NEAR = 900; // pixels to the end at which the next ones are fetched
 
 let busy = false;
 
-const box = () => document.querySelector("[data-ledger]");
+const box = () => document.querySelector("[data-history]");
 const rows = () => box().querySelector("tbody");
 const number = (row) => Number(row.id.replace("revision-", "") || "NaN");
 const numbers = () => [...rows().querySelectorAll("tr[id]")].map(number);
 
 async function fetched(before) {
-  const address = new URL(box().dataset.ledger, location.href);
+  const address = new URL(box().dataset.history, location.href);
   const at = new URLSearchParams(location.search).get("at");
   if (at) address.searchParams.set("at", at);
   address.searchParams.set("before", before);
@@ -78,7 +78,7 @@ function hold(scroller) {
 
 document.addEventListener(
   "scroll",
-  (event) => event.target.matches?.("[data-ledger]") && look(), { capture: true, passive: true }
+  (event) => event.target.matches?.("[data-history]") && look(), { capture: true, passive: true }
 );
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a.leads-to");

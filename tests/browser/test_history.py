@@ -1,4 +1,4 @@
-"""S4, the ledger in a browser: what was written together, what came of a row, and nobody else's rows."""
+"""S4, the history in a browser: what was written together, what came of a row, and nobody else's rows."""
 
 import re
 
@@ -13,7 +13,7 @@ from tests.browser.pressing import opened, press
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
-ROWS = "#ledger tbody tr"
+ROWS = "#history tbody tr"
 
 
 def retried(page: Page) -> None:

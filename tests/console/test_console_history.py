@@ -1,4 +1,4 @@
-"""S4, the ledger: marks of commits, links to what a row led to, all of it as JSON lines, and nobody else's rows."""
+"""S4, the history: marks of commits, links to what a row led to, all of it as JSON lines, and nobody else's rows."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() 
         assert led_to == (left if left != revision else None)
 
 
-def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
+def test_s4_4_the_whole_history_comes_as_json_lines_a_few_rows_at_a_time(
     admin: Client, stranger: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_lines, "AT_ONCE", 2)
@@ -92,7 +92,7 @@ def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
     created_outside(order)
     run()
     process = ProcessInstance.objects.get(pk=order.process_id)
-    address = f"/processes/{process.pk}/ledger.jsonl"
+    address = f"/processes/{process.pk}/history.jsonl"
 
     lines = rows_of(admin, address)
 
@@ -106,6 +106,16 @@ def test_s4_4_the_whole_ledger_comes_as_json_lines_a_few_rows_at_a_time(
     of(stranger).read(address, status=403)
 
 
+def test_s4_4_the_former_addresses_of_a_history_lead_to_it(admin: Client) -> None:
+    page = f"/processes/{placed(Destination.INTERNAL, 'first', 'O-1').pk}"
+
+    file = admin.get(f"{page}/ledger.jsonl")
+    rows = admin.get(f"{page}/ledger-rows?before=2&at=1")
+
+    assert (file.status_code, file["Location"]) == (302, f"{page}/history.jsonl")
+    assert rows["Location"] == f"{page}/history-rows?before=2&at=1"
+
+
 def test_s4_5_two_processes_of_one_key_are_never_merged(admin: Client) -> None:
     one = placed(Destination.INTERNAL, "first", "O-1")
     other = placed(Destination.INTERNAL, "second", "O-2")
@@ -114,7 +124,7 @@ def test_s4_5_two_processes_of_one_key_are_never_merged(admin: Client) -> None:
 
     for process, own, foreign in ((one, "first", "second"), (other, "second", "first")):
         address = f"/processes/{process.pk}/"
-        lines = admin.read(f"{address}ledger.jsonl")
+        lines = admin.read(f"{address}history.jsonl")
         assert lines.count("\n") == process.revision
         for text in (lines, admin.read(address), admin.read(f"{address}?at=1")):
             assert own in text
