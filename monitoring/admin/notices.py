@@ -51,12 +51,12 @@ class NoticeAdmin(ReadOnlyAdmin):
     @admin.display(description=gettext_lazy("text"))
     def said(self, row: Notice) -> str:
         """Each thing in a line, which leads to its process where the console has an address."""
-        if not shows(ProcessInstance):
-            return format_html_join(
-                mark_safe("<br>"), "{}", ([line(item)] for item in row.items)
-            )
-        lines = ((self._page(item), line(item)) for item in row.items)
-        return format_html_join(mark_safe("<br>"), '<a href="{}">{}</a>', lines)
+        linked = shows(ProcessInstance)
+        lines = (
+            (linked and self._page(item), line(item, row.texts)) for item in row.items
+        )
+        form = '<a href="{}">{}</a>' if linked else "{1}"
+        return format_html_join(mark_safe("<br>"), form, lines)
 
     def _page(self, item: dict[str, Any]) -> str:
         if item["process_id"]:

@@ -22,10 +22,6 @@ class NoticeQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model co
         """Those that are yet to be sent."""
         return self.filter(wake_at__isnull=False)
 
-    def settled(self) -> Self:
-        """Those that were sent or given up."""
-        return self.filter(wake_at__isnull=True)
-
 
 class Notice(models.Model):
     """What one recipient is told at once, and what became of it: outbox and log of deliveries.
@@ -40,6 +36,10 @@ class Notice(models.Model):
     recipient = models.CharField(_("recipient"), max_length=50)
     counts = models.JSONField(_("how much it tells, by topic"), default=dict)
     items = models.JSONField(_("the first of it"), default=list)
+    # The engine's words in the items, by their English: items have the English alone, as earlier releases read it.
+    texts = models.JSONField(
+        _("text as template and values"), default=dict, db_default={}, editable=False
+    )
     status = models.CharField(
         _("status"), max_length=10, choices=NoticeStatus, default=NoticeStatus.GATHERING
     )

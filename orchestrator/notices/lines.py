@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from orchestrator.notice_settings import Topic
+from orchestrator.text import Text, unpacked
 
 LONGEST = 300
 TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -28,14 +29,18 @@ def one_line(text: str, longest: int = LONGEST) -> str:
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
 
-def line(item: Mapping[str, Any]) -> str:
-    """What is said of a thing that happened."""
-    said = _SAYING[_kind(item)](item)
-    return one_line(said)
+def line(item: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
+    """What is said of a thing that happened.
 
-
-def _kind(item: Mapping[str, Any]) -> Topic:
-    return next(topic for topic in _SAYING if topic in item["topics"])
+    Args:
+        item: as it stands in the notice.
+        texts: the engine's words in the notice, as template and values, by their English.
+    """
+    message = unpacked(item["message"], texts.get(item["message"]))
+    if isinstance(message, Text):
+        message = message.translated(_, lambda name, value: value)
+    saying = next(_SAYING[topic] for topic in _SAYING if topic in item["topics"])
+    return one_line(saying({**item, "message": message}))
 
 
 def _process(item: Mapping[str, Any]) -> str:

@@ -97,11 +97,12 @@ def compose(
     recipient: str,
     counts: Mapping[str, int],
     items: Sequence[Mapping[str, Any]],
+    texts: Mapping[str, Any],
     at: datetime,
 ) -> NoticeMessage:
     """Puts a stored notice into words."""
     with translation.override(settings.LANGUAGE_CODE):
-        told = [_item(stored) for stored in items]
+        told = [_item(stored, texts) for stored in items]
         number = sum(counts.values())
         subject = told[0].text if number == 1 else counted(counts)
         return NoticeMessage(
@@ -116,8 +117,8 @@ def compose(
         )
 
 
-def _item(stored: Mapping[str, Any]) -> Item:
-    known = {**stored, "text": line(stored), "url": _url(stored)}
+def _item(stored: Mapping[str, Any], texts: Mapping[str, Any]) -> Item:
+    known = {**stored, "text": line(stored, texts), "url": _url(stored)}
     return Item(**{field.name: known[field.name] for field in fields(Item)})
 
 

@@ -92,13 +92,8 @@ def _send(line: Connection[Any, Any], notice: Notice, recipient: Recipient) -> N
 def attempt(notice: Notice, recipient: Recipient) -> SendingOutcome:
     """Sends a notice in this process; what came of it."""
     try:
-        message = compose(
-            str(notice.pk),
-            notice.recipient,
-            notice.counts,
-            notice.items,
-            notice.created_at,
-        )
+        said = notice.recipient, notice.counts, notice.items, notice.texts
+        message = compose(str(notice.pk), *said, notice.created_at)
         channel_of(recipient).send(message)
     except Permanent as error:
         return SendingOutcome(_said(error, recipient), hopeless=True)

@@ -349,8 +349,10 @@ def test_steps_of_a_large_definition_are_paged_and_searched(operating: Client) -
     start_process(Lattice, Lattice.Input(30, 10))
     address = "/definitions/helpdesk-lattice/"
 
-    assert "1\N{EN DASH}100" in operating.read(address)
-    assert "201\N{EN DASH}300" in operating.read(f"{address}?page=3")
+    for first in ("", "?page=0", "?page=-1", "?page=x"):
+        assert "1\N{EN DASH}100" in operating.read(f"{address}{first}"), first
+    for last in ("3", "4", "9" * 20):
+        assert "201\N{EN DASH}300" in operating.read(f"{address}?page={last}"), last
     found = operating.read(f"{address}?search=work+29+9")
     assert found.count("<code>work_") == 1
 

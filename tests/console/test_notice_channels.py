@@ -32,6 +32,7 @@ from orchestrator.notices.lines import one_line
 from orchestrator.notices.links import page
 from orchestrator.notices.message import compose
 from orchestrator.serving.programs import Programs
+from orchestrator.text import Text, packed, typed
 from orchestrator.workers import sending
 from tests.apps.own_channel.room import Room
 from tests.services.cases import cases, words
@@ -168,6 +169,34 @@ def test_mails_speak_the_language_of_the_site(
     assert said in body_of(mail)
 
 
+@cases("topics", "escalation", "failure")
+def test_the_engines_own_words_are_translated_and_kept_in_english(
+    topics: str, settings: Settings, mail_server: MailServer, receiver: HookReceiver
+) -> None:
+    settings.LANGUAGE_CODE = "ja"
+    settings.PROCESSION_NOTICES["ops"] = {"to": ["ops@example.org"]}
+    why = typed("LookupError", Text("there is nobody with the name %(who)s", "'ann'"))
+    told = "LookupError: 'ann' という名前の人はいません"
+    happened(topics=topics, state="new", message=why, text=packed(why))
+    happened(topics=topics, state="new", message="no such order", fingerprint="other")
+    gathered()
+    for written, absent in ((told, str(why)), (str(why), told)):
+        receiver.posted.clear()
+        mail_server.mails.clear()
+        assert [outcome.error for outcome in deliver()] == ["", ""]
+
+        data = json.loads(receiver.posted[0].body)["data"]
+        for text in (body_of(mail_server.mails[0][1]), data["text"]):
+            assert written in text
+            assert absent not in text
+            assert "no such order" in text
+        assert written in data["items"][0]["text"]
+        assert data["items"][0]["message"] == str(why)
+        # As a release without the column has written it.
+        again = {"status": "gathering", "wake_at": timezone.now()}
+        Notice.objects.update(texts={}, **again)
+
+
 @cases("topics", "escalation", "deadline", "failure", "queue")
 @cases("state", "new", "again", "more", "dead", "back")
 @cases("number", 1, 5)
@@ -182,7 +211,7 @@ def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
         counts = {topics: number + 1}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("django.conf.settings.LANGUAGE_CODE", language)
-            return compose("i", "ops", counts, [item], datetime.now(UTC))
+            return compose("i", "ops", counts, [item], {}, datetime.now(UTC))
 
     english, japanese = said("en"), said("ja")
     lines = zip(english.text.splitlines(), japanese.text.splitlines(), strict=True)

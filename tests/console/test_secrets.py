@@ -29,7 +29,6 @@ from orchestrator.models import (
     Definition,
     FailureGroup,
     Incident,
-    Notice,
     OperatorAction,
     ProcessInstance,
     Repair,
@@ -52,6 +51,7 @@ from tests.services.client import Client
 from tests.services.doing import refused
 from tests.services.reading import BY_SCRIPT
 from tests.services.sizes import FULL, size
+from tests.services.telling import gathered
 
 __all__ = ["filled", "secretive"]
 
@@ -478,9 +478,11 @@ def test_a_repair_does_not_tell_whether_a_guess_is_right(
 def test_notices_have_no_secret() -> None:
     for group in FailureGroup.objects.all():
         assert not told(group.message)
-    for notice in Notice.objects.all():
-        assert not told(json.dumps(notice.items, ensure_ascii=False))
-        assert not told("".join(line(one) for one in notice.items))
+    [notice] = gathered()
+    assert (len(notice.items), len(notice.texts)) == (8, 4)
+    stored = [notice.items, notice.texts]
+    assert not told(json.dumps(stored, ensure_ascii=False))
+    assert not told("".join(line(one, notice.texts) for one in notice.items))
 
 
 def test_what_the_code_forgot_stays_masked(filled: Filled, admin: Client) -> None:

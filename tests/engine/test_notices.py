@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -25,6 +28,7 @@ from orchestrator.models import (
     QueueOutage,
     Worker,
 )
+from orchestrator.notices import Item
 from orchestrator.testing import pass_time
 from orchestrator.workers import notifier as notifier_module
 from orchestrator.workers.notifier import Notifier
@@ -162,6 +166,29 @@ def test_an_event_that_nobody_takes_is_a_failure() -> None:
 
     [item] = gathered_items()
     assert (item["topics"], item["kind"]) == (["failure"], "unrouted_event")
+
+
+def test_a_release_without_texts_reads_and_writes_the_same_notices() -> None:
+    state = MigrationLoader(connection).project_state(("orchestrator", "0029_texts"))
+    former: Any = state.apps.get_model("orchestrator", "Notice")
+    nobody_takes()
+    pass_time(2 * MINUTE)
+    [notice] = gathered()
+    row = former.objects.get()
+    [item] = row.items
+    assert item.keys() == {one.name for one in fields(Item)} - {"text", "url"}
+    row.save()
+    notice.refresh_from_db()
+    assert notice.texts[item["message"]]["values"]["type"] == "ParcelScanned"
+    columns = former.objects.values().get()
+    former.objects.all().delete()
+    former.objects.create(**columns)
+
+    escalate(place())
+    failures(1)
+    [notice] = gathered()
+    assert notice.texts == {}
+    assert len(notice.items) == 3
 
 
 @pytest.fixture

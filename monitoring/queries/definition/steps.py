@@ -14,6 +14,7 @@ from monitoring.diagrams.sketch import Part
 from monitoring.queries.counts import Capped
 from monitoring.queries.definition.standing import StepCounts
 from monitoring.queries.graphs import running_plan
+from monitoring.queries.lists import number_in
 from orchestrator.collecting import gathered
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.steps import Policy
@@ -66,7 +67,7 @@ def step_page(
         for n in graph.nodes
         if n.id in among and (wanted in n.label.lower() or wanted in n.id.lower())
     ]
-    shown = Paginator(found, PAGE).get_page(page)
+    shown = Paginator(found, PAGE).get_page(number_in(page, 9) or 1)
     names = {node.id for node in shown}
     onward = gathered((one.source, one) for one in graph.edges if one.source in names)
     labels = {node.id: node.label for node in graph.nodes}

@@ -76,8 +76,11 @@ def _items(found: Sequence[Occurrence]) -> Iterator[Item]:
 ALIKE = ("definition", "step", "kind", "error", "place", "message", "fingerprint")
 """What failures of one group have in common."""
 
-TOLD = (*ALIKE, "recipients", "state", "correlation_key", "queue")
+TOLD = (*ALIKE, "recipients", "state", "correlation_key", "queue", "text")
 """What is told of something as it was noted."""
+
+APART = ("recipients", "text")
+"""What does not stand in the items of a notice."""
 
 
 def _item(one: Occurrence, **more: Any) -> Item:
@@ -130,8 +133,9 @@ def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> N
             grown[item["fingerprint"]]["number"] = item["number"]
         elif item["state"] or not item["fingerprint"]:
             counts[_topic(recipient, item)] += 1
-            told = {key: one for key, one in item.items() if key != "recipients"}
-            shown += [told] if len(shown) < SHOWN else []
+            if len(shown) < SHOWN:
+                shown.append({key: item[key] for key in item if key not in APART})
+                notice.texts |= {item["message"]: item["text"]} if item["text"] else {}
     if counts:
         notice.counts, notice.items = dict(counts), shown
         notice.save()

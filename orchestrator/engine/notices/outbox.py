@@ -72,7 +72,7 @@ def claim(owner: str) -> Notice | None:
 
 def sent(notice: Notice) -> bool:
     """Settles a claimed notice that has arrived; False if somebody else holds it by now."""
-    return _settle(notice, status=NoticeStatus.SENT, error="")
+    return _settle(_held(notice), NoticeStatus.SENT)
 
 
 def not_sent(
@@ -88,7 +88,7 @@ def not_sent(
     """
     error = storable(error)[:500]
     if hopeless or notice.attempt >= ATTEMPTS:
-        return _settle(notice, status=NoticeStatus.GIVEN_UP, error=error)
+        return _settle(_held(notice), NoticeStatus.GIVEN_UP, error)
     pause = min(max(after or timedelta(), _pause(notice.attempt)), LONGEST_PAUSE)
     wake_at = database_now() + pause
     return bool(_held(notice).update(wake_at=wake_at, owner="", error=error))
@@ -99,10 +99,9 @@ def _pause(attempt: int) -> timedelta:
     return timedelta(seconds=longest.total_seconds() * backoff.spread.uniform(0.5, 1))
 
 
-def _settle(notice: Notice, *, status: NoticeStatus, error: str) -> bool:
-    now = database_now()
+def _settle(rows: QuerySet[Notice], status: NoticeStatus, error: str = "") -> bool:
     settled = {"status": status, "error": error, "wake_at": None, "owner": ""}
-    return bool(_held(notice).update(**settled, settled_at=now))
+    return bool(rows.update(**settled, settled_at=database_now()))
 
 
 def _held(notice: Notice) -> QuerySet[Notice]:
@@ -120,15 +119,9 @@ def give_up_unknown() -> None:
     Raises:
         SettingRefused: who is to be told cannot be read.
     """
-    now = database_now()
-    left = Notice.objects.filter(wake_at__lt=now - UNKNOWN)
-    left.exclude(recipient__in=list(recipients())).update(
-        status=NoticeStatus.GIVEN_UP,
-        error="the settings have nobody of that name",
-        wake_at=None,
-        owner="",
-        settled_at=now,
-    )
+    left = Notice.objects.filter(wake_at__lt=database_now() - UNKNOWN)
+    unknown = left.exclude(recipient__in=list(recipients()))
+    _settle(unknown, NoticeStatus.GIVEN_UP, "the settings have nobody of that name")
 
 
 def forget_old() -> bool:
@@ -137,7 +130,7 @@ def forget_old() -> bool:
     Gives whether there may be more of them: it takes a part at a time.
     """
     limit = database_now() - timedelta(days=conf().NOTICE_DAYS)
-    old = Notice.objects.settled().filter(settled_at__lt=limit)
+    old = Notice.objects.filter(settled_at__lt=limit)
     groups = FailureGroup.objects.filter(last_at__lt=limit)
     more = False
     for rows in (old, groups):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import pytest
+from django.test import override_settings
 
 from orchestrator import handles, reacts_to, registry, send_event, start_process
 from orchestrator.models import ProcessInstance
@@ -59,8 +60,13 @@ def asked(payment: str) -> UUID:
 
 
 @pytest.fixture(scope="module")
-def filled(secretive: None, module_db: None) -> Filled:
-    """One of each that waits, that has failed and that has ended, and events that nothing took."""
+def filled(secretive: None, module_db: None) -> Iterator[Filled]:
+    """One of each that waits, that has failed and that has ended, and events that nothing took; people are told."""
+    with override_settings(PROCESSION_NOTICES={"ops": {"to": ["ops@example.org"]}}):
+        yield _filled()
+
+
+def _filled() -> Filled:
     waiting, failed = asked("P-1"), asked("P-2")
     send_event(CodeEntered("P-2", CODE), id="code-2", source="shop")
     # Nothing takes a code that is wrong, an event that comes too early, and one of a process that is not there.
