@@ -93,6 +93,6 @@ def measurement(size: Size, steps: Sequence[int] = tuple(SHAPES)) -> Measurement
         [base, *graphs],
         [Ratio("of the chain", "per_second", names, base.name)],
         f"Each graph is made from an input of {INPUT_BYTES // 1000} KB, of which each step reads one field. "
-        f"A graph with fewer than {LEAST_STEPS:,} steps is run as often as makes so many. "
+        f"A graph with fewer than {LEAST_STEPS:,} steps is run repeatedly until that number of steps is reached. "
         f"The chain has {LENGTH} steps and no input.",
     )

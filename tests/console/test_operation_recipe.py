@@ -28,7 +28,7 @@ from tests.services.doing import fresh
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 DOCS = Path(__file__).parents[2] / "docs"
-ENDED = "Nobody waits for a process that has ended"
+ENDED = "The process has ended"
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def test_it_says_why_it_cannot_be_done(site: Client, foreman: User) -> None:
     process = place()
     status, said = press(site, process, whom="1")
     assert status == 409
-    assert "nobody's name" in said
+    assert "No person is called" in said
 
     cancel(process.pk, request=ActionRequest(foreman, uuid4(), "why"))
     assert refusals([fresh(process)], foreman)[process.pk]["remind"] == ENDED

@@ -30,11 +30,11 @@ class RemindOfProcess(ProcessOperation):
     on_whole = True
 
     def why_not(self, process: Circumstances) -> str:
-        ended = Text("Nobody waits for a process that has ended")
+        ended = Text("The process has ended")
         return ended if process.ended else ""
 
     def effect(self, press: Press, whom: str) -> dict[str, Any]:
         if not whom.isalpha():
-            raise OperationRefused("%(whom)s is nobody's name", repr(whom))
+            raise OperationRefused("No person is called %(whom)s", repr(whom))
         ProcessChange(press.process, press.cause, press.now).write()
         return {"reminded": whom}
