@@ -151,6 +151,8 @@ def pytest_collection_modifyitems(
                 ("full_size", mark.args[0]),
                 ("seconds_at_most", mark.kwargs["seconds"]),
             ]
+            if mark.kwargs["seconds"] > float(config.getini("timeout")):
+                item.add_marker(pytest.mark.timeout(mark.kwargs["seconds"]))
 
 
 def pytest_collection_finish() -> None:
