@@ -39,7 +39,9 @@ def measurement(size: Size) -> Measurement:
         [
             Ratio("of RQ", "per_second", [ours.name], rq.name),
             Ratio("of the limit", "per_second", [ours.name], LIMIT),
-            Ratio("of Procession", "per_second", [one.name for one in chains], ours.name),
+            Ratio(
+                "of Procession", "per_second", [one.name for one in chains], ours.name
+            ),
         ],
         f"{rq_game.START} RQ, huey and Celery keep no record of a step; procrastinate keeps its jobs and DBOS each "
         "step, as the engine does. Of the chains of Fibonacci numbers one runs at a time: the total is from the first "

@@ -7,12 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations import (
-    Circumstances,
-    Given,
-    Press,
-    ProcessOperation,
-)
+from orchestrator.engine.operations import Circumstances, Given, Press, ProcessOperation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import Text
 
