@@ -1,1 +1,1 @@
-"""What `manage.py bench` runs: no-op work through the engine, beside raw RQ, in one run on the configured database."""
+"""The measurements of `manage.py bench`: no-op work through the engine, beside raw RQ, on the configured database."""

@@ -17,7 +17,7 @@ LENGTH = 10
 
 
 def pass_on() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 class Chain(Workflow):
@@ -29,12 +29,12 @@ class Chain(Workflow):
 
 
 def chain(size: Size) -> WorkflowGame:
-    """So many sequences of ten."""
+    """Return a game of so many sequences of ten."""
     return WorkflowGame(size, f"chain of {LENGTH}", Chain, LENGTH)
 
 
 def measurement(size: Size) -> Measurement:
-    """The chain, the same in RQ in its two ways, and the limits; and one chain at a time."""
+    """Return the chain, the same in RQ in its two ways, and the limits; and one chain at a time."""
     one = replace(size, count=ONE_BY_ONE)
     enqueues, plain = rq_game.chains(size, LENGTH)
     rq_one = rq_game.one_chain(one, LENGTH)

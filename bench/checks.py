@@ -1,4 +1,4 @@
-"""Whether the work of a measurement was really done: a figure counts only when the rows say so."""
+"""Checks that the work of a measurement was done: a figure counts only when the rows say so."""
 
 from __future__ import annotations
 
@@ -25,35 +25,37 @@ from orchestrator.models import (
 )
 
 MOST_PROCESSES = 50_000
-"""In a database with more, all invariants would take longer than all games; the rows of the games are checked."""
+"""In a larger database all invariants would take longer than all games: then only the games' rows are checked."""
 SHOWN = 3
 
 FUNCTIONS = (StepKind.STEP, StepKind.ITEM)
 """Kinds of visits that call a function."""
 
 
-def completed(name: str, processes: int, visits: int) -> None:
-    """Each process has completed, each step was visited once, at the first attempt, and each end has its checkpoint.
+def check_completed(name: str, processes: int, visits: int) -> None:
+    """Check that each process has completed, at the first attempt of each step, and each end has its checkpoint.
 
     Raises:
-        BenchFailed: saying what is wrong.
+        BenchFailed: one has not.
     """
     rows = ProcessInstance.objects.filter(name=name)
     statuses = Counter(rows.values_list("status", flat=True))
-    equal(f"{name}: processes by status", dict(statuses), {Status.COMPLETED: processes})
+    check_equal(
+        f"{name}: processes by status", dict(statuses), {Status.COMPLETED: processes}
+    )
     called = StepRun.objects.filter(instance__name=name, kind__in=FUNCTIONS)
     found = Counter(called.values_list("status", "attempt"))
     expected = {(StepStatus.DONE, 1): visits}
-    equal(f"{name}: visits by status and attempt", dict(found), expected)
-    checkpoints(name)
-    invariants()
+    check_equal(f"{name}: visits by status and attempt", dict(found), expected)
+    check_checkpoints(name)
+    check_invariants()
 
 
-def checkpoints(name: str) -> None:
-    """Each visit that was left has the checkpoint of the transition that left it, and each process that of its last.
+def check_checkpoints(name: str) -> None:
+    """Check that each visit has the checkpoint of the transition that left it, and each process that of its last one.
 
     Raises:
-        BenchFailed: saying how many have not.
+        BenchFailed: some have not.
     """
     left = Checkpoint.objects.filter(
         instance=OuterRef("instance"), revision=OuterRef("left")
@@ -67,14 +69,16 @@ def checkpoints(name: str) -> None:
         "visits": visits.exclude(Exists(left)).count(),
         "processes": processes.exclude(Exists(last)).count(),
     }
-    equal(f"{name}: rows without their checkpoint", without, dict.fromkeys(without, 0))
+    check_equal(
+        f"{name}: rows without their checkpoint", without, dict.fromkeys(without, 0)
+    )
 
 
-def invariants() -> None:
-    """What must always hold does, as `check_invariants` asks.
+def check_invariants() -> None:
+    """Check all invariants, as `check_invariants` does.
 
     Raises:
-        BenchFailed: with the first violations.
+        BenchFailed: some do not hold; the message has the first violations.
     """
     if ProcessInstance.objects.all()[MOST_PROCESSES : MOST_PROCESSES + 1].exists():
         return
@@ -86,8 +90,8 @@ def invariants() -> None:
         raise BenchFailed(f"{len(found)} violations of the invariants: {shown}")
 
 
-def equal(what: str, found: object, expected: object) -> None:
-    """Compares what was stored with what had to be.
+def check_equal(what: str, found: object, expected: object) -> None:
+    """Compare what was stored with what had to be.
 
     Raises:
         BenchFailed: they differ.
@@ -96,45 +100,45 @@ def equal(what: str, found: object, expected: object) -> None:
         raise BenchFailed(f"{what}: {found}, not {expected}. The figure is void.")
 
 
-def moved(name: str, source: str, sent: int, processes: int) -> None:
-    """Each event has moved a process, and the processes have made as many transitions.
+def check_moved(name: str, source: str, sent: int, processes: int) -> None:
+    """Check that each event has moved a process, and the processes have made as many transitions.
 
     Raises:
-        BenchFailed: saying what is wrong.
+        BenchFailed: one has not.
     """
     received = InboxEvent.objects.filter(source=source)
     verdicts = Counter(received.values_list("verdict", flat=True))
-    equal(f"{name}: events by verdict", dict(verdicts), {Verdict.MOVED: sent})
+    check_equal(f"{name}: events by verdict", dict(verdicts), {Verdict.MOVED: sent})
     rows = ProcessInstance.objects.filter(name=name)
     transitions = rows.aggregate(sum=Sum("revision"), number=Count("pk"))
     made = {"sum": sent + processes, "number": processes}
-    equal(f"{name}: transitions and processes", transitions, made)
+    check_equal(f"{name}: transitions and processes", transitions, made)
     causes = Checkpoint.objects.filter(instance__name=name, revision__gt=1)
-    equal(f"{name}: checkpoints after the first", causes.count(), sent)
+    check_equal(f"{name}: checkpoints after the first", causes.count(), sent)
     visits = StepRun.objects.filter(instance__name=name)
     statuses = Counter(visits.values_list("status", flat=True))
     walked = {StepStatus.DONE: sent + processes, StepStatus.WAITING: processes}
-    equal(f"{name}: visits by status", dict(statuses), walked)
-    checkpoints(name)
+    check_equal(f"{name}: visits by status", dict(statuses), walked)
+    check_checkpoints(name)
 
 
-def received(source: str, sent: int) -> None:
-    """Each event is there and nobody has decided it.
+def check_received(source: str, sent: int) -> None:
+    """Check that each event is stored and has no verdict.
 
     Raises:
-        BenchFailed: saying what is wrong.
+        BenchFailed: one is missing, or has a verdict.
     """
     rows = InboxEvent.objects.filter(source=source)
     verdicts = Counter(rows.values_list("verdict", flat=True))
-    equal("events by verdict", dict(verdicts), {Verdict.RECEIVED: sent})
-    invariants()
+    check_equal("events by verdict", dict(verdicts), {Verdict.RECEIVED: sent})
+    check_invariants()
 
 
-def carried_out(name: str, commands: int) -> None:
-    """Each command was carried out once.
+def check_carried_out(name: str, commands: int) -> None:
+    """Check that each command was carried out once.
 
     Raises:
-        BenchFailed: saying what is wrong.
+        BenchFailed: one was not.
     """
     rows = IssuedCommand.objects.filter(instance__name=name)
     found = Counter(rows.values_list("status", "delivery", "attempt"))
@@ -143,4 +147,4 @@ def carried_out(name: str, commands: int) -> None:
         (CommandStatus.DONE, way, attempt): commands // len(attempts)
         for way, attempt in attempts.items()
     }
-    equal(f"{name}: commands", dict(found), each if commands else {})
+    check_equal(f"{name}: commands", dict(found), each if commands else {})

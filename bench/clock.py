@@ -1,4 +1,4 @@
-"""When something was committed, as the database says it."""
+"""The time of a commit, as the database has it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEAREST = "the rows' own times, which the database took before the commit (track
 
 @cache
 def has_commit_timestamps() -> bool:
-    """Whether PostgreSQL keeps the time of each commit (`track_commit_timestamp`)."""
+    """Return whether PostgreSQL keeps the time of each commit (`track_commit_timestamp`)."""
     if connection.vendor != "postgresql":
         return False
     with connection.cursor() as cursor:
@@ -24,13 +24,13 @@ def has_commit_timestamps() -> bool:
         return bool(cursor.fetchone()[0] == "on")
 
 
-def measured_by() -> str:
-    """How the ends of runs are known."""
+def time_source() -> str:
+    """Return in words how the ends of runs are measured."""
     return EXACT if has_commit_timestamps() else NEAREST
 
 
-def committed(rows: QuerySet[Any], own: str) -> Combinable:
-    """When each of these rows was last written: its commit, or else the time in its own column."""
+def commit_time(rows: QuerySet[Any], own: str) -> Combinable:
+    """Return when each row was last written: its commit, or else the time in its own column."""
     if not has_commit_timestamps():
         return F(own)
     table = connection.ops.quote_name(rows.model._meta.db_table)
@@ -39,6 +39,6 @@ def committed(rows: QuerySet[Any], own: str) -> Combinable:
 
 
 def last_commit(rows: QuerySet[Any], own: str) -> datetime:
-    """When the last of these rows was committed."""
-    at: datetime = rows.aggregate(at=Max(committed(rows, own)))["at"]
+    """Return when the last of these rows was committed."""
+    at: datetime = rows.aggregate(at=Max(commit_time(rows, own)))["at"]
     return at

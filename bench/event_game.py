@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 from bench import checks, clock
 from bench.game import Figures, Game, Size
 from bench.idle import LOOK_SECONDS, idle_figures
-from bench.ping import Returned, Served, handled
-from bench.run import QUEUE, held_back, release, running
+from bench.ping import Returned, Served, register_handlers
+from bench.run import QUEUE, hold_back, registered_definition, release
 from bench.workers import Team, workers
 from orchestrator.definition import ProcessManager
 from orchestrator.engine.drain import drain
@@ -34,16 +34,16 @@ class EventGame(Game):
 
     Args:
         size: `count` events.
-        name: what it is called.
+        name: its name in the report.
         definition: the process manager.
-        commands: how many commands each event has it issue.
-        batch: how many one sender sends together; 1 sends them one by one.
+        commands: how many commands the definition issues for each event.
+        batch: how many events one sender sends together; 1 sends them one by one.
     """
 
     unit = "event"
     has_workers = True
     matches = 200
-    """How many processes the events are spread over."""
+    """How many processes get the events."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class EventGame(Game):
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
-        with running(self.definition), handled():
+        with registered_definition(self.definition), register_handlers():
             self._start_matches()
             if not self.has_workers:
                 yield
@@ -76,9 +76,9 @@ class EventGame(Game):
                 yield
 
     def check(self) -> None:
-        checks.moved(self.definition.name, SOURCE, self.sent, self.matches)
-        checks.carried_out(self.definition.name, self.commands * self.sent)
-        checks.invariants()
+        checks.check_moved(self.definition.name, SOURCE, self.sent, self.matches)
+        checks.check_carried_out(self.definition.name, self.commands * self.sent)
+        checks.check_invariants()
 
     def _start_matches(self) -> None:
         self.sent = 0
@@ -89,7 +89,7 @@ class EventGame(Game):
         drain(QUEUE, alone=True)
 
     def _send(self, number: int) -> None:
-        """Sends so many, as the game does."""
+        """Send so many events, as the game does."""
         for left in range(number, 0, -self.batch):
             if self.batch == 1:
                 self._send_one()
@@ -131,12 +131,12 @@ class EventGame(Game):
 
 
 class Receiving(EventGame):
-    """Events that one sender sends while nobody handles them."""
+    """One sender sends events while no worker handles them."""
 
     has_workers = False
 
     def prepare(self) -> None:
-        """They are sent as it goes."""
+        """Do nothing: `run` sends the events."""
 
     def run(self) -> Figures:
         begun = time.perf_counter()
@@ -144,14 +144,14 @@ class Receiving(EventGame):
         return {"per_second": self.size.count / (time.perf_counter() - begun)}
 
     def check(self) -> None:
-        checks.received(SOURCE, self.sent)
+        checks.check_received(SOURCE, self.sent)
 
 
 class Handling(EventGame):
-    """Events that are there, all at once."""
+    """Workers handle stored events, all released at once."""
 
     def prepare(self) -> None:
-        with held_back(self.definition):
+        with hold_back(self.definition):
             self._send_together(self.size.count)
 
     def run(self) -> Figures:
@@ -163,14 +163,14 @@ class Handling(EventGame):
 
 
 class AtOnce(EventGame):
-    """One sender sends while the workers handle: as fast as it can, then at LOAD of what came of that."""
+    """One sender sends while the workers handle: first as fast as it can, then at LOAD of that rate."""
 
     LOAD = 0.8
     TOGETHER_SECONDS = 0.02
-    """Those of so long are sent together then, if they are sent together at all."""
+    """The sender then sends the events of so many seconds together, if it sends several together at all."""
 
     def prepare(self) -> None:
-        """They are sent as it goes."""
+        """Do nothing: `run` sends the events."""
 
     def run(self) -> Figures:
         before, begun = self.team.used(), database_now()
@@ -181,7 +181,7 @@ class AtOnce(EventGame):
         return {"per_second": rate, **used, **self._paced(rate * self.LOAD)}
 
     def _paced(self, rate: float) -> Figures:
-        """Milliseconds from receipt to commit at that rate."""
+        """Return the milliseconds from receipt to commit at that rate."""
         last = self._events().latest("pk").pk
         together = min(self.batch, max(1, round(rate * self.TOGETHER_SECONDS)))
         begun = time.perf_counter()
@@ -191,7 +191,7 @@ class AtOnce(EventGame):
             time.sleep(max(early, 0))
         self._wait()
         rows = self._events().filter(pk__gt=last)
-        at = clock.committed(rows, "handled_at")
+        at = clock.commit_time(rows, "handled_at")
         taken = [
             (ended - received).total_seconds() * 1000
             for received, ended in rows.values_list("received_at", at)
@@ -203,10 +203,10 @@ class AtOnce(EventGame):
 
 
 class OneEvent(EventGame):
-    """One event at a time on workers that have nothing else to do."""
+    """One event at a time on idle workers."""
 
     def prepare(self) -> None:
-        """They are sent as it goes."""
+        """Do nothing: `run` sends the events."""
 
     def run(self) -> Figures:
         return idle_figures(self.size.count, self._one)

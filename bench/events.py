@@ -13,11 +13,11 @@ from bench.measurement import Measurement, Ratio
 from bench.ping import AnnouncedPingPong, PingPong
 
 BATCH = 100
-"""How many events are sent together where they are."""
+"""How many events one statement stores together."""
 
 
 def measurement(size: Size) -> Measurement:
-    """Receiving, handling without and with commands, both at once, and one event at a time."""
+    """Return the games: receiving, handling without and with commands, both at once, and one event at a time."""
     rq, half = rq_game.no_ops(size), replace(size, count=size.count // 2)
     one = replace(size, count=2 * ONE_BY_ONE)
     commanding = "handled, 1 command in the commit and 1 after it"

@@ -18,17 +18,17 @@ STEPS = WIDTH + 2
 
 
 def numbers(width: int) -> list[int]:
-    """The elements of the fan-out."""
+    """Return the elements of the fan-out."""
     return list(range(width))
 
 
 def look(item: int) -> int:
-    """One element."""
+    """Return one element as it is."""
     return item
 
 
 def collect(look: list[int]) -> int:
-    """The join."""
+    """Join the elements."""
     return len(look)
 
 

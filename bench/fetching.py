@@ -1,6 +1,6 @@
-"""Clients that do what an open page of a process does: they listen, and fetch its live parts when they are told.
+"""Clients that act as an open page of a process does: they listen, and fetch its live parts on each hint.
 
-As a page they outlast what goes wrong: what was not answered is asked for again, and who is cut off connects anew.
+As a page, they survive errors: they repeat a request without an answer, and reconnect after a lost connection.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from bench.sockets import Sockets, Told
 # As in static/monitoring/live.js.
 QUICK, BESIDE, LATE, RESYNC, SETTLED = 0.12, 2.0, 1.0, 10.0, 1.5
 ANSWER = 10.0
-"""Seconds after which a request is given up, as templates/monitoring/base.html says."""
+"""Seconds after which a client gives a request up, as templates/monitoring/base.html says."""
 
 SHOWN = re.compile(rb'data-revision="(\d+)"')
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 class FetchingPages(Sockets):
-    """Pages that are each open on a process of their own, the first subject that they watch."""
+    """Pages that each show a process of their own, the first subject that they watch."""
 
     async def listen(
         self, number: int, socket: ClientConnection, told: list[Told]
     ) -> None:
-        """Notes what a page is told, and fetches as its script does."""
+        """Note the hints of a page, and fetch as its script does."""
         page = FetchingPage(
             self.site,
             self.cookie,
@@ -57,10 +57,10 @@ class FetchingPages(Sockets):
             fetching.cancel()
 
     def shows(self, number: int, revision: int) -> None:
-        """A page has fetched, and shows this revision of its process."""
+        """Take note that a page has fetched, and shows this revision of its process."""
 
     def paints(self, number: int, revision: int) -> None:
-        """A page has been told of this revision of its process, and paints where it is."""
+        """Take note that a page has a hint of this revision of its process, and paints it."""
 
     async def _hear(
         self,
@@ -85,7 +85,7 @@ class FetchingPages(Sockets):
 
 @dataclass
 class FetchingPage:
-    """When one page fetches, and what."""
+    """The times and the addresses of one page's fetches."""
 
     site: str
     cookie: str
@@ -102,7 +102,7 @@ class FetchingPage:
     told: asyncio.Event = field(default_factory=asyncio.Event)
 
     def connected(self) -> asyncio.TimerHandle:
-        """Fetches what it may have missed, and again when it has not been cut off meanwhile."""
+        """Fetch what it may have missed, and again after `SETTLED` seconds of the connection."""
         self.soon(QUICK)
         return asyncio.get_running_loop().call_later(SETTLED, self._settled)
 
@@ -111,12 +111,12 @@ class FetchingPage:
         self.soon(QUICK)
 
     def pause(self) -> float:
-        """Seconds until it connects anew, the more the oftener that has failed."""
+        """Return the seconds until it reconnects: more after each failure."""
         self.failures += 1
         return min(8, 0.4 * 2.0**self.failures) * random.uniform(0.5, 1)  # noqa: S311  # no secret
 
     def hear(self, hint: dict[str, object]) -> None:
-        """Fetches the sooner when its own process has changed."""
+        """Fetch after a hint, sooner if its own process has changed."""
         self.pace = float(str(hint.get("pace", self.pace)))
         if "revision" in hint:
             own = hint.get("id") == str(self.process)
@@ -125,13 +125,13 @@ class FetchingPage:
             self.soon(QUICK if own else BESIDE)
 
     def soon(self, pause: float, pace: float | None = None) -> None:
-        """Fetches when that pause, or the pace all are asked for, has gone by since the last fetch."""
+        """Fetch when the pause, or the pace of all pages, has passed since the last fetch."""
         pace = self.pace if pace is None else pace
         self.due = min(self.due, max(time.monotonic(), self.last + max(pause, pace)))
         self.told.set()
 
     async def fetch(self) -> None:
-        """Fetches whenever it is due, for as long as the page is open; every RESYNC seconds it is."""
+        """Fetch whenever it is due, at least every RESYNC seconds, as long as the page is open."""
         looks = time.monotonic() + RESYNC
         while True:
             while (left := min(self.due, looks) - time.monotonic()) > 0:
@@ -149,7 +149,7 @@ class FetchingPage:
                 self.soon(LATE, 0)
 
     async def _ask_in_time(self) -> bool:
-        """Asks; whether the server had no time for an answer."""
+        """Send a request; return whether the server had no time for an answer."""
         try:
             async with asyncio.timeout(ANSWER):
                 late = not await self._ask()

@@ -14,13 +14,13 @@ from bench import steps_told
 from bench.game import Figures, Size
 from bench.peer_game import shape
 from bench.run import QUEUE
-from bench.steps_told import LOG, chain_figures, told
+from bench.steps_told import LOG, chain_figures, step_times
 from bench.workflow_game import WorkflowGame
 from orchestrator.definition import Workflow, step, then
 from orchestrator.definition.workflow.rows import FlowRow
 
 CHAINS = ((40, 10), (10, 33))
-"""Steps, and the number that each computes."""
+"""The steps of a chain, and the number that each step computes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Numbers:
 
 
 def compute(number: int) -> None:
-    """One step."""
+    """Compute the number, as one step."""
     steps_told.step(2, number)
 
 
@@ -67,4 +67,4 @@ class FibonacciGame(WorkflowGame):
 
     def run(self) -> Figures:
         figures = super().run()
-        return {**figures, **chain_figures(told(self.log))}
+        return {**figures, **chain_figures(step_times(self.log))}

@@ -1,4 +1,4 @@
-"""A game: one thing that is measured, and what came out of it."""
+"""A game: one thing to measure, and its figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from orchestrator.exceptions import ProcessionError
 
 Figures = dict[str, float]
-"""What one run measured, by name; the unit is part of the name, and `per_second` is what a run is about."""
+"""The figures of one run by name, with the unit in the name; `per_second` is the main one."""
 
 
 class BenchFailed(ProcessionError):
@@ -20,7 +20,7 @@ class BenchFailed(ProcessionError):
 
 @dataclass(frozen=True)
 class Size:
-    """How large a measurement is.
+    """The size of a measurement.
 
     Args:
         count: how many processes, events or jobs; each game says which.
@@ -34,7 +34,7 @@ class Size:
 
 
 class Game(ABC):
-    """One thing that is measured. It is played by preparing its work, running it and checking what became of it."""
+    """One thing to measure. A run prepares its work, has it done and checks the result."""
 
     name: str
     unit = "step"
@@ -44,30 +44,30 @@ class Game(ABC):
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
-        """Has what it needs ready and warm while the block lasts, and removes what was written."""
+        """Set up and warm up the game for the block, and remove its rows afterwards."""
         yield
 
     @abstractmethod
     def prepare(self) -> None:
-        """Puts the work where nobody takes it yet."""
+        """Store the work where no worker takes it yet."""
 
     @abstractmethod
     def run(self) -> Figures:
-        """Has the work done, and measures it."""
+        """Have the work done, and return the figures."""
 
     @abstractmethod
     def check(self) -> None:
-        """Looks at what was stored.
+        """Check the stored result.
 
         Raises:
-            BenchFailed: it is not what had to come of the work.
+            BenchFailed: it differs from what the work had to store.
         """
 
     def wait(self, over: Callable[[], object], what: str, pause: float = 0.05) -> None:
-        """Waits until something is true.
+        """Wait until a condition holds.
 
         Raises:
-            BenchFailed: it was not within the patience.
+            BenchFailed: it did not hold within the patience.
         """
         until = time.monotonic() + self.size.patience
         while not over():
@@ -80,10 +80,10 @@ class Game(ABC):
 
 
 def play(game: Game) -> Figures:
-    """Plays a game once.
+    """Play a game once.
 
     Raises:
-        BenchFailed: it did not end in time, or what it did is wrong.
+        BenchFailed: it did not end in time, or its result is wrong.
     """
     with game.at_hand():
         game.prepare()

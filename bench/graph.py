@@ -19,16 +19,16 @@ WIDTH = 20
 INPUT_BYTES = 200_000
 NOTE = "what somebody has written about the order"
 LEAST_STEPS = 1000
-"""Of a smaller graph so many processes are run that they have as many steps together."""
+"""A game runs as many processes of a smaller graph as have so many steps together."""
 
 SHAPES = {50: 120, 1000: 4000, 7000: 28_000}
-"""Edges of the layered graphs by their steps."""
+"""The edges of the layered graphs by their steps."""
 DENSE = {1000: 17_000}
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A graph as data: for each step those of the layer before that it needs, and what else an order is made of."""
+class GraphData:
+    """A graph as data: for each step the steps of the layer before that it needs, and the rest of an order."""
 
     tenant: str
     needed: list[list[int]]
@@ -45,10 +45,10 @@ class Layered(Workflow):
 
     name = "bench-graph"
     queue = QUEUE
-    Input = Drawn
+    Input = GraphData
 
     @staticmethod
-    def flow(input: Drawn) -> Iterator[FlowRow]:
+    def flow(input: GraphData) -> Iterator[FlowRow]:
         steps: list[Any] = [step(work, f"s{n}") for n in range(len(input.needed))]
         yield start(*(steps[n] for n, found in enumerate(input.needed) if not found))
         for n, found in enumerate(input.needed):
@@ -56,33 +56,33 @@ class Layered(Workflow):
                 yield needs(steps[n], [steps[other] for other in found])
 
 
-def drawn(steps: int, edges: int) -> Drawn:
-    """A graph of layers of WIDTH, with so many edges and INPUT_BYTES of JSON."""
+def make_graph(steps: int, edges: int) -> GraphData:
+    """Return a graph of layers of WIDTH, with so many edges and INPUT_BYTES of JSON."""
     base, extra = divmod(edges, max(steps - WIDTH, 1))
     needed: list[list[int]] = [[] for _ in range(min(WIDTH, steps))]
     for n in range(WIDTH, steps):
         first, many = (n // WIDTH - 1) * WIDTH, base + (n - WIDTH < extra)
         needed.append(sorted(first + (n + k) % WIDTH for k in range(many)))
-    graph = Drawn("acme", needed, [])
+    graph = GraphData("acme", needed, [])
     room = INPUT_BYTES - len(json.dumps(needed, separators=(",", ":")))
     return replace(graph, notes=[NOTE] * max(room // (len(NOTE) + 3), 0))
 
 
 def most_edges(steps: int) -> int:
-    """Of so many steps: those of the first layer need none, the others all of the layer before at most."""
+    """Return the most edges of so many steps: each needs at most all steps of the layer before."""
     return max(steps - WIDTH, 0) * WIDTH
 
 
 def graph(size: Size, steps: int, edges: int) -> WorkflowGame:
-    """Processes of one such graph, one after the other or side by side, as the workers like."""
+    """Return a game of processes of one such graph, run one after the other or side by side."""
     copies = replace(size, count=max(1, LEAST_STEPS // steps) * size.count)
     name = f"graph of {steps:,} steps, {edges:,} edges"
-    given, warm = drawn(steps, edges), drawn(WIDTH, 0)
+    given, warm = make_graph(steps, edges), make_graph(WIDTH, 0)
     return WorkflowGame(copies, name, Layered, steps, given, warm)
 
 
 def measurement(size: Size, steps: Sequence[int] = tuple(SHAPES)) -> Measurement:
-    """The chain and the graphs of so many steps."""
+    """Return the chain and the graphs of so many steps."""
     shapes = [(n, SHAPES.get(n, min(4 * n, most_edges(n)))) for n in steps]
     shapes += [(n, DENSE[n]) for n in steps if n in DENSE]
     base = chain(replace(size, count=100 * size.count))

@@ -1,4 +1,4 @@
-"""One piece of work at a time on a system that has nothing else to do."""
+"""One piece of work at a time on an idle system."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Callable
 from bench.game import Figures
 
 PAUSE_SECONDS = 0.02
-"""Between two of them, so that the workers have gone to sleep."""
+"""The pause between two pieces of work, in which the workers fall asleep."""
 WARM = 3
 ONE_BY_ONE = 30
-"""How many are looked at in a round."""
+"""How many pieces of work a round has."""
 LOOK_SECONDS = 0.001
-"""Between two looks at whether one has ended."""
+"""The pause between two looks at whether one has ended."""
 
 
 def idle_figures(rounds: int, once: Callable[[], tuple[float, float]]) -> Figures:
-    """What it takes from just before the call to the end, and from its return to the end.
+    """Return the times from just before the call to the end, and from its return to the end.
 
     Args:
-        rounds: how many are looked at, at least two.
-        once: calls for one and waits for it; gives the moments of the call's return and of the end.
+        rounds: how many pieces of work to measure, at least two.
+        once: makes one call and waits for the end; returns the times of the call's return and of the end.
     """
     whole, after = list[float](), list[float]()
     for _ in range(WARM + max(rounds, 2)):

@@ -1,4 +1,4 @@
-"""What the database itself can do: one UPDATE and one INSERT, committed, by Django's cursor."""
+"""The limit of the database itself: one UPDATE and one INSERT, committed, by Django's cursor."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.db import connection, transaction
 
 from bench import checks
 from bench.game import BenchFailed, Figures, Game, Size
-from bench.workers import Team, fork, running
+from bench.workers import Team, end_after, fork
 
 COUNTS, LOG = "bench_limit", "bench_limit_log"
 ROWS = 100
-"""How many rows each client has for itself, which it updates in turn."""
+"""How many rows each client updates in turn; no other client updates them."""
 WARM = 50
 LIMIT = "limit, 2 clients"
-"""What the engine, with two workers, is compared with."""
+"""The limit to compare the engine with two workers with."""
 
 CREATE = (
     f"CREATE TABLE {COUNTS} (id INTEGER PRIMARY KEY, done INTEGER NOT NULL, at VARCHAR(40) NOT NULL)",
@@ -33,7 +33,7 @@ BOTH = f"WITH counted AS ({UPDATE} RETURNING id, done) INSERT INTO {LOG} (counte
 
 
 class Limit(Game):
-    """So many clients, each one statement after the other."""
+    """Clients that each send one statement after the other."""
 
     unit = "commit"
 
@@ -62,7 +62,7 @@ class Limit(Game):
     def run(self) -> Figures:
         pids = [fork(lambda n=n: self._work(n)) for n in range(self.clients)]  # type: ignore[misc]
         self.team = Team(pids)
-        with running(pids):
+        with end_after(pids):
             self._pass_gate()
             before, begun = self.team.used(), time.perf_counter()
             self._pass_gate()
@@ -77,7 +77,7 @@ class Limit(Game):
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT COUNT(*) FROM {LOG} WHERE done > {WARM}")  # noqa: S608
             found = cursor.fetchone()[0]
-        checks.equal(f"{self.name}: rows", found, self.each * self.clients)
+        checks.check_equal(f"{self.name}: rows", found, self.each * self.clients)
 
     def _work(self, client: int) -> None:
         for number in range(1, WARM + self.each + 1):
@@ -97,12 +97,12 @@ class Limit(Game):
 
 
 def limits(size: Size) -> list[Limit]:
-    """With one client and with two."""
+    """Return the games with one client and with two."""
     return [Limit(size, 1), Limit(size, 2)]
 
 
 def _commit(row: int, number: int) -> None:
-    """One change of a row and one line about it, on PostgreSQL in one statement."""
+    """Commit one update and one inserted row, on PostgreSQL in one statement."""
     update = (number, "now", row)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

@@ -24,27 +24,27 @@ from bench.ping import PingPong
 from bench.real_page import RealPage
 from bench.site import site, viewer
 from bench.sockets import Sockets, Told, allow_files
-from bench.workers import fork, running
+from bench.workers import end_after, fork
 from orchestrator.engine.processes import Envelope
 from orchestrator.models import Checkpoint
 
 SECONDS = 10
-"""For how long changes are made."""
+"""For how many seconds the game makes changes."""
 LATE_SECONDS = 10
-"""How long after the last change a page may be told of it."""
+"""How long after the last change a page may get its hint."""
 LIST = "overview"
 CHANGES = 50
-"""A second, usually."""
+"""The usual number of changes a second."""
 
 
 Changed = tuple[UUID, int, float]
-"""A process, its revision, and when that was committed."""
+"""A process, its revision, and the time of the commit."""
 
 Delays = Callable[[Sequence[Changed], Sequence[Told]], list[list[float | None]]]
 
 
 class LiveGame(EventGame):
-    """So many changes a second, and so many sockets that each watch a process of its own, or all the list.
+    """`changes` a second, and `count` sockets that each watch a process of its own, or the whole list.
 
     Args:
         size: `count` sockets.
@@ -72,19 +72,19 @@ class LiveGame(EventGame):
             viewer() as cookie,
         ):
             self.clients = self._clients(address, cookie, Path(folder))
-            with running([fork(client.run) for client in self.clients]):
+            with end_after([fork(client.run) for client in self.clients]):
                 for client in self.clients:
                     self.wait(client.open.is_set, "the connection of all clients")
                 yield
 
     def prepare(self) -> None:
-        """They are connected."""
+        """Do nothing: the sockets are connected."""
 
     def run(self) -> Figures:
         units = SECONDS * self.changes
         last = self._checkpoints().latest("pk").pk
         before, begun = self.team.used(), time.time()
-        for _ in paced(units, self.changes):
+        for _ in pace(units, self.changes):
             self._send_one()
         self._wait()
         seconds = time.time() - begun
@@ -99,7 +99,7 @@ class LiveGame(EventGame):
     def _clients(
         self, address: str, cookie: str, folder: Path
     ) -> list[Sockets | RealPage]:
-        """Who listens: all that are opened, in processes of their own."""
+        """Return the clients that listen, each opened in a process of its own."""
         self.sockets = Sockets(
             address, cookie, self._watched(), folder / "told", Event(), Event()
         )
@@ -114,7 +114,7 @@ class LiveGame(EventGame):
         return Checkpoint.objects.filter(instance__name=self.definition.name)
 
     def _delays(self, changes: Any) -> Figures:
-        """Milliseconds from each commit to each socket that it concerns, and to the last of them."""
+        """Return the milliseconds from each commit to each socket that it concerns, and to the last of them."""
         found = delays_on_list if self.on_list else delays_of_each
         each = self._heard(changes, self.sockets.told(), found)
         taken = [delay for delays in each for delay in delays]
@@ -127,24 +127,26 @@ class LiveGame(EventGame):
     def _heard(
         self, changes: Any, told: Sequence[Told], found: Delays
     ) -> list[list[float]]:
-        """Milliseconds from each commit to each of those who were told of it.
+        """Return the milliseconds from each commit to each hint of it.
 
         Raises:
-            BenchFailed: somebody never was.
+            BenchFailed: a client got no hint.
         """
         rows = changes.values_list(
-            "instance_id", "revision", clock.committed(changes, "at")
+            "instance_id", "revision", clock.commit_time(changes, "at")
         )
         each = found([(id, rev, at.timestamp()) for id, rev, at in rows], told)
         missed = sum(not delays or None in delays for delays in each)
-        checks.equal(f"{self.name}: changes of which a socket never heard", missed, 0)
+        checks.check_equal(
+            f"{self.name}: changes of which a socket never heard", missed, 0
+        )
         return [
             [delay * 1000 for delay in delays if delay is not None] for delays in each
         ]
 
 
 class PagesGame(LiveGame):
-    """So many changes a second, and so many open pages, of which all but one are clients that fetch as pages do.
+    """`changes` a second, and `count` open pages, of which all but one are clients that fetch as pages do.
 
     The first is a real one, and its process has every tenth of the changes.
     """
@@ -186,8 +188,8 @@ class PagesGame(LiveGame):
         }
 
 
-def paced(number: int, a_second: float) -> Iterator[int]:
-    """So many numbers, so many a second; after a delay they come faster, until it is made up for."""
+def pace(number: int, a_second: float) -> Iterator[int]:
+    """Yield so many numbers at so many a second; after a delay they come faster, until it is made up for."""
     begun = time.time()
     for one in range(number):
         yield one
@@ -198,7 +200,7 @@ def paced(number: int, a_second: float) -> Iterator[int]:
 def delays_of_each(
     changes: Sequence[Changed], told: Sequence[Told]
 ) -> list[list[float | None]]:
-    """For each change: until the socket that watches its process was told of it, or of a later one."""
+    """Return for each change how long its socket waited for the hint of it, or of a later one."""
     heard = defaultdict[UUID, list[Told]](list)
     for one in told:
         heard[one.process].append(one)
@@ -211,7 +213,7 @@ def delays_of_each(
 def delays_on_list(
     changes: Sequence[Changed], told: Sequence[Told]
 ) -> list[list[float | None]]:
-    """For each change: until each socket was told for the next time that the list has changed."""
+    """Return for each change how long each socket waited for the next hint of the list."""
     heard = defaultdict[int, list[float]](list)
     for one in told:
         heard[one.socket].append(one.at)
@@ -219,13 +221,13 @@ def delays_on_list(
 
 
 def next_after(at: float, times: Sequence[float]) -> float | None:
-    """How long after a moment the next of these times is."""
+    """Return the time from a moment to the next of these times."""
     place = bisect_left(times, at)
     return times[place] - at if place < len(times) else None
 
 
 def measurement(size: Size, changes: int = CHANGES) -> Measurement:
-    """Sockets that each watch a process, and sockets that all watch the list."""
+    """Return the games of sockets that each watch a process, and of sockets that all watch the list."""
     return Measurement(
         "live",
         [

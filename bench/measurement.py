@@ -1,4 +1,4 @@
-"""Games played beside each other, round by round, and what is made of their figures."""
+"""Games played beside each other, round by round, and their medians and ratios."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """What came out for a game: the median of each figure, and how far the main one went from round to round."""
+    """The result of a game: the median of each figure, with the lowest and highest main figure."""
 
     name: str
     unit: str
@@ -35,23 +35,23 @@ class Row:
 
 @dataclass
 class Measurement:
-    """Games that are compared, the ratios between them, and what a reader has to know."""
+    """Games to compare, the ratios between them, and notes for the reader."""
 
     name: str
     games: Sequence[Game]
     ratios: Sequence[Ratio] = ()
     note: str = ""
     absent: Sequence[str] = ()
-    """What could have been compared and is not there, in words."""
+    """What could be compared and is not installed, in words."""
     played: dict[str, list[Figures]] = field(default_factory=dict)
     busy: float = field(default_factory=lambda: os.getloadavg()[0])
     """How many processes wanted a processor in the minute before: figures of a busy machine are void."""
 
     def run(self, rounds: int, say: Callable[[str], object]) -> list[Row]:
-        """Plays all games in each round, and gives their medians.
+        """Play all games in each round, and return their medians.
 
         Raises:
-            BenchFailed: a game did not end in time, or what it did is wrong.
+            BenchFailed: a game did not end in time, or its result is wrong.
         """
         for number in range(1, rounds + 1):
             for game in self.games:
@@ -64,7 +64,7 @@ class Measurement:
         return self.rows()
 
     def rows(self) -> list[Row]:
-        """The medians of what was played."""
+        """Return the medians of the rounds so far."""
         return [self._row(game) for game in self.games]
 
     def _row(self, game: Game) -> Row:

@@ -1,4 +1,4 @@
-"""What a start costs, and how much memory each kind of process takes, first and after it has worked."""
+"""The cost of a start, and the memory of each kind of process, first and after it has worked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench import checks
 from bench.game import BenchFailed, Figures, Game, Size
 from bench.measurement import Measurement
 from bench.processes import BenchErrand
-from bench.run import QUEUE, running
+from bench.run import QUEUE, registered_definition
 from bench.site import GRACE_SECONDS, ROOT, site, viewer
 from orchestrator.engine.processes import start_process
 from orchestrator.models import ProcessInstance
@@ -29,16 +29,16 @@ SUPERVISOR = "supervisor_mb"
 STARTS = 10
 PAGES = ("/processes/", "/definitions/bench-errand/", "/")
 EACH = 10
-"""A page is asked for after so many processes."""
+"""The game asks for a page after so many processes."""
 
 
 class CommandStart(Game):
-    """One command after the other, up to where it is known that nothing knows the event."""
+    """One command after the other, up to the refusal of an unknown event."""
 
     name, unit = "send_event", "start"
 
     def prepare(self) -> None:
-        """They are started as it goes."""
+        """Do nothing: `run` starts the commands."""
 
     def run(self) -> Figures:
         command = [sys.executable, "manage.py", "send_event", "BenchUnknown"]
@@ -54,7 +54,7 @@ class CommandStart(Game):
         }
 
     def check(self) -> None:
-        """It stores nothing."""
+        """Do nothing: the commands store nothing."""
 
 
 class ProcessMemory(Game):
@@ -74,7 +74,7 @@ class ProcessMemory(Game):
         self.started = 0
         with (
             tempfile.TemporaryDirectory() as folder,
-            running(BenchErrand),
+            registered_definition(BenchErrand),
             site(Path(folder) / "site.log", self.size.patience) as self.address,
             viewer() as self.cookie,
             self._workers(Path(folder) / "work.log"),
@@ -95,7 +95,7 @@ class ProcessMemory(Game):
             self.work.wait_until(time.monotonic() + GRACE_SECONDS)
 
     def prepare(self) -> None:
-        """They are started as it goes."""
+        """Do nothing: `run` starts the programs."""
 
     def run(self) -> Figures:
         begun = time.monotonic()
@@ -115,13 +115,13 @@ class ProcessMemory(Game):
             answer.read()
 
     def check(self) -> None:
-        checks.completed(BenchErrand.name, self.started, 3 * self.started)
+        checks.check_completed(BenchErrand.name, self.started, 3 * self.started)
 
 
 def resident(pid: int) -> Figures:
-    """Megabytes in memory of the programs that a process has started, by role; of several workers the largest.
+    """Return the megabytes in memory of a process's descendants by role, of several workers the largest.
 
-    What children share with those that forked them is counted for each.
+    Memory that a child shares with its parent counts for each.
     """
     found: Figures = {}
     for child in _children(pid):
@@ -144,7 +144,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _role(pid: int) -> str:
-    """What a process is: the supervisor's children say it by their names, where they are not workers."""
+    """Return the role of a process: by the name of a supervisor's child, else by its command."""
     name = (PROC / str(pid) / "comm").read_text().strip()
     words = (PROC / str(pid) / "cmdline").read_bytes()
     if name.startswith("procession-"):
@@ -160,7 +160,7 @@ def _parent(pid: int) -> int:
 
 
 def measurement(size: Size) -> Measurement:
-    """The start of a command, and memory after one process and after many."""
+    """Return the start of a command, and memory after one process and after many."""
     first, starts = replace(size, count=1), replace(size, count=STARTS)
     return Measurement(
         "memory", [CommandStart(starts), ProcessMemory(first), ProcessMemory(size)]

@@ -1,4 +1,4 @@
-"""How soon a page shows something on a phone, beside a page that has nothing on it."""
+"""The time until a page shows something on a phone, beside a page without content."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from bench.measurement import Measurement, Ratio
 from bench.phone import Phone
 from bench.ping import PingPong
 from bench.site import site, viewer
-from bench.workers import fork, running
+from bench.workers import end_after, fork
 
 NOTHING, HOME, PROCESS = "nothing but a word", "the first page", "a process"
 PAINT = "paint_p50_ms"
 
 
 class FirstPaint(EventGame):
-    """One page, opened so often, with 200 processes that wait.
+    """One page, opened so often, with 200 waiting processes.
 
     Args:
         size: `count` visits.
-        name: of the page.
+        name: the name of the page.
         path: its address, in which {process} is the id of one of them.
-        shows: a selector of what has to be on it.
+        shows: a selector of what the page must show.
     """
 
     unit = "page"
@@ -54,11 +54,11 @@ class FirstPaint(EventGame):
             yield
 
     def prepare(self) -> None:
-        """The phone opens the page as it goes."""
+        """Do nothing: the phone opens the page in `run`."""
 
     def run(self) -> Figures:
         begun = time.perf_counter()
-        with running([fork(self.phone.run)]):
+        with end_after([fork(self.phone.run)]):
             self.wait(self.phone.file.exists, "the visits")
         painted = self.phone.painted()
         first, again = zip(*painted, strict=True)
@@ -70,11 +70,11 @@ class FirstPaint(EventGame):
         }
 
     def check(self) -> None:
-        """The phone has waited for what has to be on the page."""
+        """Do nothing: the phone has waited for the selector."""
 
 
 def measurement(size: Size) -> Measurement:
-    """The first page and a process's, beside an answer of one word."""
+    """Return the first page and a process's, beside an answer of one word."""
     return Measurement(
         "paint",
         [

@@ -1,4 +1,4 @@
-"""Games of other systems, which run in processes of their own and are stopped while their chains are sent."""
+"""Games of other systems, whose processes are stopped while their chains are sent."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from django.db import connection
 
 from bench import checks
 from bench.game import BenchFailed, Figures, Game, Size
-from bench.steps_told import LOG, chain_figures, told
+from bench.steps_told import LOG, chain_figures, step_times
 from bench.workers import Team
 
 ROOT = Path(__file__).resolve().parent.parent
 SAID = 500
-"""How many letters of what a system has said are shown when it fails."""
+"""How many letters of a system's output a failure shows."""
 SECONDS_TO_END = 10
 
 
@@ -69,7 +69,7 @@ class PeerGame(Game):
 
     @property
     def log(self) -> Path:
-        """Where the steps write when they ran."""
+        """The file in which the steps write their times."""
         return self.folder / "told"
 
     def prepare(self) -> None:
@@ -82,13 +82,15 @@ class PeerGame(Game):
         self._signal(signal.SIGCONT)
         self._wait(self._lines)
         used = self.team.figures(before, units)
-        times = told(self.log)
+        times = step_times(self.log)
         if self.number:
             return {**chain_figures(times), **used}
         return {"per_second": units / (times[-1][1] - begun), **used}
 
     def check(self) -> None:
-        checks.equal(f"{self.name}: steps told", len(told(self.log)), self._lines)
+        checks.check_equal(
+            f"{self.name}: steps told", len(step_times(self.log)), self._lines
+        )
 
     @property
     def _lines(self) -> int:
@@ -96,7 +98,7 @@ class PeerGame(Game):
 
     @contextmanager
     def _workers(self) -> Iterator[None]:
-        """Its workers, a group of processes with the first as their leader."""
+        """Run its workers for the block: a group of processes with the first as its leader."""
         with (self.folder / "said").open("w") as said:
             self.process = subprocess.Popen(
                 self._command("work", self.size.processes),
@@ -118,7 +120,7 @@ class PeerGame(Game):
             self.process.wait()
 
     def _have(self, what: str, *numbers: int) -> None:
-        """Has its module do something, in a process of its own."""
+        """Run a command of its module, in a process of its own."""
         try:
             subprocess.run(
                 self._command(what, *numbers),
@@ -157,13 +159,13 @@ class PeerGame(Game):
 
 
 def shape(length: int, number: int) -> str:
-    """What a chain is called."""
+    """Return the name of a chain."""
     return f"{length} x fibonacci({number})" if number else f"chain of {length}"
 
 
 @contextmanager
 def scratch_database() -> Iterator[str]:
-    """The address of an empty database beside the configured one, of PostgreSQL; empty of SQLite."""
+    """Return the address of an empty PostgreSQL database beside the configured one; "" for SQLite."""
     if connection.vendor != "postgresql":
         yield ""
         return

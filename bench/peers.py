@@ -17,14 +17,14 @@ from bench.measurement import Measurement, Ratio
 from bench.peer_game import PeerGame
 
 BROKERS = ("huey", "celery")
-"""Which keep nothing in a database."""
+"""The systems that keep nothing in a database."""
 KEEPERS = ("dbos", "procrastinate")
-"""Which keep what they do in PostgreSQL."""
+"""The systems that keep their work in PostgreSQL."""
 
 
 def measurement(size: Size) -> Measurement:
-    """The limits, RQ, whatever is installed of the others, and the engine."""
-    there = [peer for peer in (*BROKERS, *KEEPERS) if not reason_against(peer)]
+    """Return the limits, RQ, the other installed systems, and the engine."""
+    there = [peer for peer in (*BROKERS, *KEEPERS) if not refusal_of(peer)]
     ours, rq = chain(size), rq_game.chains(size, LENGTH)[0]
     one = replace(size, count=1)
     chains = [rq, *(PeerGame(size, peer, LENGTH) for peer in there)]
@@ -49,21 +49,21 @@ def measurement(size: Size) -> Measurement:
         [
             f"{peer}: {why}."
             for peer in (*BROKERS, *KEEPERS)
-            if (why := reason_against(peer))
+            if (why := refusal_of(peer))
         ],
     )
 
 
 def fibonacci(size: Size, there: list[str]) -> Iterator[Game]:
-    """One chain in each system."""
+    """Return one chain in each system."""
     for length, number in CHAINS:
         for peer in there:
             yield PeerGame(size, peer, length, number)
         yield FibonacciGame(size, length, number)
 
 
-def reason_against(peer: str) -> str:
-    """Why a system cannot be measured; empty when it can."""
+def refusal_of(peer: str) -> str:
+    """Return why a system cannot be measured; "" if it can."""
     if find_spec(peer) is None:
         return "not installed (pip install --group peers, in an environment of its own)"
     if peer in KEEPERS and connection.vendor != "postgresql":

@@ -1,4 +1,4 @@
-"""A phone in Chromium: a slow processor, a slow line, a small screen; when it first shows something of a page."""
+"""A phone in Chromium: slow processor, slow line, small screen; it measures the first paint of a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.services import chromium
 
 SLOWER = 4
-"""The processor is slower than this machine's by this factor."""
+"""The factor by which the processor is slower than this machine's."""
 ROUND_TRIP_MS = 150
 DOWN_BYTES, UP_BYTES = 1_600_000 // 8, 750_000 // 8
 """A second, over the line: that and the factor are those of a usual phone in Lighthouse, which measures pages."""
@@ -29,10 +29,10 @@ class Phone:
     Args:
         site: the address of the web server.
         cookie: who looks.
-        path: of the page.
-        shows: a selector of what has to be on it.
-        count: how often it is opened by somebody who was never there, and then once more.
-        file: where is written what was measured.
+        path: the path of the page.
+        shows: a selector of what the page must show.
+        count: how often a new visitor opens it, each of whom then opens it once more.
+        file: the file for the measured times.
     """
 
     site: str
@@ -43,7 +43,7 @@ class Phone:
     file: Path
 
     def run(self) -> None:
-        """Opens the page so often, then writes the file."""
+        """Open the page so often, then write the file."""
         path = chromium.installed()  # before Playwright runs, which it asks
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
@@ -56,7 +56,7 @@ class Phone:
         part.rename(self.file)
 
     def painted(self) -> list[tuple[float, float]]:
-        """Milliseconds to the first paint: of each first visit, and of the second one."""
+        """Return the milliseconds to the first paint: of each first visit, and of the second one."""
         return [(first, again) for first, again in json.loads(self.file.read_text())]
 
     def _opened(self, browser: Browser) -> tuple[float, float]:
@@ -64,7 +64,7 @@ class Phone:
         context = browser.new_context(viewport=SCREEN, is_mobile=True)  # type: ignore[arg-type]  # a size
         context.add_cookies([{"name": name, "value": value, "url": self.site}])
         page = context.new_page()
-        slowed(page)
+        slow_down(page)
         first, again = self._paint(page), self._paint(page)
         context.close()
         return first, again
@@ -75,8 +75,8 @@ class Phone:
         return float(page.wait_for_function(PAINTED).json_value())
 
 
-def slowed(page: Page) -> None:
-    """Has the page's processor and line be those of a phone."""
+def slow_down(page: Page) -> None:
+    """Give the page the processor and the line of a phone."""
     session = page.context.new_cdp_session(page)
     session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
     session.send("Network.enable")

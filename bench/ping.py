@@ -28,28 +28,28 @@ class Missed(Event):
 
 
 class Score(Command):
-    """Carried out in the transition's transaction."""
+    """A command that runs in the transition's transaction."""
 
     game: str
 
 
 class Announce(Command):
-    """Carried out after the commit."""
+    """A command that runs after the commit."""
 
     game: str
 
 
 def score(command: Score) -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 def announce(command: Announce) -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 @contextmanager
-def handled() -> Iterator[None]:
-    """Makes the handlers known while the block lasts: their queue is there no longer."""
+def register_handlers() -> Iterator[None]:
+    """Register the handlers for the block: outside it their queue does not exist."""
     handles(Score)(score)
     handles(Announce, after_commit=True, queue=QUEUE)(announce)
     try:

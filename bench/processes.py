@@ -1,4 +1,4 @@
-"""What worker programs of a measurement run, which are told of it by PROCESSION_APPS=bench."""
+"""The definitions that worker programs of a measurement run; PROCESSION_APPS=bench names this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real page in Chromium: when its diagram shows what was committed."""
+"""A real page in Chromium, with the times at which its diagram shows a commit."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class RealPage:
         site: the address of the web server.
         cookie: who looks.
         process: the process's id.
-        file: where is written when its diagram moved.
+        file: the file for the times at which its diagram moved.
         open: set when it is live.
-        over: to be set when it shall end.
+        over: set when it must end.
     """
 
     site: str
@@ -38,7 +38,7 @@ class RealPage:
     over: Event
 
     def run(self) -> None:
-        """Looks until it is told to end, then writes the file."""
+        """Keep the page open until `over` is set, then write the file."""
         name, _, value = self.cookie.partition("=")
         path = chromium.installed()  # before Playwright runs, which it asks
         with sync_playwright() as playwright:
@@ -58,6 +58,6 @@ class RealPage:
             browser.close()
 
     def told(self) -> list[Told]:
-        """When its diagram showed which revision."""
+        """Return when its diagram showed which revision."""
         read = json.loads(self.file.read_text())
         return [Told(0, at, UUID(id), revision) for at, id, revision in read]

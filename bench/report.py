@@ -1,4 +1,4 @@
-"""What a measurement found, as a table for a terminal, as JSON, and as a part of docs/performance.md."""
+"""The figures of a measurement, as a table for a terminal, as JSON, and as a part of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ TITLES = {
     "old_mb": "pruner, MB",
     "after_call_p50_ms": "p50 ms after the call",
 }
-"""How the figures are called at the head of a table; the others by their names."""
+"""The titles of figures at the head of a table; others have their names."""
 
 SETTINGS = "SELECT name, setting FROM pg_settings WHERE name IN ('server_version', 'synchronous_commit')"
 
 
 def machine(busy: float) -> dict[str, str]:
-    """What it was measured on, and how busy that was before."""
+    """Return the machine of the measurement, and how busy it was before."""
     found = {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "cores": str(os.cpu_count()),
         "load before": f"{busy:.1f}",
         "python": platform.python_version(),
         "database": connection.vendor,
-        "ends measured by": clock.measured_by(),
+        "ends measured by": clock.time_source(),
     }
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -69,7 +69,7 @@ def machine(busy: float) -> dict[str, str]:
 
 
 def as_json(measured: Measurement, rows: Sequence[Row]) -> dict[str, Any]:
-    """All figures, and those of each round."""
+    """Return all figures, and those of each round."""
     return {
         "what": measured.name,
         "machine": machine(measured.busy),
@@ -90,7 +90,7 @@ def as_json(measured: Measurement, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def as_markdown(measured: Measurement, rows: Sequence[Row], processes: int) -> str:
-    """A table with what it was measured on above it."""
+    """Return a table of the figures, below the machine of the measurement."""
     names = list(dict.fromkeys(name for row in rows for name in row.figures))
     heads = ["", *(TITLES.get(name, name.replace("_", " ")) for name in names)]
     lines = [heads, ["---"] * len(heads)]
@@ -111,7 +111,7 @@ def as_markdown(measured: Measurement, rows: Sequence[Row], processes: int) -> s
 
 
 def write(name: str, text: str, page: Path = PAGE) -> None:
-    """Puts a text between the markers of that name.
+    """Put a text between the markers of a name.
 
     Raises:
         BenchFailed: the page has no such markers.
@@ -135,5 +135,5 @@ def _shown(value: float | None) -> str:
 
 
 def _figure(value: float) -> float:
-    """Three digits of a figure are more than a machine repeats."""
+    """Return a figure with three digits: a machine does not repeat more."""
     return round(value) if abs(value) >= 100 else float(f"{value:.3g}")

@@ -12,8 +12,8 @@ from typing import Any
 from bench import checks, rq_jobs
 from bench.game import Figures, Game, Size
 from bench.idle import idle_figures
-from bench.run import know_queues
-from bench.workers import Team, fork, running
+from bench.run import add_queues
+from bench.workers import Team, end_after, fork
 
 START = (
     "RQ's start counts from the moment its workers go on: enqueuing the first jobs is not counted, and neither is "
@@ -22,7 +22,7 @@ START = (
 
 
 class RqGame(Game):
-    """Chains or fan-outs in RQ, so many of them, with so many jobs each."""
+    """`count` chains or fan-outs in RQ, with equally many jobs each."""
 
     def __init__(
         self, size: Size, name: str, jobs: int, enqueue: Callable[[int], object]
@@ -36,12 +36,12 @@ class RqGame(Game):
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
-        know_queues()
+        add_queues()
         rq_jobs.forget()
         forked = [fork(rq_jobs.work) for _ in range(self.size.processes)]
         self.team = Team(forked)
         try:
-            with running(forked):
+            with end_after(forked):
                 for number in range(4 * self.size.processes):
                     self.enqueue(number)
                 self._wait(4 * self.size.processes)
@@ -77,7 +77,7 @@ class RqGame(Game):
             "done": queue.connection.llen(rq_jobs.DONE),
         }
         expected = {"queued": 0, "failed": 0, "done": self.size.count}
-        checks.equal(f"{self.name}: jobs", left, expected)
+        checks.check_equal(f"{self.name}: jobs", left, expected)
 
     def _wait(self, number: int) -> None:
         redis = rq_jobs.queue().connection
@@ -89,12 +89,12 @@ class RqGame(Game):
 
 
 class RqOneByOne(RqGame):
-    """One at a time on workers that have nothing else to do."""
+    """One chain or fan-out at a time on idle workers."""
 
     unit = "run"
 
     def prepare(self) -> None:
-        """They are enqueued as it goes."""
+        """Do nothing: `run` enqueues the jobs."""
 
     def run(self) -> Figures:
         return idle_figures(self.size.count, self._one)
@@ -105,15 +105,15 @@ class RqOneByOne(RqGame):
         patience = max(1, int(self.size.patience))
         redis: Any = rq_jobs.queue().connection
         found = redis.blpop([rq_jobs.DONE], timeout=patience)
-        checks.equal(f"{self.name}: ends within {patience} s", bool(found), True)
+        checks.check_equal(f"{self.name}: ends within {patience} s", bool(found), True)
         return called, float(found[1])
 
     def check(self) -> None:
-        """Each was waited for."""
+        """Do nothing: `run` has waited for each."""
 
 
 def chains(size: Size, length: int) -> list[RqGame]:
-    """RQ in its two ways: each job enqueues the next, and by `depends_on`; which is quicker differs by the machine."""
+    """Return RQ's two ways: each job enqueues the next, and `depends_on`; which one is quicker differs by machine."""
     return [
         RqGame(size, "RQ, enqueues the next", length, lambda _: _chain(length)),
         RqGame(size, "RQ, depends_on", length, lambda _: rq_jobs.chain_plainly(length)),
@@ -121,7 +121,7 @@ def chains(size: Size, length: int) -> list[RqGame]:
 
 
 def fanouts(size: Size, width: int) -> list[RqGame]:
-    """RQ in its two ways: elements count down, and by `depends_on`."""
+    """Return RQ's two ways: elements that count down, and `depends_on`."""
     return [
         RqGame(size, "RQ, countdown", width + 2, lambda n: _spread(n, width)),
         RqGame(size, "RQ, depends_on", width + 2, lambda _: _spread_plainly(width)),
@@ -129,19 +129,19 @@ def fanouts(size: Size, width: int) -> list[RqGame]:
 
 
 def one_chain(size: Size, length: int) -> RqGame:
-    """One chain at a time, as each job enqueues the next."""
+    """Return one chain at a time, in which each job enqueues the next."""
     return RqOneByOne(size, "RQ, one chain at a time", length, lambda _: _chain(length))
 
 
 def one_fanout(size: Size, width: int) -> RqGame:
-    """One fan-out at a time, as elements count down."""
+    """Return one fan-out at a time, whose elements count down."""
     return RqOneByOne(
         size, "RQ, one fan-out at a time", width + 2, lambda n: _spread(n, width)
     )
 
 
 def no_ops(size: Size) -> RqGame:
-    """Jobs that do nothing and lead to nothing but a word that they are done."""
+    """Return jobs that only count down."""
     return RqGame(size, "RQ, single jobs", 1, lambda _: _call(rq_jobs.LAST))
 
 

@@ -22,16 +22,16 @@ DONE = "bench-rq-done"
 
 
 def no_op() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 def last() -> None:
-    """The end of a chain or fan-out, which says when it was."""
+    """End a chain or fan-out, and note the time."""
     queue().connection.rpush(DONE, str(time.time()))
 
 
 def link(left: int) -> None:
-    """One step of a chain: enqueues the next one; the last says that the chain is done."""
+    """Run one step of a chain: enqueue the next one; the last step says that the chain is done."""
     if left > 1:
         queue().enqueue_call(LINK, args=(left - 1,), result_ttl=0)
     else:
@@ -39,7 +39,7 @@ def link(left: int) -> None:
 
 
 def chain_plainly(length: int) -> None:
-    """A chain as RQ's manual has it: each job depends on the one before."""
+    """Enqueue a chain as RQ's manual has it: each job depends on the one before."""
     before = None
     for number in range(length):
         name = NO_OP if number < length - 1 else LAST
@@ -47,7 +47,7 @@ def chain_plainly(length: int) -> None:
 
 
 def spread(number: str, width: int) -> None:
-    """The first step of a fan-out: enqueues its elements in one go, and counts them down."""
+    """Run the first step of a fan-out: enqueue its elements at once, and count them down."""
     queue().connection.set(f"{LEFT}{number}", width)
     jobs = [
         Queue.prepare_data(ELEMENT, args=(number,), result_ttl=0) for _ in range(width)
@@ -56,7 +56,7 @@ def spread(number: str, width: int) -> None:
 
 
 def element(number: str) -> None:
-    """One element of a fan-out; the last one enqueues the join."""
+    """Run one element of a fan-out; the last one enqueues the join."""
     left = f"{LEFT}{number}"
     if queue().connection.decr(left) == 0:
         queue().connection.delete(left)
@@ -64,7 +64,7 @@ def element(number: str) -> None:
 
 
 def spread_plainly(width: int) -> None:
-    """The first step of a fan-out as RQ's manual has it: the join depends on the elements."""
+    """Run the first step of a fan-out as RQ's manual has it: the join depends on the elements."""
     elements = [queue().enqueue(NO_OP) for _ in range(width)]
     queue().enqueue(LAST, depends_on=elements)
 
@@ -76,7 +76,7 @@ def queue() -> Queue:
 
 
 def forget() -> None:
-    """Removes all jobs and what RQ has noted of them: those of `depends_on` are kept for minutes, or for ever."""
+    """Remove all jobs and RQ's records of them: it keeps those of `depends_on` for minutes, or for ever."""
     here = queue()
     registries = (
         here.started_job_registry,
@@ -94,7 +94,7 @@ def forget() -> None:
 
 
 def work() -> None:
-    """Runs jobs in this process until it is ended, with as little of RQ's bookkeeping as its settings allow."""
+    """Run jobs in this process until it is ended, with as little of RQ's bookkeeping as its settings allow."""
     queue.cache_clear()  # a connection is not shared with the parent
     worker = SimpleWorker(
         [queue()],

@@ -1,4 +1,4 @@
-"""Where a measurement takes place: queues and a definition of its own, and a clean database afterwards."""
+"""The surroundings of a measurement: queues and a definition of its own, and a clean database afterwards."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
 from orchestrator.models.work import Work
-from orchestrator.queue import answers, wake_queue
+from orchestrator.queue import redis_responds, wake_queue
 
 QUEUE = "bench"
 HELD = "bench-held"
-"""A queue that nobody works on: what is prepared waits there for the clock to start."""
+"""A queue without workers: prepared work waits there for the clock to start."""
 RAW_QUEUE = "bench-rq"
 
 
 @contextmanager
-def running(definition: registry.Declared) -> Iterator[None]:
-    """Makes a definition of the queue QUEUE known while the block lasts, and removes what was written."""
-    know_queues()
-    registry.register(definition)
+def registered_definition(definition: registry.DefinitionClass) -> Iterator[None]:
+    """Register a definition of the queue QUEUE for the block, and remove its rows afterwards."""
+    add_queues()
+    registry.register_definition(definition)
     try:
         yield
     finally:
@@ -37,35 +37,35 @@ def running(definition: registry.Declared) -> Iterator[None]:
 
 
 def check_ready() -> None:
-    """Looks whether there is what every measurement needs.
+    """Check that everything that a measurement needs is there.
 
     Raises:
-        BenchFailed: saying what is missing.
+        BenchFailed: something is missing.
     """
-    know_queues()
+    add_queues()
     if Definition._meta.db_table not in connection.introspection.table_names():
         raise BenchFailed("The database has no tables yet: python3 manage.py migrate")
-    if not answers(QUEUE):
+    if not redis_responds(QUEUE):
         raise BenchFailed(
             f"Redis does not answer at {settings.REDIS_URL}: start it, or `up`, or set REDIS_URL."
         )
 
 
-def know_queues() -> None:
-    """Has the measurement's queues beside those of the settings."""
+def add_queues() -> None:
+    """Add the measurement's queues to those of the settings."""
     for name in (QUEUE, HELD, RAW_QUEUE):
         settings.RQ_QUEUES.setdefault(name, settings.RQ_QUEUES[conf().DEFAULT_QUEUE])
 
 
-def remove(definition: registry.Declared) -> None:
-    """Removes the processes of a definition, and all events of the measurement."""
+def remove(definition: registry.DefinitionClass) -> None:
+    """Remove the processes of a definition, and all events of the measurement."""
     InboxEvent.objects.filter(queue__in=(QUEUE, HELD)).delete()
     ProcessInstance.objects.filter(name=definition.name).delete()
 
 
 @contextmanager
-def held_back(definition: registry.Declared) -> Iterator[None]:
-    """What is started and sent inside the block waits until it is released."""
+def hold_back(definition: registry.DefinitionClass) -> Iterator[None]:
+    """Hold back what the block starts and sends, until `release`."""
     queue, definition.queue = definition.queue, HELD
     try:
         yield
@@ -74,7 +74,7 @@ def held_back(definition: registry.Declared) -> Iterator[None]:
 
 
 def release(bells: int) -> None:
-    """Gives what was held back to the workers, all at once, and rings so many bells."""
+    """Give the held work to the workers, all at once, and ring so many bells."""
     with transaction.atomic():
         for model in Work.__subclasses__():
             # Along the index of what is due, whatever else the database holds: the clock runs.

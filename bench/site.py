@@ -1,4 +1,4 @@
-"""The real web server, and somebody who may look at it."""
+"""The real web server, and a user for its pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from django.contrib.auth import (
 from bench.game import BenchFailed
 from orchestrator.serving import port, web
 from orchestrator.serving.child_process import ChildProcess
-from orchestrator.sign_in import backend
+from orchestrator.sign_in import link_backend
 
 ROOT = Path(__file__).resolve().parent.parent
 GRACE_SECONDS = 5
@@ -30,12 +30,12 @@ GRACE_SECONDS = 5
 
 @contextmanager
 def site(log: Path, patience: float) -> Iterator[str]:
-    """Serves the project on a free port while the block lasts; gives its address.
+    """Serve the project on a free port for the block, and yield the address.
 
     Raises:
         BenchFailed: it does not answer within so many seconds.
     """
-    with port.taken(0) as listener:
+    with port.bind(0) as listener:
         address = f"http://{port.LOOPBACK}:{listener.getsockname()[1]}"
         number = listener.fileno()
         command = [sys.executable, "-m", "orchestrator.serving.web", str(number)]
@@ -50,7 +50,7 @@ def site(log: Path, patience: float) -> Iterator[str]:
 
 
 def _await(child: ChildProcess, address: str, until: float) -> None:
-    while not web.answers(address):
+    while not web.serves(address):
         if not child.alive or time.monotonic() > until:
             raise BenchFailed(
                 f"the web server does not answer: {child.log.read_text()[-500:]}"
@@ -60,11 +60,11 @@ def _await(child: ChildProcess, address: str, until: float) -> None:
 
 @contextmanager
 def viewer() -> Iterator[str]:
-    """The cookie of somebody who may see everything, as long as the block lasts."""
+    """Yield the cookie of a user who may see everything, for the block."""
     user = get_user_model().objects.create_superuser(f"bench-{uuid4().hex}")
     session = import_module(settings.SESSION_ENGINE).SessionStore()
     session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = backend()
+    session[BACKEND_SESSION_KEY] = link_backend()
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.save()
     try:

@@ -1,4 +1,4 @@
-"""Socket clients as open pages are, in a process of their own: they note when they are told of what."""
+"""Socket clients as open pages have, in a process of their own: they note the time of each hint."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from uuid import UUID
 from websockets.asyncio.client import ClientConnection, connect
 
 OPENING = 20
-"""How many connect at once."""
+"""How many clients connect at once."""
 
 
 class Told(NamedTuple):
-    """What a socket was told, and when."""
+    """A hint, its socket and its time."""
 
     socket: int
     at: float
@@ -33,11 +33,11 @@ class Sockets:
 
     Args:
         site: the address of the web server.
-        cookie: who they are.
-        watch: the subjects of each of them, with blanks between them.
-        file: where is written what they were told.
+        cookie: the cookie of their user.
+        watch: the subjects of each socket, with blanks between them.
+        file: the file for their hints.
         open: set when all are connected.
-        over: to be set when they shall end.
+        over: set when they must end.
     """
 
     site: str
@@ -48,7 +48,7 @@ class Sockets:
     over: Event
 
     def run(self) -> None:
-        """Listens until it is told to end, then writes the file."""
+        """Listen until `over` is set, then write the file."""
         allow_files(len(self.watch))
         told = asyncio.run(self._listen())
         lines = (json.dumps([s, at, str(id), rev]) for s, at, id, rev in told)
@@ -57,7 +57,7 @@ class Sockets:
         part.rename(self.file)  # who waits for it finds all of it
 
     def told(self) -> list[Told]:
-        """What was written."""
+        """Return the hints in the file."""
         read = map(json.loads, self.file.read_text().splitlines())
         return [Told(s, at, UUID(id), rev) for s, at, id, rev in read]
 
@@ -81,7 +81,7 @@ class Sockets:
             return await self.connect(number)
 
     async def connect(self, number: int) -> ClientConnection:
-        """A new connection for one socket."""
+        """Return a new connection of one socket."""
         headers = {"Cookie": self.cookie, "Origin": self.site}
         watched = self.watch[number].split()
         subjects = "&".join(f"watch={subject}" for subject in watched)
@@ -91,7 +91,7 @@ class Sockets:
     async def listen(
         self, number: int, socket: ClientConnection, told: list[Told]
     ) -> None:
-        """Notes what one socket is told."""
+        """Note the hints of one socket."""
         async for message in socket:
             at, hint = time.time(), json.loads(message)
             if hint.get("id"):
@@ -99,7 +99,7 @@ class Sockets:
 
 
 def allow_files(number: int) -> None:
-    """Lets this process have so many connections, as far as the system does."""
+    """Allow this process so many connections, as far as the system does."""
     wanted = 2 * number + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:

@@ -1,6 +1,7 @@
-"""Steps that write down when they ran, the same in every system: naive Fibonacci numbers, or nothing but the last end.
+"""Steps that write their times down, the same in every system: naive Fibonacci numbers, or no work and the last end
+alone.
 
-Nothing of Django is imported here: other systems run it in processes of their own.
+This module imports nothing of Django: other systems run it in processes of their own.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from itertools import pairwise
 from pathlib import Path
 
 LOG = "PROCESSION_BENCH_LOG"
-"""The variable that names the file to write to."""
+"""The environment variable with the path of the file."""
 
 
 def fibonacci(number: int) -> int:
-    """The number, in the slowest way there is."""
+    """Return the number, computed in the slowest way."""
     return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
 
 
 def step(left: int, number: int) -> None:
-    """One step of a chain, `left` of which are to run with it.
+    """Run one step of a chain, of which `left` steps are to run with it.
 
-    It computes that Fibonacci number and writes down when. Of 0 it does nothing, and the last one alone is written.
+    It computes that Fibonacci number and writes its times down. For 0 it does nothing, and the last step alone writes.
     """
     begun = time.time()
     if number:
@@ -37,15 +38,15 @@ def step(left: int, number: int) -> None:
             os.close(file)
 
 
-def told(path: Path) -> list[tuple[float, float]]:
-    """When each step that was written down began and ended, in order."""
+def step_times(path: Path) -> list[tuple[float, float]]:
+    """Return when each written step began and ended, in order."""
     lines = path.read_text().splitlines() if path.exists() else []
     found = [tuple(map(float, line.split())) for line in lines]
     return sorted((begun, ended) for begun, ended in found)
 
 
 def chain_figures(times: list[tuple[float, float]]) -> dict[str, float]:
-    """Of one chain: from its first step's begin to its last one's end, and the median pause between steps."""
+    """Return the time of one chain from its first begin to its last end, and the median pause between steps."""
     seconds = times[-1][1] - times[0][0]
     pauses = [then[0] - before[1] for before, then in pairwise(times)]
     return {

@@ -1,4 +1,4 @@
-"""Worker processes for a measurement, forked from the measuring one."""
+"""Worker processes for a measurement, forked from the measuring process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orchestrator.workers.supervisor import supervise
 
 @dataclass(frozen=True)
 class Used:
-    """What was used up to a moment: processor time in seconds, and statements sent to the database."""
+    """The use up to a moment: processor time in seconds, and statements sent to the database."""
 
     workers: float | None
     database: dict[int, float]
@@ -29,13 +29,13 @@ class Used:
 
 @dataclass(frozen=True)
 class Team:
-    """Workers, and what they use."""
+    """Workers, and their use of processor and database."""
 
     pids: list[int]
     statements: Any = field(default_factory=lambda: multiprocessing.Value("q"))
 
     def count_statements(self) -> None:
-        """Counts what this process and those that it forks send to the database."""
+        """Count the statements that this process and its children send to the database."""
 
         def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
             with self.statements:
@@ -52,7 +52,7 @@ class Team:
         )
 
     def figures(self, before: Used, units: int) -> Figures:
-        """What was used since then for each of so many units."""
+        """Return the use since then for each of so many units."""
         found: dict[str, float | None] = {
             "cpu_ms": (processor.of_family(self.pids) or 0) - (before.workers or 0),
             "database_cpu_ms": processor.since(before.database),
@@ -67,7 +67,7 @@ class Team:
 
 @contextmanager
 def workers(queue: str, count: int) -> Iterator[Team]:
-    """Runs so many workers of a queue while the block lasts, under a supervisor as in use."""
+    """Run so many workers of a queue for the block, under a supervisor as in production."""
     team = Team([])
 
     def work() -> None:
@@ -75,13 +75,13 @@ def workers(queue: str, count: int) -> Iterator[Team]:
         supervise(queue, count)
 
     team.pids.append(fork(work))
-    with running(team.pids):
+    with end_after(team.pids):
         yield team
 
 
 @contextmanager
-def running(pids: list[int]) -> Iterator[None]:
-    """Ends these processes when the block is left."""
+def end_after(pids: list[int]) -> Iterator[None]:
+    """End these processes after the block."""
     try:
         yield
     finally:
@@ -91,7 +91,7 @@ def running(pids: list[int]) -> Iterator[None]:
 
 
 def fork(work: Callable[[], object]) -> int:
-    """Runs a function in a child process and ends it."""
+    """Run a function in a child process, and end the child."""
     connections.close_all()  # never shared with a child
     pid = os.fork()
     if pid:

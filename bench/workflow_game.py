@@ -1,4 +1,4 @@
-"""Games of workflows: processes that are started, held back, and run by warm workers all at once."""
+"""Games of workflows: processes that are started, held back, and then run by warm workers all at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from bench import checks, clock
 from bench.game import Figures, Game, Size
 from bench.idle import LOOK_SECONDS, idle_figures
-from bench.run import QUEUE, held_back, release, remove, running
+from bench.run import QUEUE, hold_back, registered_definition, release, remove
 from bench.workers import Team, workers
 from orchestrator.definition import Workflow
 from orchestrator.engine.processes import start_process
@@ -19,11 +19,11 @@ from orchestrator.models import ProcessInstance
 
 
 class WorkflowGame(Game):
-    """So many processes of one workflow.
+    """`count` processes of one workflow.
 
     Args:
         size: `count` processes.
-        name: what it is called.
+        name: its name in the report.
         shape: the workflow.
         visits: how many functions each process calls.
         given: the input.
@@ -51,7 +51,10 @@ class WorkflowGame(Game):
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
-        with running(self.shape), workers(QUEUE, self.size.processes) as self.team:
+        with (
+            registered_definition(self.shape),
+            workers(QUEUE, self.size.processes) as self.team,
+        ):
             for _ in range(4 * self.size.processes):
                 start_process(self.shape, self.warm)
             self._wait()
@@ -61,7 +64,7 @@ class WorkflowGame(Game):
 
     def prepare(self) -> None:
         begun = time.perf_counter()
-        with held_back(self.shape):
+        with hold_back(self.shape):
             for _ in range(self.size.count):
                 self._start()
         taken = time.perf_counter() - begun
@@ -78,7 +81,9 @@ class WorkflowGame(Game):
         return {"per_second": units / seconds, **used, **self.figures}
 
     def check(self) -> None:
-        checks.completed(self.shape.name, self.started, self.visits * self.started)
+        checks.check_completed(
+            self.shape.name, self.started, self.visits * self.started
+        )
 
     def _start(self) -> Any:
         self.started += 1
@@ -92,12 +97,12 @@ class WorkflowGame(Game):
 
 
 class OneByOne(WorkflowGame):
-    """One process at a time on workers that have nothing else to do."""
+    """One process at a time on idle workers."""
 
     unit = "run"
 
     def prepare(self) -> None:
-        """They are started as it goes."""
+        """Do nothing: `run` starts the processes."""
 
     def run(self) -> Figures:
         return idle_figures(self.size.count, self._one)

@@ -27,7 +27,7 @@ from django.urls import (
 )
 from django.utils.module_loading import import_string
 
-from orchestrator.settings_checks import as_check
+from orchestrator.settings_checks import make_check
 
 MIDDLEWARE = (SessionMiddleware, CsrfViewMiddleware, AuthenticationMiddleware)
 PROCESSORS = (
@@ -56,7 +56,7 @@ def connect() -> None:
         (_way_in, Tags.urls),
         (_socket, Tags.urls),
     ):
-        checks.register(as_check(found), tag)
+        checks.register(make_check(found), tag)
 
 
 def _middleware() -> Iterator[CheckMessage]:

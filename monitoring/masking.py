@@ -43,7 +43,7 @@ def names_of(definition: Definition | None) -> frozenset[str]:
     """The names of the secret fields of a definition's processes."""
     if definition is None:
         return frozenset()
-    return secret_names.of_definition(definition).names
+    return secret_names.definition_secrets(definition).names
 
 
 def data_of(instance: ProcessInstance) -> Any:
@@ -58,14 +58,14 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
         event: the event; without `definition` its process is read too.
         definition: of its process, where the caller has it.
     """
-    names = secret_names.of_message(event.type)
+    names = secret_names.message_secrets(event.type)
     if definition is not None:
         return masked(event.body, names | names_of(definition))
     process = _process_of(event)
     if process is not None:
         names |= names_of(process.definition)
     elif event.target:
-        names |= secret_names.of_name(event.target).names
+        names |= secret_names.code_secrets(event.target).names
     return masked(event.body, names)
 
 
@@ -82,7 +82,7 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     if definition is None and command.instance is not None:
         definition = command.instance.definition
     return masked(
-        command.body, secret_names.of_message(command.type) | names_of(definition)
+        command.body, secret_names.message_secrets(command.type) | names_of(definition)
     )
 
 
@@ -121,7 +121,7 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     if isinstance(row, IssuedCommand):
         return command_body(row)
     if isinstance(row, BulkOperation):  # what it is done to may be of any definition
-        return value if name == "about" else masked(value, secret_names.of_all())
+        return value if name == "about" else masked(value, secret_names.all_secrets())
     definition = (
         row.definition
         if isinstance(row, ProcessInstance)
@@ -133,7 +133,7 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
         return action_told({"edits": value}, definition)["edits"]
     if (
         name == "element"
-        and row.node in secret_names.of_definition(definition).elements
+        and row.node in secret_names.definition_secrets(definition).elements
     ):
         return MASK
     return masked(value, names_of(definition))
@@ -157,11 +157,11 @@ def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
     """The secret names in an audit entry; where its process is gone, all secret names."""
     if definition is None and not tells_data(told):
         return frozenset()
-    names = names_of(definition) if definition else secret_names.of_all()
+    names = names_of(definition) if definition else secret_names.all_secrets()
     edits = told.get("edits", ()) if isinstance(told, Mapping) else ()
     for edit in edits if isinstance(edits, list) else ():
         if isinstance(edit, Mapping) and edit.get("edit") == "event":
-            names |= secret_names.of_message(str(edit.get("target", "")))
+            names |= secret_names.message_secrets(str(edit.get("target", "")))
     return names
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from monitoring.asking import Asked
 from monitoring.watchers import layer_answers
-from orchestrator.setup_status import redis_answers
+from orchestrator.setup_status import all_redis_respond
 
 WAIT = 0.2
 """Seconds that a page waits for an answer; after that it shows the last one."""
@@ -86,6 +86,6 @@ def _layer_answers() -> bool:
     return True
 
 
-redis = Pulse(redis_answers)
+redis = Pulse(all_redis_respond)
 live = Pulse(_layer_answers)
 """The channel layer, which brings changes to open pages."""

@@ -53,7 +53,7 @@ class SendForm(ActionForm):
         self.event, self.parts = event, fields_of(event)
         for part in self.parts:
             self.fields[PREFIX + part.name] = part.form_field()
-        names = [one.name for one in registry.interested(event.__name__)]
+        names = [one.name for one in registry.receivers(event.__name__)]
         self.fields["definition"].choices = [  # type: ignore[attr-defined]
             *([("", _("all that know it"))] if len(names) != 1 else []),
             *((name, name) for name in names),

@@ -24,7 +24,7 @@ from django.utils import timezone, translation
 
 from monitoring.access import AUDIT, DATA, EVENTS, REVEAL, VIEW, seen_in
 from monitoring.open_pages import is_live
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.grants import Grants, grants_of
 
@@ -151,7 +151,7 @@ class SharedAnswer:
     headers: dict[str, str]
 
 
-_answers = Latest[SharedKey, SharedAnswer](KEPT)
+_answers = LruCache[SharedKey, SharedAnswer](KEPT)
 """The newest answer of each key."""
 
 

@@ -1,8 +1,8 @@
 """Procession: long business processes on Django, each shown live on its own state diagram.
 
-The names here are what applications use; they are safe to import in `processes.py` and `handlers.py`. Each is imported
-when it is used: some need the tables, which Django has not loaded when it first imports this package, and pytest
-imports it in every run.
+The names here are what applications use; they are safe to import in `processes.py` and `handlers.py`. Each name is
+imported on its first use: some need models, which Django loads after this package, and pytest imports the package in
+every run.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ __all__ = [
     "start_process",
 ]
 
-# What checkers and editors read; a `__getattr__` would let any name pass.
+# Type checkers and editors read this branch: `__getattr__` alone would accept any name.
 if TYPE_CHECKING:
     from orchestrator.engine.processes import (
         Envelope,
@@ -37,22 +37,14 @@ if TYPE_CHECKING:
     from orchestrator.registry import Answer, CommandContext, handles, reacts_to
 else:
     _HOMES = {
-        "Answer": "orchestrator.registry",
-        "CommandContext": "orchestrator.registry",
-        "CorruptInput": "orchestrator.exceptions",
-        "Envelope": "orchestrator.engine.processes",
-        "Permanent": "orchestrator.exceptions",
-        "Receipt": "orchestrator.engine.storage.receipts",
-        "Retry": "orchestrator.exceptions",
-        "Skip": "orchestrator.exceptions",
-        "handles": "orchestrator.registry",
-        "reacts_to": "orchestrator.registry",
-        "send_event": "orchestrator.engine.processes",
-        "send_events": "orchestrator.engine.processes",
-        "start_process": "orchestrator.engine.processes",
+        "engine.processes": "Envelope send_event send_events start_process",
+        "engine.storage.receipts": "Receipt",
+        "exceptions": "CorruptInput Permanent Retry Skip",
+        "registry": "Answer CommandContext handles reacts_to",
     }
 
     def __getattr__(name):
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_HOMES[name]), name)
+        for home, names in _HOMES.items():
+            if name in names.split():
+                return getattr(import_module(f"orchestrator.{home}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Personal access tokens: what a program brings in the place of its owner's session.
+"""Personal access tokens: a program sends one in the place of its owner's session.
 
-A token is 256 bits of the system's randomness, of which SHA-256 is kept. A slow hash, as passwords have, would be for
-values that can be guessed: nobody tries 2^256 of them, however fast each try is, and each request would pay for it.
+A token is 256 random bits, and the table keeps its SHA-256. A slow hash protects values that can be guessed, as
+passwords: nobody can try 2^256 values, and each request would pay for the hash.
 """
 
 from __future__ import annotations
@@ -20,62 +20,62 @@ from django.utils import timezone
 from orchestrator.models import AccessToken
 
 PREFIX = "pcs_"
-"""By which programs that look for leaked secrets know one of ours."""
+"""Scanners for leaked secrets recognise a token by this prefix."""
 
 BYTES = 32
 
 LONGEST_LIFE = 365
-"""Days that a token may live at most."""
+"""The longest life of a token, in days."""
 
 MOST = 20
-"""Tokens of one person that live."""
+"""The most valid tokens of one person."""
 
 SEEN_EVERY = timedelta(minutes=1)
-"""No more often it is written that a token is used: what that costs is the same however much it is used."""
+"""The least time between two writes of `last_used_at`, however often a program uses the token."""
 
 USE = "orchestrator.use_accesstoken"
-"""The permission to make tokens, and to use them."""
+"""The permission to make and to use tokens."""
 
 _FORM = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}", re.ASCII)
 
 
-def new_value() -> str:
-    """A token that nobody has yet."""
+def new_token_value() -> str:
+    """Return a new token."""
     return PREFIX + secrets.token_urlsafe(BYTES)
 
 
-def digest_of(value: str) -> str:
-    """What is kept of a token; "" for what cannot be one."""
+def token_digest(value: str) -> str:
+    """Return the digest that the table keeps of a token; "" for a text that is no token."""
     known = _FORM.fullmatch(value)
     return hashlib.sha256(value.encode()).hexdigest() if known else ""
 
 
-def holder_of(digest: str) -> AccessToken | None:
-    """The token of this digest, with its owner; None where it is over, or its owner may not use it any more."""
-    token = living().filter(digest=digest).first() if digest else None
+def find_token(digest: str) -> AccessToken | None:
+    """Return the token of a digest with its owner; None if it is not valid, or its owner may not use it."""
+    token = valid_tokens().filter(digest=digest).first() if digest else None
     if token is None:
         return None
-    # Not by a join: a project's own manager of its people may leave some out.
+    # No join: the manager of a project's user model may hide some users.
     owner = get_user_model()._default_manager.filter(pk=token.owner_id).first()
     if owner is None or not owner.is_active or not owner.has_perm(USE):
         return None
     token.owner = owner
-    _seen(token)
+    _note_use(token)
     return token
 
 
-def living() -> QuerySet[AccessToken]:
-    """The tokens that can be used, by the clock of the database."""
+def valid_tokens() -> QuerySet[AccessToken]:
+    """Return the tokens that are neither revoked nor expired, by the clock of the database."""
     return AccessToken.objects.filter(revoked_at=None, expires_at__gt=Now())
 
 
 def tokens_of(owner: Any) -> QuerySet[AccessToken]:
-    """The tokens of one person, newest first."""
+    """Return the tokens of one person, newest first."""
     return AccessToken.objects.filter(owner=owner.pk).order_by("-pk")
 
 
-def _seen(token: AccessToken) -> None:
-    """Writes that a token is used, unless that was written a moment ago."""
+def _note_use(token: AccessToken) -> None:
+    """Store the time of use, at most once in `SEEN_EVERY`."""
     at = token.last_used_at
     if at is not None and timezone.now() - at < SEEN_EVERY:
         return

@@ -16,16 +16,16 @@ class OrchestratorConfig(AppConfig):
     def ready(self) -> None:
         from orchestrator import checks, permissions, registry, settings_checks  # noqa: PLC0415  not before the apps are loaded
 
-        checks.connect()
-        settings_checks.connect()
-        post_migrate.connect(permissions.create, sender=self)
+        checks.register_checks()
+        settings_checks.register_settings_checks()
+        post_migrate.connect(permissions.create_permissions, sender=self)
         # Sent after a migration, and when the tables were emptied between two tests.
         post_migrate.connect(_forget_definitions, sender=self)
         autodiscover_modules("processes", "handlers")
         for config in apps.get_app_configs():
             module = sys.modules.get(f"{config.name}.processes")
             if module is not None:
-                registry.collect(module)
+                registry.register_module(module)
 
 
 def _forget_definitions(**signal: object) -> None:

@@ -1,4 +1,4 @@
-"""The web server's way in: pages over HTTP, live changes over WebSocket."""
+"""The ASGI application: pages over HTTP, live changes over WebSocket."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ if not settings.configured:
 
 from django.core.asgi import get_asgi_application
 
-http = get_asgi_application()  # sets Django up, which what follows relies on
+http = get_asgi_application()  # sets Django up, before the imports below
 
 from monitoring.routing import with_live_pages  # noqa: E402
 from orchestrator.serving.bodies import with_bounded_bodies  # noqa: E402

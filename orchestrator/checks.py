@@ -1,9 +1,8 @@
-"""System checks: what only the whole project can know. Those of its settings are in `settings_checks`.
+"""System checks of definitions, handlers and limits; `settings_checks` has those of the settings.
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
-share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command
-carried out in its commit that comes after one that is carried out later; W010 through a pooler, nothing limits how long
-a statement may wait.
+share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command in
+its commit after a command that runs later; W010 through a pooler, nothing limits how long a statement may wait.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from orchestrator.environment import POSTGRES_LIMITS
 from orchestrator.models import ProcessInstance
 
 
-def connect() -> None:
-    """Registers the checks."""
+def register_checks() -> None:
+    """Register the checks."""
     checks.register(check_definitions, "orchestrator")
     checks.register(check_fingerprints, Tags.database)
     checks.register(check_limits, Tags.database)
 
 
 def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_handlers(), *_command_order(), *_names(), *_event_names()]
+    return [*_handler_errors(), *_order_errors(), *_duplicates(), *_event_duplicates()]
 
 
-def _handlers() -> Iterator[CheckMessage]:
+def _handler_errors() -> Iterator[CheckMessage]:
     for definition in registry.process_managers():
         for name in sorted(definition.issued_commands()):
             found = registry.command_handlers.get(name, [])
@@ -54,23 +53,23 @@ def _handlers() -> Iterator[CheckMessage]:
                 )
 
 
-def _command_order() -> Iterator[CheckMessage]:
-    """Commands are carried out in the order written: what waits for the commit cannot come before what is in it."""
+def _order_errors() -> Iterator[CheckMessage]:
+    """Commands run in the order written: one that runs after the commit cannot precede one that runs in it."""
     for definition in registry.process_managers():
         for row in definition.all_rows():
             if pair := _wrong_order(row):
                 later, earlier = pair
                 yield Error(
-                    f"{definition.__name__}, row {str(row)!r}: {earlier} is carried out in the commit, and {later}, "
-                    "which is written before it, after that.",
-                    hint=f"Write {earlier} first, or issue one of them with at_once=True if their order is all one.",
+                    f"{definition.__name__}, row {str(row)!r}: {earlier} runs in the commit, but {later}, "
+                    "which is written before it, runs after the commit.",
+                    hint=f"Write {earlier} first, or issue one of them with at_once=True if any order will do.",
                     obj=definition,
                     id="orchestrator.E008",
                 )
 
 
 def _wrong_order(row: TransitionRow) -> tuple[str, str] | None:
-    """The first two of a row's commands, in the order written, that cannot be carried out in it."""
+    """Return the first two commands of a row, in the order written, that cannot run in that order."""
     later = ""
     for issue in row.issues:
         handler = registry.command_handler(issue.command.__name__)
@@ -83,8 +82,8 @@ def _wrong_order(row: TransitionRow) -> tuple[str, str] | None:
     return None
 
 
-def _names() -> Iterator[CheckMessage]:
-    for first, second in registry.twins:
+def _duplicates() -> Iterator[CheckMessage]:
+    for first, second in registry.duplicates:
         yield Error(
             f"{first.__module__}.{first.__name__} and {second.__module__}.{second.__name__} are both "
             f"{first.name} version {first.version}.",
@@ -93,7 +92,7 @@ def _names() -> Iterator[CheckMessage]:
         )
 
 
-def _event_names() -> Iterator[CheckMessage]:
+def _event_duplicates() -> Iterator[CheckMessage]:
     known: dict[str, type[Event]] = {}
     for definition in registry.definitions.values():
         for name, event in definition.events.items():
@@ -106,8 +105,8 @@ def _event_names() -> Iterator[CheckMessage]:
                 )
 
 
-def _is_fixed(definition: registry.Declared) -> bool:
-    """Whether all processes of a version have one graph; one that is made from the input has none to compare."""
+def _is_fixed(definition: registry.DefinitionClass) -> bool:
+    """Return whether all processes of a version have one graph, and not each a graph made from its input."""
     return issubclass(definition, ProcessManager) or definition.static is not None
 
 
@@ -115,12 +114,12 @@ def check_fingerprints(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     try:
-        return list(_changed()) if databases else []
+        return list(_changed_definitions()) if databases else []
     except DatabaseError:
         return []  # not migrated yet
 
 
-def _changed() -> Iterator[CheckMessage]:
+def _changed_definitions() -> Iterator[CheckMessage]:
     for definition in filter(_is_fixed, registry.definitions.values()):
         name, version = definition.name, definition.version
         rows = ProcessInstance.objects.live().filter(definition__name=name)
@@ -138,28 +137,28 @@ def _changed() -> Iterator[CheckMessage]:
 def check_limits(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Through a pooler connections cannot bring limits with them; those of the role hold for web and workers alike."""
+    """Through a pooler, a connection cannot set limits: those of the database role hold for web and workers alike."""
     return [
         checks.Warning(
             f"Nothing limits how long a transaction may hold up others in the database {alias}: {', '.join(missing)}.",
-            hint=f"{_as_role(missing)} as the role that connects through the pooler.",
+            hint=f"{_role_statements(missing)} as the role that connects through the pooler.",
             id="orchestrator.W010",
         )
         for alias in databases or ()
         if connections[alias].vendor == "postgresql"
         and connections[alias].settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
-        and (missing := _without_limit(alias))
+        and (missing := _missing_limits(alias))
     ]
 
 
-def _without_limit(alias: str) -> list[str]:
+def _missing_limits(alias: str) -> list[str]:
     question = "SELECT name FROM pg_settings WHERE setting = '0' AND name = ANY(%s)"
     with connections[alias].cursor() as cursor:
         cursor.execute(question, [list(POSTGRES_LIMITS)])
         return sorted(name for (name,) in cursor.fetchall())
 
 
-def _as_role(names: Sequence[str]) -> str:
+def _role_statements(names: Sequence[str]) -> str:
     return "; ".join(
         f"ALTER ROLE CURRENT_USER SET {name} = {POSTGRES_LIMITS[name]}"
         for name in names

@@ -1,4 +1,4 @@
-"""Values put together by what they have in common, and what was used last."""
+"""Grouping values by a key, and a cache of the values used last."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def gathered(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
-    """The values of each key in their order; none for a key that has none."""
+def group_by_key(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
+    """Return the values of each key in their order; a key without values has an empty list."""
     found = defaultdict[K, list[V]](list)
     for key, value in pairs:
         found[key].append(value)
     return found
 
 
-class Latest(Generic[K, V]):
-    """What was used last, as much of it as there is room for. Threads may share it.
+class LruCache(Generic[K, V]):
+    """A cache that drops the least recently used values when it is full. Threads may share it.
 
     Args:
-        room: how much is kept at most, in the unit of the sizes.
-        size: of one that is kept.
+        room: the most that it keeps, in the unit of `size`.
+        size: returns the size of a value.
     """
 
     def __init__(self, room: int, size: Callable[[V], int] = lambda value: 1) -> None:
@@ -37,7 +37,7 @@ class Latest(Generic[K, V]):
         return len(self._kept)
 
     def get(self, key: K) -> V | None:
-        """What is kept under a key, if anything is."""
+        """Return the value of a key; None without one."""
         with self._lock:
             if key not in self._kept:
                 return None
@@ -45,7 +45,7 @@ class Latest(Generic[K, V]):
             return self._kept[key][0]
 
     def keep(self, key: K, value: V) -> None:
-        """Keeps one, and drops what was not used for longest; this one stays, however large it is."""
+        """Store a value, and drop the least recently used ones; the new value stays, however large it is."""
         size = self._size(value)
         with self._lock:
             self.taken += size - self._kept.pop(key, (value, 0))[1]
@@ -55,13 +55,13 @@ class Latest(Generic[K, V]):
                 self.taken -= freed
 
     def drop(self, key: K) -> None:
-        """Keeps what is under a key no longer."""
+        """Drop the value of a key."""
         with self._lock:
             if key in self._kept:
                 self.taken -= self._kept.pop(key)[1]
 
     def clear(self) -> None:
-        """Drops everything."""
+        """Drop all values."""
         with self._lock:
             self._kept.clear()
             self.taken = 0

@@ -1,4 +1,4 @@
-"""Runs a command of the bundled project, and says a set-up mistake in one line."""
+"""The entry point of `manage.py`: runs a command, and reports a set-up mistake in one line."""
 
 import gc
 import os
@@ -18,22 +18,22 @@ from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 
 class ProjectCommands(ManagementUtility):
-    """Management commands; garbage is collected from when everything is loaded, which `manage.py` has put off."""
+    """Management commands. `manage.py` switches garbage collection off until their modules are loaded."""
 
     def fetch_command(self, subcommand: str) -> Any:
-        """Return the command, which then runs."""
+        """Return the command, and switch garbage collection on."""
         gc.freeze()
         gc.enable()
         return super().fetch_command(subcommand)
 
 
 def main(argv: Sequence[str]) -> None:
-    """Run the management command of `argv`; the settings are the bundled project's unless the environment says."""
+    """Run the management command of `argv`, by default with the settings of the bundled project."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
-    if of_a_clone := OF_A_CLONE.get("".join(argv[1:2])):
+    if of_a_clone := CLONE_COMMANDS.get("".join(argv[1:2])):
         gc.enable()
         sys.exit(of_a_clone(argv[2:]))
-    if data_dir := option(argv, "--data-dir"):
+    if data_dir := option_value(argv, "--data-dir"):
         # The settings need it before any command can read its options.
         os.environ["PROCESSION_DATA_DIR"] = data_dir
     if "--demo" in argv or argv[1:2] == ["seed"]:
@@ -44,15 +44,15 @@ def main(argv: Sequence[str]) -> None:
     except SettingRefused as refused:
         sys.exit(str(refused))
     except InvalidDefinition as refused:
-        sys.exit(f"{place(refused)}: {refused}")
+        sys.exit(f"{user_code_place(refused)}: {refused}")
     except DatabaseError as error:
         if not lacks_tables(error):
             raise
         sys.exit(MIGRATE)
 
 
-def place(error: BaseException) -> str:
-    """Return file and line of the last code, neither ours nor Python's own, that an error came through."""
+def user_code_place(error: BaseException) -> str:
+    """Return file and line of the last frame of an error that is neither Procession's nor Python's."""
     own = str(Path(__file__).parent) + os.sep
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [at for at in frames if not at.filename.startswith((own, "<"))]
@@ -60,10 +60,10 @@ def place(error: BaseException) -> str:
     return f"{last.filename}, line {last.lineno}"
 
 
-def test(arguments: Sequence[str]) -> int:
-    """Run the project's own checks and tests, away from the data of an installation; return the exit code.
+def run_tests(arguments: Sequence[str]) -> int:
+    """Run the tests of the clone, with data of their own; return the exit code.
 
-    Not a management command: the `test` of a project that uses these apps stays Django's.
+    This is no management command: in a project that uses these apps, `test` stays Django's.
     """
     from tests import stages  # noqa: PLC0415  not part of the installed package
 
@@ -72,18 +72,18 @@ def test(arguments: Sequence[str]) -> int:
         return stages.main(arguments)
 
 
-def screens(arguments: Sequence[str]) -> int:
-    """Photograph the pages of a filled console of its own; return the exit code."""
+def photograph_pages(arguments: Sequence[str]) -> int:
+    """Photograph the pages of a filled console; return the exit code."""
     from tests.screens import command  # noqa: PLC0415  not part of the installed package
 
     return command.main(arguments)
 
 
-OF_A_CLONE = {"test": test, "screens": screens}
-"""Commands that are run before there are settings, and in a clone of the project alone."""
+CLONE_COMMANDS = {"test": run_tests, "screens": photograph_pages}
+"""Commands of a clone of the repository; they run without Django's settings."""
 
 
-def option(argv: Sequence[str], name: str) -> str:
+def option_value(argv: Sequence[str], name: str) -> str:
     """Return the value of the option `name` in `argv`, as `--name value` or `--name=value`; "" without it."""
     for position, word in enumerate(argv):
         if word == name:

@@ -1,4 +1,4 @@
-"""What Django's settings are made of: the data folder and what is in it, and the database's address taken apart."""
+"""Parts of the bundled project's settings: data folder, secrets, and Django's settings of a database address."""
 
 import base64
 import fcntl
@@ -20,13 +20,13 @@ SQLITE_OPTIONS = {
     # A transaction that reads first and writes later would fail at once when another one wrote in between.
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
-    # FULL: what was acknowledged survives a power failure.
+    # FULL: an acknowledged commit survives a power failure.
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
 }
 
-# How soon it is noticed that nobody is there at the other end: the system asks a quiet line for a sign of life, and
-# gives one up on which nothing is acknowledged.
-POSTGRES_LINE = {
+# How soon the system gives a lost connection up: it probes an idle one, and closes one whose packets the server does
+# not acknowledge.
+POSTGRES_KEEPALIVE = {
     "connect_timeout": 5,  # seconds
     "tcp_user_timeout": 8000,  # milliseconds
     "keepalives_idle": 3,  # seconds
@@ -34,21 +34,21 @@ POSTGRES_LINE = {
     "keepalives_count": 3,
 }
 
-# In milliseconds. A worker that stands still inside a transaction must not hold its rows, or wait for another's, for
-# ever; nor must a statement go on for ever whose worker was killed.
+# In milliseconds. A stopped worker must not hold or wait for locks for ever, and the statement of a killed worker must
+# end.
 POSTGRES_LIMITS = {
     "idle_in_transaction_session_timeout": 5000,
     "lock_timeout": 5000,
     "statement_timeout": 300_000,
 }
 
-# A statement that looks at a thousand rows of a table of millions may be expected to look at more, and is then compiled
-# first (JIT): that takes 0.2 s, ten times as long as the statement.
-POSTGRES_UNCOMPILED = {"jit": "off"}
+# PostgreSQL compiles a statement (JIT) if it expects many rows. For one that reads a thousand rows of millions that
+# takes 0.2 s, ten times as long as the statement.
+POSTGRES_WITHOUT_JIT = {"jit": "off"}
 
 
 def data_folder(path: Path) -> Path:
-    """Return `path` as a folder that exists and can be written to; a new one belongs to its owner alone.
+    """Return the folder `path`; make it, for its owner alone, if it does not exist.
 
     Raises:
         SettingRefused: it cannot be made, or is read-only.
@@ -69,7 +69,7 @@ def data_folder(path: Path) -> Path:
 def has_examples(folder: Path, *, asked: bool) -> bool:
     """Return whether the examples belong to the data in `folder`; once `asked` for, they stay with it.
 
-    Processes of theirs may live there, which would need a person if their code were gone.
+    Their processes in the database need their code.
     """
     mark = folder / "examples"
     if asked:
@@ -78,7 +78,7 @@ def has_examples(folder: Path, *, asked: bool) -> bool:
 
 
 def generated_secret(path: Path, prefix: str = "") -> str:
-    """Return the secret kept in the file `path`; the first caller makes it up, readable by its owner alone.
+    """Return the secret in the file `path`; the first caller generates it, and its owner alone can read the file.
 
     Raises:
         SettingRefused: the file cannot be read, or made.
@@ -88,7 +88,7 @@ def generated_secret(path: Path, prefix: str = "") -> str:
     except OSError as error:
         raise SettingRefused(f"Cannot write {path}: {error.strerror}.") from None
     with os.fdopen(descriptor, "r+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # web and workers may all be the first at once
+        fcntl.flock(file, fcntl.LOCK_EX)  # web and workers may start at the same moment
         secret = file.read().strip()
         if not secret:
             secret = prefix + base64.b64encode(secrets.token_bytes(48)).decode()
@@ -97,7 +97,7 @@ def generated_secret(path: Path, prefix: str = "") -> str:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Return where the embedded Valkey listens: in the data folder, or nearer to the root if that path is too long."""
+    """Return the path of the embedded Valkey's socket: in the data folder, or in /tmp if it is too long there."""
     path = data_dir / "valkey.sock"
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
         return path
@@ -110,11 +110,11 @@ def socket_url(path: Path) -> str:
     return f"unix://{quote(str(path))}?db=0"
 
 
-def database_parts(url: str) -> SplitResult:
-    """Return the split address `url` of a database; of "" nothing but empty parts.
+def split_database_address(url: str) -> SplitResult:
+    """Split the address of a database; the parts of an empty address are empty.
 
     Raises:
-        ValueError: it is not one of a SQLite or PostgreSQL database.
+        ValueError: it is no address of a SQLite or PostgreSQL database.
     """
     parts = urlsplit(url)
     match parts.scheme:
@@ -134,25 +134,25 @@ def database_parts(url: str) -> SplitResult:
     return parts
 
 
-def database(url: str, data_dir: Path, *, web: bool) -> dict[str, Any]:
+def database_settings(url: str, data_dir: Path, *, web: bool) -> dict[str, Any]:
     """Return Django's settings of the database at `url`; empty means SQLite in the data folder.
 
     Args:
-        web: the connections serve requests, each in a thread of its own, and are pooled where that is possible.
+        web: whether the connections serve web requests; they come from a pool where that is possible.
 
     Raises:
-        ValueError: the address is not one of a SQLite or PostgreSQL database.
+        ValueError: it is no address of a SQLite or PostgreSQL database.
     """
-    parts = database_parts(url)
+    parts = split_database_address(url)
     if not parts.scheme:
-        return sqlite(data_dir / "db.sqlite3")
+        return sqlite_settings(data_dir / "db.sqlite3")
     if parts.scheme == "sqlite":
         # sqlite:///folder/file is relative, sqlite:////folder/file absolute, as in other libraries.
-        return sqlite(Path(unquote(parts.path).removeprefix("/")).absolute())
-    return postgres(parts, web=web)
+        return sqlite_settings(Path(unquote(parts.path).removeprefix("/")).absolute())
+    return postgres_settings(parts, web=web)
 
 
-def sqlite(path: Path) -> dict[str, Any]:
+def sqlite_settings(path: Path) -> dict[str, Any]:
     """Return Django's settings of the SQLite database in the file `path`."""
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -163,17 +163,15 @@ def sqlite(path: Path) -> dict[str, Any]:
     }
 
 
-def postgres(parts: SplitResult, *, web: bool) -> dict[str, Any]:
+def postgres_settings(parts: SplitResult, *, web: bool) -> dict[str, Any]:
     """Return Django's settings of the PostgreSQL database at the split address `parts`.
 
-    Through a PgBouncer (`?pgbouncer=true`) each transaction has another session, so nothing lives as long as one. The
-    limits are the role's then, and statements are prepared only if the address says when (`prepare_threshold`): only a
-    newer PgBouncer that was told to knows on which sessions they are.
+    Through PgBouncer (`?pgbouncer=true`) each transaction may have another session, so the limits are those of the
+    role. Statements are prepared only if the address has a `prepare_threshold`: only a newer PgBouncer, configured for
+    it, knows which session has them.
     """
     query: dict[str, Any] = dict(parse_qsl(parts.query))
     pgbouncer = bool(query.pop("pgbouncer", None))
-    # What the engine sends for every step is planned once a connection.
-    threshold = query.pop("prepare_threshold", None if pgbouncer else 2)
     # ?host= takes the folder of a unix socket, as psql does.
     host = query.pop("host", None) or unquote(parts.hostname or "")
     return {
@@ -183,31 +181,40 @@ def postgres(parts: SplitResult, *, web: bool) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": host,
         "PORT": str(parts.port or ""),
-        # A worker keeps its one connection. A web request has a thread of its own, whose connection would be left
-        # behind, so there they come from a pool; a pool must not be shared with forked children, so only there.
+        # A worker keeps its one connection. Each web request has a thread of its own, so the web server has a pool;
+        # workers have none, because forked children must not share one.
         "CONN_MAX_AGE": 0 if web else None,
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": pgbouncer,
-        "OPTIONS": {
-            "prepare_threshold": None if threshold is None else int(threshold),
-            **({"pool": {"min_size": 1, "max_size": 16}} if web else {}),
-            **limited(query, sessions=not pgbouncer),
-        },
+        "OPTIONS": _postgres_options(query, pgbouncer=pgbouncer, web=web),
     }
 
 
-def limited(options: Mapping[str, Any], *, sessions: bool = True) -> dict[str, Any]:
-    """Return the options of PostgreSQL connections with a limit for all that they might wait for; those given hold.
+def _postgres_options(
+    query: dict[str, Any], *, pgbouncer: bool, web: bool
+) -> dict[str, Any]:
+    """Return psycopg's options; those of the address take precedence."""
+    # PostgreSQL plans the statements of every step once per connection.
+    threshold = query.pop("prepare_threshold", None if pgbouncer else 2)
+    return {
+        "prepare_threshold": None if threshold is None else int(threshold),
+        **({"pool": {"min_size": 1, "max_size": 16}} if web else {}),
+        **with_limits(query, sessions=not pgbouncer),
+    }
+
+
+def with_limits(options: Mapping[str, Any], *, sessions: bool = True) -> dict[str, Any]:
+    """Return options of PostgreSQL connections with limits on waiting and running; those given take precedence.
 
     Args:
-        sessions: whether a connection has a session of its own, which keeps limits; else they must be the role's.
+        sessions: whether a connection keeps its session, which can have limits; otherwise the role must have them.
     """
-    found = {**POSTGRES_LINE, **options}
+    found = {**POSTGRES_KEEPALIVE, **options}
     if sessions:
         session = str(options.get("options", ""))
         own = (
             f"-c {name}={value}"
-            for name, value in {**POSTGRES_LIMITS, **POSTGRES_UNCOMPILED}.items()
+            for name, value in {**POSTGRES_LIMITS, **POSTGRES_WITHOUT_JIT}.items()
             if f"{name}=" not in session
         )
         found["options"] = " ".join([session, *own]).strip()

@@ -6,31 +6,31 @@ ProcessionError
 ├── UnknownEventType        no definition and no handler knows this event type
 ├── UnknownDefinition       no such process manager or workflow in the code
 ├── ConflictingEvent        an event id was used before with another body
-├── EventRefused            one of many events that were sent together cannot be stored
+├── EventRefused            one of several events sent together cannot be stored
 ├── KeyTaken                another live process has the correlation key
 ├── HandlerMissing          a command without a handler in the running code
 ├── NotMigrated              a process cannot go over to another version of its definition
 ├── NoCase                  a route or a loop found no way on
 ├── Outcome                 how a handler or step says what its failure means
 │   ├── Permanent           do not try again
-│   ├── Retry               try again, after so long
+│   ├── Retry               try again, after a delay
 │   ├── CorruptInput        an earlier step's result is bad: redo that step
 │   └── Skip                pass this step over, and go on
 ├── TimedOut                a step ran longer than its timeout
 ├── StoodIdle               application code kept its transaction waiting for too long
-├── ExitRefused             a step raised what ends programs
+├── ExitRefused             a step raised SystemExit or the like
 ├── Interrupted             a step that must not run twice was cut off
 ├── ChildCancelled          a sub-process was cancelled
-├── SubprocessFailed        a sub-process has failed, and nothing in it takes that
+├── SubprocessFailed        a sub-process has failed, and none of its rows catches that
 │   └── SubprocessDeclined  a step in it declined; this is a Permanent too
 ├── LimitReached            a process made more transitions than it may
 ├── WorkerDied              the worker died in every attempt
-├── LeaseLost               another worker has taken over; drop everything
+├── LeaseLost               another worker has claimed the work; this attempt stores nothing
 └── OperationRefused        an operator's action was not carried out
     ├── PermissionMissing   the operator may not do this
     └── StaleRevision       the page was older than the process
 
-Local to their modules: `conf.SettingRefused`, `strict_json.TooMuch`, `sign_in.InvalidLink`, `serving.CannotStart`,
+Local to their modules: `conf.SettingRefused`, `strict_json.TooLarge`, `sign_in.InvalidLink`, `serving.CannotStart`,
 `diagrams.layout.LayoutFailed` (all of this tree) and `webhooks.not_accepted.NotAccepted`.
 
 The first line of the class docstring is the default message.
@@ -44,15 +44,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from orchestrator.text import Text, typed
+from orchestrator.text import Text, with_error_type
 
 
 class ProcessionError(Exception):
     """Something in Procession went wrong.
 
     Args:
-        message: what people are told of it.
-        values: what stands in its places, where it is a template of ours (see `orchestrator.text`).
+        message: the text for people.
+        values: the values of its places, if it is a template (see `orchestrator.text`).
     """
 
     def __init__(self, message: str = "", *values: object) -> None:
@@ -61,7 +61,7 @@ class ProcessionError(Exception):
 
     @property
     def told(self) -> str:
-        """What people are told of it: a `Text` where it is the engine's own."""
+        """The text for people: a `Text` if the engine wrote it."""
         told = self.args[0] if len(self.args) == 1 else ""
         return told if isinstance(told, Text) and told == str(self) else str(self)
 
@@ -110,8 +110,8 @@ class EventRefused(ProcessionError):
     """One of many events cannot be stored: those before it are, it and those after it are not.
 
     Args:
-        receipts: of those before it.
-        reason: what is wrong with it; also its `__cause__`.
+        receipts: the receipts of the events before it.
+        reason: its error; also the `__cause__`.
     """
 
     def __init__(self, receipts: Sequence[Any], reason: ProcessionError) -> None:
@@ -120,7 +120,7 @@ class EventRefused(ProcessionError):
 
     @property
     def place(self) -> int:
-        """Which one it is, counted from 0."""
+        """Its position among the events, counted from 0."""
         return len(self.receipts)
 
 
@@ -171,7 +171,7 @@ class Retry(Outcome):
 
     Args:
         after: how long to wait, at most 1,000 years; None for the step's own backoff.
-        message: what people are told.
+        message: the text for people.
     """
 
     def __init__(self, after: timedelta | None = None, message: str = "") -> None:
@@ -243,7 +243,7 @@ class SubprocessFailed(ProcessionError):
     ) -> None:
         self.name, self.process_id = name, process_id
         self.step, self.error, self.text = step, error, text
-        told = name, process_id, step, typed(error, text)
+        told = name, process_id, step, with_error_type(error, text)
         super().__init__(self.sentence.filled(*told))
 
 
@@ -272,7 +272,7 @@ class OperationRefused(ProcessionError):
 
     @classmethod
     def raise_for(cls, reason: str) -> None:
-        """Refuses where there is a reason; "" is none."""
+        """Raise this error for a reason; "" is none."""
         if reason:
             raise cls(reason)
 

@@ -1,8 +1,8 @@
 """Permissions that hold for the processes of one definition, as Django has them for objects.
 
-A permission that somebody has by Django holds for all definitions. A grant gives it to the members of a group for what
-is of one definition. The engine and the console ask `definitions_of` themselves. A project that has `GrantsBackend` in
-its `AUTHENTICATION_BACKENDS` can ask as Django does, `user.has_perm("orchestrator.retry_processinstance", process)`.
+A permission of Django's holds for all definitions. A grant gives a permission to the members of a group for one
+definition. The engine and the console call `definitions_of`. A project with `GrantsBackend` in its
+`AUTHENTICATION_BACKENDS` can call `user.has_perm("orchestrator.retry_processinstance", process)`.
 
 Source: Django's documentation, "Customizing authentication in Django", handling object permissions.
 """
@@ -30,34 +30,34 @@ from orchestrator.models import (
 Grants = Mapping[str, frozenset[str]]
 """The names of definitions by permission."""
 
-KEPT = "_procession_grants"
-"""Where a user, who lives as long as a request, has them once they were read; as Django does with its permissions."""
+CACHE_ATTRIBUTE = "_procession_grants"
+"""The attribute of a user object that keeps the grants of a request, as Django's backend keeps permissions."""
 
 PARTS = (Incident, StepRun, Checkpoint, IssuedCommand)
 
 
 def grants_of(user: Any) -> Grants:
-    """What a user may by grants, read once: nothing for who is not active, or has no groups of Django's."""
+    """Return the grants of a user, read once; an inactive user, or one without groups, has none."""
     noted = getattr(type(user), "procession_grants", None)
-    if noted is not None:  # somebody takes notes of what is asked about them
+    if noted is not None:  # a user object that records each question
         found: Grants = noted(user)
         return found
-    known: Grants | None = getattr(user, KEPT, None)
+    known: Grants | None = getattr(user, CACHE_ATTRIBUTE, None)
     if known is None:
         known = _read(user)
-        setattr(user, KEPT, known)
+        setattr(user, CACHE_ATTRIBUTE, known)
     return known
 
 
 def definitions_of(user: Any, permission: str) -> frozenset[str] | None:
-    """The definitions for which a user has a permission; None for all that there are."""
+    """Return the definitions for which a user has a permission; None for all."""
     if user.has_perm(permission):
         return None
     return grants_of(user).get(permission, frozenset())
 
 
-def definition_of(thing: Any) -> str:
-    """The name of the definition that something is of; "" where it is of none.
+def definition_name_of(thing: Any) -> str:
+    """Return the name of the definition that an object belongs to; "" without one.
 
     Args:
         thing: a process, a part of one, an event, a failure, a definition or its name.
@@ -72,11 +72,11 @@ def definition_of(thing: Any) -> str:
 
 
 class GrantsBackend(BaseBackend):
-    """Lets Django ask for grants; it signs nobody in, and gives nothing that holds for all definitions."""
+    """An authentication backend that answers Django's object permissions from grants. It signs nobody in."""
 
     def get_group_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
-        """What a user may do with something of one definition."""
-        name = definition_of(obj)
+        """Return the permissions that grants give a user for an object of one definition."""
+        name = definition_name_of(obj)
         if not name:
             return set()
         found = grants_of(user_obj).items()
@@ -84,7 +84,7 @@ class GrantsBackend(BaseBackend):
 
 
 def _of_event(event: InboxEvent) -> str:
-    """Of an event that belongs to no process that there is: to which definition it is addressed, if to one."""
+    """Return the definition of an event's process; without a process the one that it is addressed to, or ""."""
     try:
         process = event.process
     except ObjectDoesNotExist:
@@ -106,7 +106,7 @@ def _read(user: Any) -> Grants:
 
 
 def _has_groups(user: Any) -> bool:
-    """Whether users of this kind, which may be the project's own, are members of Django's groups."""
+    """Return whether the project's user model has Django's groups."""
     try:
         return bool(user._meta.get_field("groups").related_model is Group)
     except (AttributeError, FieldDoesNotExist):

@@ -1,4 +1,4 @@
-"""The one function that queue jobs may name."""
+"""The only function that jobs in Redis may name."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from orchestrator.workers.current import current
 
 
 def answer(queue: str) -> None:
-    """Answers a doorbell: runs the queue's ready work until none is left or the time slice ends."""
+    """Answer a doorbell: run the queue's ready work until none is left or the time slice ends."""
     current().drain(queue)

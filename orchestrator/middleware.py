@@ -1,4 +1,4 @@
-"""What every response brings, and what a request that nobody has signed in for gets."""
+"""Middleware: security headers, sign-in, and compressed files."""
 
 import gzip
 import re
@@ -33,7 +33,7 @@ POLICY = "; ".join(
 
 
 class ContentSecurityPolicyMiddleware(MiddlewareMixin):
-    """Adds the policy to every response that does not bring a stricter one of its own, as a single drawing does."""
+    """Adds the policy to each response without one of its own; a single drawing has a stricter one."""
 
     def process_response(
         self, request: HttpRequest, response: HttpResponse
@@ -43,9 +43,9 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
 
 
 class NulMiddleware(MiddlewareMixin):
-    """Finds nothing at an address with a NUL, and passes over cookies with one: PostgreSQL takes it in no text.
+    """Answers 404 to an address with a NUL, and drops cookies with one: PostgreSQL stores no NUL in a text.
 
-    A webhook's sender is answered by the webhook, which knows no such source.
+    The view of webhooks answers its own addresses.
     """
 
     def process_view(self, request: HttpRequest, *view: Any) -> None:
@@ -60,10 +60,10 @@ class NulMiddleware(MiddlewareMixin):
 
 
 class SignInRequiredMiddleware(LoginRequiredMiddleware):
-    """Sends whoever has not signed in to the sign-in page, and tells a script so in one word.
+    """Redirects a request without a user to the sign-in page, and answers 401 to a script.
 
-    A script cannot show that page. Fetching it would do harm: every answer with a form may bring a new CSRF cookie,
-    and would void the form that another tab has open.
+    A script cannot show that page, and must not fetch it: an answer with a form may bring a new CSRF cookie, which
+    voids the form of another tab.
     """
 
     def process_view(
@@ -75,21 +75,21 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
 
 
 TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
-"""An Accept-Encoding that allows it."""
+"""An Accept-Encoding that allows gzip."""
 
 WEAK = "W/"
-"""Before a tag that says the same of a file and of what it is compressed to."""
+"""The prefix of a weak ETag, which a file shares with its compressed form."""
 
 COMPRESSIBLE = ("text/", "image/svg")
-"""How the types of files begin that become smaller."""
+"""The beginnings of the content types that compression makes smaller."""
 
 
 class CompressedFilesMiddleware:
-    """Sends style sheets and scripts compressed: on a phone they are what the first page waits for.
+    """Compresses style sheets and scripts, which the first page waits for on a phone.
 
-    Pages are not. Whoever reads their length while they are sent could find out what they say, with words of his own
-    in the address (BREACH, 2013); files say the same to everybody. Django's own compresses each piece of a file that
-    is sent asynchronously by itself, of which some clients read the first.
+    Pages stay uncompressed: an attacker who sees the length of a page, and puts words into its address, could guess its
+    content (BREACH, 2013). Files are the same for everybody. Django's GZipMiddleware compresses each chunk of an
+    asynchronous response by itself, and some clients read the first chunk only.
     """
 
     sync_capable = False
@@ -104,7 +104,7 @@ class CompressedFilesMiddleware:
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         known = request.headers.get("If-None-Match", "")
         if known.startswith(WEAK) and _in_files(request):
-            # As this has said it; the file's own is what the answer of before is compared with.
+            # This middleware made the tag weak; the view compares it with the file's own tag.
             request.META["HTTP_IF_NONE_MATCH"] = known.removeprefix(WEAK)
         response = await self._get_response(request)
         if not _is_file(request, response):
@@ -128,7 +128,7 @@ def _in_files(request: HttpRequest) -> bool:
 
 
 def _is_file(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whether it is the whole of a static file that becomes smaller."""
+    """Return whether a response is a whole static file that compression makes smaller."""
     return (
         request.method == "GET"
         and _in_files(request)
@@ -144,9 +144,9 @@ def _compressed(content: bytes) -> bytes:
 
 
 class InOneThreadMiddleware:
-    """Has those before it run where the page is computed: by itself each would change threads twice for each request.
+    """Makes the middleware before it run in the view's thread: otherwise each would switch threads twice in a request.
 
-    It stands last. Django calls a middleware that can be asynchronous in that way until one behind it cannot.
+    It stands last: Django runs a middleware asynchronously if it and the next one can be asynchronous.
     """
 
     sync_capable = True

@@ -1,4 +1,4 @@
-"""What is said where the database has no tables yet, or those of older code."""
+"""The message for a database without tables, or with the tables of older code."""
 
 MIGRATE = (
     "The tables are not there yet, or are older than the code: "
@@ -8,15 +8,15 @@ MIGRATE = (
 SQLSTATES = ("42P01", "42703")
 """No such table, no such column."""
 
-OF_SQLITE = ("no such table", "no such column")
-"""How SQLite begins to say the same, which has no code for it; a column that is written it names behind the table."""
+SQLITE_MESSAGES = ("no such table", "no such column")
+"""The beginnings of SQLite's messages, which have no code. For a column in INSERT the table comes first."""
 
 
 def lacks_tables(error: BaseException) -> bool:
-    """Tell whether the database knows no such table or column, as before a migration."""
+    """Return whether the database knows no such table or column, as before a migration."""
     said = str(error)
     return (
         getattr(error.__cause__, "sqlstate", "") in SQLSTATES
-        or said.startswith(OF_SQLITE)
+        or said.startswith(SQLITE_MESSAGES)
         or " has no column named " in said
     )

@@ -1,4 +1,4 @@
-"""Who is told of what, from `settings.PROCESSION_NOTICES`: each recipient by a name; and how a bad one is refused."""
+"""The recipients of notices, from `settings.PROCESSION_NOTICES`, and the checks of their settings."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from orchestrator.conf import (
     Setting,
     SettingRefused,
     SigningKey,
-    listed,
-    number,
-    refused,
+    bounds,
+    refusal,
+    split_at_commas,
 )
 
 
 class Topic(StrEnum):
-    """What people may be told of."""
+    """The topics of notices."""
 
     ESCALATION = "escalation"
     FAILURE = "failure"
@@ -42,10 +42,10 @@ class Topic(StrEnum):
     QUEUE = "queue"
 
 
-OF_PROCESSES = (Topic.ESCALATION, Topic.FAILURE, Topic.DEADLINE)
+PROCESS_TOPICS = (Topic.ESCALATION, Topic.FAILURE, Topic.DEADLINE)
 
 
-def mail_address(value: str) -> str:
+def check_mail_address(value: str) -> str:
     try:
         validate_email(value)
     except NotValid:
@@ -64,14 +64,14 @@ def is_web_address(value: str) -> bool:
 
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-Listed = BeforeValidator(listed), Field(min_length=1)
-MailAddress = Annotated[str, AfterValidator(mail_address)]
+Listed = BeforeValidator(split_at_commas), Field(min_length=1)
+MailAddress = Annotated[str, AfterValidator(check_mail_address)]
 MailAddresses = Annotated[
     list[MailAddress],
     *Listed,
     Form("list mail addresses such as operators@example.org"),
 ]
-# Whoever knows the address of some receivers may write to them, so it is not repeated.
+# The address of some receivers is a secret: whoever knows it may write to them.
 WebAddress = Annotated[
     str,
     Form(
@@ -86,11 +86,10 @@ SigningKeys = Annotated[
 DottedPath = Annotated[
     str,
     Field(pattern=r"^[A-Za-z_][0-9A-Za-z_]*(\.[A-Za-z_][0-9A-Za-z_]*)+$"),
-    Form("be where a class is, such as mysite.notices.Chat"),
+    Form("be the path of a class, such as mysite.notices.Chat"),
 ]
 Options = Annotated[
-    dict[str, Any],
-    Form("be a dictionary of what the channel is made with", hides=str),
+    dict[str, Any], Form("be a dictionary of arguments for the channel", hides=str)
 ]
 Topics = Annotated[list[Topic], *Listed, Form(f"list some of {', '.join(Topic)}")]
 Names = Annotated[
@@ -101,10 +100,9 @@ Names = Annotated[
 
 
 class Recipient(BaseModel):
-    """Whom a notice goes to, by which way, about what, and how often at most.
+    """A recipient of notices: its address, its topics, and how often it gets one at most.
 
-    Exactly one of `to` (e-mail), `url` (a webhook, signed with `secret`) and `channel` (a class of the project's) is
-    given.
+    It has exactly one of `to` (e-mail), `url` (a webhook, signed with `secret`) and `channel` (a class of the project).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,28 +115,28 @@ class Recipient(BaseModel):
     options: Options = {}
     about: Topics = list(Topic)
     definitions: Names = []
-    """The names of the only definitions that it is about; empty for all."""
-    seconds: Annotated[float, number(1, DAY)] = 300
-    """At most one notice in so many seconds; what happens meanwhile is told in the next."""
+    """The names of the definitions that it is told about; empty for all."""
+    seconds: Annotated[float, bounds(1, DAY)] = 300
+    """The least seconds between two notices; the next notice tells what happened meanwhile."""
 
     @model_validator(mode="after")
     def _is_reached_by_one_way(self) -> Self:
-        """Make sure that it is reached by one way, and what is posted is signed."""
+        """Check that it has one address, and a signing key for a URL."""
         wrong = []
         ways = [way for way in ("to", "url", "channel") if getattr(self, way)]
         if len(ways) != 1:
             had = " and ".join(ways) or "none"
             wrong.append(f"must have one of to, url and channel, not {had}.")
         if bool(self.url) != bool(self.secret):
-            wrong.append("must have url and secret together: what is sent is signed.")
+            wrong.append("must have url and secret together: notices are signed.")
         if self.options and not self.channel:
-            wrong.append("must have a channel that its options are for.")
+            wrong.append("must have a channel for its options.")
         if wrong:
-            raise refused(" It ".join(wrong))
+            raise refusal(" It ".join(wrong))
         return self
 
     def wants(self, topics: Iterable[str], definition: str) -> bool:
-        """Whether it is to be told; a queue belongs to no definition, and concerns everybody who wants to know."""
+        """Return whether it wants a topic of a definition; outages of queues go to all who chose that topic."""
         found = set(self.about).intersection(topics)
         if not self.definitions or definition in self.definitions:
             return bool(found)
@@ -146,7 +144,7 @@ class Recipient(BaseModel):
 
     @property
     def secrets(self) -> list[str]:
-        """What must not be repeated anywhere."""
+        """The texts in its settings that errors and logs must not repeat."""
         parts = urlsplit(self.url)
         password = str(getattr(settings, "EMAIL_HOST_PASSWORD", "")) if self.to else ""
         texts = _texts(list(self.options.values()))
@@ -155,7 +153,7 @@ class Recipient(BaseModel):
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, at any depth."""
+    """Yield the texts in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes | bytearray):
@@ -181,23 +179,23 @@ RECIPIENTS = Setting(
     Recipients,
     dict[str, Recipient](),
     "orchestrator.E012",
-    "The page Settings of the documentation has what can be said of a recipient.",
+    "The page Settings of the documentation lists the settings of a recipient.",
     unset=(None, "", [], ()),
     known=Recipient.model_fields,
 )
 recipients = RECIPIENTS.current
-"""Who is told, by name; checked once, and again when settings.PROCESSION_NOTICES has changed."""
+"""The recipients by name; checked once, and again when settings.PROCESSION_NOTICES has changed."""
 
 
-def is_wanted(
+def is_notice_wanted(
     topics: Iterable[str], definition: str, named: Collection[str] = ()
 ) -> bool:
-    """Whether anybody is to be told; where the settings are wrong somebody may, once they are right.
+    """Return whether a recipient wants a notice. While the settings are wrong, one may want it later.
 
     Args:
-        topics: what it is.
-        definition: the name of the one that it is about.
-        named: those who are told whatever else they want to be told of.
+        topics: the topics of the notice.
+        definition: the name of its definition.
+        named: recipients that get it whatever their topics.
     """
     try:
         known = recipients()

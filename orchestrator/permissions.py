@@ -1,4 +1,4 @@
-"""The permissions of operators' actions, made from the actions themselves after each migration."""
+"""The permissions of operators' actions, created from the operations after each migration."""
 
 from __future__ import annotations
 
@@ -10,37 +10,35 @@ from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import ProcessInstance
 
 VIEW_DATA = "view_data_processinstance"
-"""To see what processes are about: data, events, commands, results."""
+"""The permission to see data, events, commands and results of processes."""
 
 
-def create(using: str, **more: Any) -> None:
-    """Makes the permissions that are missing in a database; for the signal `post_migrate`."""
+def create_permissions(using: str, **more: Any) -> None:
+    """Create the missing permissions in a database; a receiver of the signal `post_migrate`."""
     if not apps.is_installed("django.contrib.auth"):
         return
     from django.contrib.auth.models import Permission  # noqa: PLC0415  only where its app is installed
     from django.contrib.contenttypes.models import ContentType  # noqa: PLC0415  only where its app is installed
 
-    process = ContentType.objects.db_manager(using).get_for_model(ProcessInstance)
+    types = ContentType.objects.db_manager(using)
+    process = types.get_for_model(ProcessInstance)
     known = Permission.objects.using(using).filter(content_type=process)
     data, is_new = known.get_or_create(
         codename=VIEW_DATA,
         defaults={"content_type": process, "name": "Can see the data of processes"},
     )
     if is_new:
-        _keep_seeing(known, data)
+        _grant_to_viewers(known, data)
     for operation in OPERATIONS.values():
-        content_type = ContentType.objects.db_manager(using).get_for_model(
-            operation.model
-        )
         Permission.objects.using(using).get_or_create(
-            content_type=content_type,
+            content_type=types.get_for_model(operation.model),
             codename=operation.codename,
             defaults={"name": str(operation.may)},
         )
 
 
-def _keep_seeing(known: Any, data: Any) -> None:
-    """Gives a permission that was a part of another one before to all who have that one."""
+def _grant_to_viewers(known: Any, data: Any) -> None:
+    """Give the new permission to all who have the permission to view, which included it before."""
     view = known.filter(codename="view_processinstance").first()
     if view is None:
         return

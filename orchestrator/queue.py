@@ -1,7 +1,8 @@
-"""The doorbell. The only importer of django-rq's queues; the database is the queue and the truth.
+"""The doorbell: jobs in Redis that wake workers. The database is the queue.
 
-A bell says "there is ready work on this queue". It carries no work, may be lost, doubled or late, and a missing one is
-made good by the sweep. While Redis is away ringing is skipped for a moment instead of slowing every commit down.
+A bell says "there is ready work on this queue". It carries no work, and may be lost, doubled or late: the sweep finds
+work without a bell. While Redis is away, a process skips bells for a moment, so that commits stay fast. No other module
+outside `workers` imports django-rq's queues.
 """
 
 from __future__ import annotations
@@ -36,62 +37,62 @@ log = logging.getLogger(__name__)
 
 ANSWER = "orchestrator.jobs.answer"
 BELL = "procession-bell-"
-"""What the id of a bell's job begins with: what it says need not be read."""
+"""The prefix of a bell's job id; a worker reads nothing else of the job."""
 SILENCE_SECONDS = 1.0
 BELL_SECONDS = 600
 LISTEN_SECONDS = 1.0
-"""How long who listens for a bell of calls waits before looking around."""
+"""How long `listen_for_bells` waits for a bell before it yields False."""
 ANSWER_SECONDS = 1
-"""How long Redis may take to answer. A connection can fall silent: nothing answers, and nobody is told."""
+"""How long Redis may take to answer: a connection can fall silent without an error."""
 
 CALLS = ":calls"
-"""What the name of a queue ends with whose work waits outside: a worker has many of its calls in flight at once."""
+"""The suffix of a calls queue: its work waits outside, and a worker has many of its calls in flight at once."""
 
 LONGEST_QUEUE = 50 - len(CALLS)
-"""Characters of the longest name that a queue may have: with that ending it still fits its column."""
+"""The longest name of a queue, in characters: with that suffix it fits its column."""
 
 _silent = {"until": 0.0}
 _answering: set[str] = set()
 
 
-def calls_of(queue: str) -> str:
-    """The queue of the work that waits outside, beside the one of that name."""
-    return queue if is_of_calls(queue) else queue + CALLS
+def calls_queue(queue: str) -> str:
+    """Return the calls queue beside a queue."""
+    return queue if holds_calls(queue) else queue + CALLS
 
 
-def is_of_calls(queue: str) -> bool:
-    """Whether a queue's work waits outside."""
+def holds_calls(queue: str) -> bool:
+    """Return whether a queue is a calls queue."""
     return queue.endswith(CALLS)
 
 
-def plain(queue: str) -> str:
-    """The queue beside which one of calls is; of another one itself."""
+def base_queue(queue: str) -> str:
+    """Return the queue beside a calls queue; any other queue as it is."""
     return queue.removesuffix(CALLS)
 
 
-def in_rq(queue: str) -> str:
-    """What RQ calls a queue: its own `default` belongs to the project."""
+def rq_name(queue: str) -> str:
+    """Return RQ's name of a queue: RQ's own `default` belongs to the project."""
     return conf().DEFAULT_QUEUE if queue == DEFAULT_QUEUE else queue
 
 
-def of_rq(name: str) -> str:
-    """The queue that RQ calls so."""
+def queue_of_rq_name(name: str) -> str:
+    """Return the queue that has this name in RQ."""
     return DEFAULT_QUEUE if name == conf().DEFAULT_QUEUE else name
 
 
 def is_bell(job_id: str) -> bool:
-    """Whether a job is a bell by its id; whoever forges one only rings."""
+    """Return whether a job is a bell, by its id; a forged bell only wakes a worker."""
     return job_id.startswith(BELL)
 
 
 def wake_queue_after_commit(queue: str, *, others: bool = False) -> None:
-    """Rings once the current transaction, if any, has committed."""
+    """Wake a queue once the current transaction, if any, has committed."""
     transaction.on_commit(lambda: wake_queue(queue, others=others), robust=True)
 
 
 @contextmanager
-def answering(queue: str) -> Iterator[None]:
-    """Suppresses bells for a queue while this worker empties it."""
+def suppress_wakes(queue: str) -> Iterator[None]:
+    """Suppress bells for a queue while this worker runs its work."""
     _answering.add(queue)
     try:
         yield
@@ -100,8 +101,8 @@ def answering(queue: str) -> Iterator[None]:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """Suppresses all bells: a test runs ready work itself, and needs no Redis."""
+def suppress_all_wakes() -> Iterator[None]:
+    """Suppress all bells, for a test that runs ready work itself and needs no Redis."""
     before = _silent["until"]
     _silent["until"] = float("inf")
     try:
@@ -111,22 +112,22 @@ def silenced() -> Iterator[None]:
 
 
 def wake_queue(queue: str, *, others: bool = False) -> None:
-    """Wakes one worker of the queue, unless as many bells are out as there are workers to answer.
+    """Wake one worker of a queue, unless as many bells are out as workers listen.
 
     Args:
-        queue: whose workers.
-        others: wake another worker even while this worker itself is at the queue.
+        queue: its name.
+        others: also while this worker runs the queue's work itself.
     """
     if time.monotonic() < _silent["until"] or (queue in _answering and not others):
         return
     try:
-        if is_of_calls(queue):
-            # All who have calls of it in flight are told; each takes as many as it has room for.
-            _bell(plain(queue), os.getpid()).connection.publish(_channel(queue), "")
+        if holds_calls(queue):
+            # Every worker of calls hears it; each claims as many calls as it has room for.
+            _bell(base_queue(queue), os.getpid()).connection.publish(_topic(queue), "")
         else:
-            _ringing(queue, os.getpid())()
+            _ring_script(queue, os.getpid())()
     except (RedisError, OSError) as error:
-        _is_out_of_reach()
+        _skip_redis()
         log.warning("the doorbell is out of reach, workers poll: %s", error)
 
 
@@ -137,12 +138,12 @@ redis.call('HSET', KEYS[4], unpack(ARGV, 3))
 redis.call('EXPIRE', KEYS[4], ARGV[2])
 return redis.call('RPUSH', KEYS[1], ARGV[1])
 """
-"""Enqueues a job as RQ does, unless enough are in the queue; in one exchange, as every event and start rings."""
+"""Enqueues a job as RQ does, unless the queue has enough; in one round trip, because each event and start rings."""
 
 
 @cache
-def _ringing(queue: str, pid: int) -> Callable[[], object]:
-    """Rings a queue's bell, which is the same job under another id each time."""
+def _ring_script(queue: str, pid: int) -> Callable[[], object]:
+    """Return a function that rings a queue's bell: the same job under a new id each time."""
     bell = _bell(queue, pid)
     ring_once = bell.connection.register_script(RING)
     job = bell.create_job(
@@ -157,7 +158,7 @@ def _ringing(queue: str, pid: int) -> Callable[[], object]:
     same = job.to_dict(include_meta=False)
     places = bell.key, WORKERS_BY_QUEUE_KEY % bell.name, Queue.redis_queues_keys
 
-    def once() -> object:
+    def ring() -> object:
         job_id, now = f"{BELL}{uuid4().hex}", utcformat(datetime.now(UTC))
         said = {**same, "created_at": now, "enqueued_at": now}
         fields = [part for field in said.items() for part in field]
@@ -165,22 +166,22 @@ def _ringing(queue: str, pid: int) -> Callable[[], object]:
             [*places, Job.key_for(job_id)], [job_id, BELL_SECONDS, *fields]
         )
 
-    return once
+    return ring
 
 
-def heard(queue: str) -> Iterator[bool]:
-    """Listens for the bells of a queue of calls, for ever: whether one was heard, or a second has passed without.
+def listen_for_bells(queue: str) -> Iterator[bool]:
+    """Yield True for each bell of a calls queue, and False after a second without one, for ever.
 
-    When it begins to hear, some may have rung before.
+    The subscription yields True too: bells may have rung before it.
 
     Raises:
         RedisError, OSError: Redis is out of reach, or has not answered within that second.
     """
-    listening = django_rq.get_queue(in_rq(plain(queue))).connection
-    limit_waiting(listening, LISTEN_SECONDS + ANSWER_SECONDS)
+    listening = django_rq.get_queue(rq_name(base_queue(queue))).connection
+    set_timeouts(listening, LISTEN_SECONDS + ANSWER_SECONDS)
     pubsub: Callable[..., PubSub] = listening.pubsub  # redis-py's is not typed
     with pubsub() as bells:
-        bells.subscribe(_channel(queue))
+        bells.subscribe(_topic(queue))
         asked = False
         while True:
             said = bells.get_message(timeout=LISTEN_SECONDS)
@@ -188,34 +189,34 @@ def heard(queue: str) -> Iterator[bool]:
                 asked = False
                 yield said["type"] in ("message", "subscribe")
                 continue
-            if asked:  # who only listens would never know that the connection has fallen silent
-                raise ConnectionLost("Redis does not answer who listens for bells")
+            if asked:  # a listener sees no error on a silent connection
+                raise ConnectionLost("Redis does not answer the listener for bells")
             bells.ping()
             asked = True
             yield False
 
 
-def _channel(queue: str) -> str:
+def _topic(queue: str) -> str:
     return f"procession:bell:{queue}"
 
 
-def _is_out_of_reach() -> None:
-    """Stops this process from waiting for Redis for a moment."""
+def _skip_redis() -> None:
+    """Make this process skip Redis for a moment."""
     _silent["until"] = max(_silent["until"], time.monotonic() + SILENCE_SECONDS)
 
 
-def answers(queue: str) -> bool:
-    """Whether Redis is in reach and answers in time."""
+def redis_responds(queue: str) -> bool:
+    """Return whether Redis is in reach and answers in time."""
     try:
         return bool(_bell(queue, os.getpid()).connection.ping())
     except (RedisError, OSError) as error:
-        _is_out_of_reach()
+        _skip_redis()
         log.warning("Redis does not answer, workers poll the database: %s", error)
         return False
 
 
-def depth(queue: str) -> int | None:
-    """How many bells are out, or None while Redis is out of reach."""
+def bell_count(queue: str) -> int | None:
+    """Return how many bells are out; None while Redis is out of reach."""
     try:
         return _bell(queue, os.getpid()).count
     except (RedisError, OSError):
@@ -223,7 +224,7 @@ def depth(queue: str) -> int | None:
 
 
 def add_workers(queue: str, names: Collection[str]) -> None:
-    """Counts workers among those who answer a queue's bells, as each did itself when it began."""
+    """Register workers of a queue in Redis, as each does itself when it begins."""
     with _registered(queue) as (pipe, places):
         for place in places:
             if names:
@@ -231,32 +232,30 @@ def add_workers(queue: str, names: Collection[str]) -> None:
 
 
 def remove_workers(queue: str, names: Collection[str]) -> None:
-    """Takes workers that are gone out of those who answer a queue's bells."""
+    """Unregister lost workers of a queue."""
     with _registered(queue) as (pipe, places):
         for place in places:
             pipe.srem(place, *map(_key, names))
         pipe.delete(*map(_key, names))
 
 
-def unheard_workers(queue: str) -> set[str]:
-    """The names of a queue's workers of which Redis has not heard for some minutes."""
+def silent_workers(queue: str) -> set[str]:
+    """Return the names of a queue's workers without a heartbeat in Redis for some minutes."""
     found: set[str] = set()
     with _registered(queue) as (pipe, (_, place)):
         pipe.smembers(place)
         [keys] = pipe.execute()
         for key in keys:
             pipe.exists(key)
-        heard = zip(keys, pipe.execute(), strict=True)
-        names = (
-            key.decode().removeprefix(_key("")) for key, there in heard if not there
-        )
-        found.update(names)
+        for key, there in zip(keys, pipe.execute(), strict=True):
+            if not there:
+                found.add(key.decode().removeprefix(_key("")))
     return found
 
 
 @contextmanager
 def _registered(queue: str) -> Iterator[tuple[Pipeline, tuple[str, str]]]:
-    """Sends what is said about a queue's workers, and gives the two places where they are listed."""
+    """Yield a pipeline and the two sets in Redis that list a queue's workers; send the pipeline at the end."""
     bell = _bell(queue, os.getpid())
     try:
         with bell.connection.pipeline(transaction=False) as pipe:
@@ -272,23 +271,23 @@ def _key(worker: str) -> str:
 
 @cache
 def _bell(queue: str, pid: int) -> Queue:
-    """One queue object, and so one connection, per process; `pid` keeps a forked child from sharing its parent's."""
-    # Who rings has waited for the commit already; django-rq's own waiting is not robust.
-    found = connected(queue)
-    limit_waiting(found.connection, ANSWER_SECONDS)
+    """Return a queue object with one connection per process: `pid` keeps a forked child from sharing its parent's."""
+    found = connect_queue(queue)
+    set_timeouts(found.connection, ANSWER_SECONDS)
     return found
 
 
-def connected(queue: str) -> Queue:
-    """RQ's queue for the bells of a queue, with a connection of its own."""
+def connect_queue(queue: str) -> Queue:
+    """Return RQ's queue for the bells of a queue, with a connection of its own."""
+    # commit_mode="auto": callers have waited for the commit already; django-rq's own waiting is not robust.
     found: Queue = django_rq.get_queue(
-        in_rq(queue), commit_mode="auto", serializer=JSONSerializer
+        rq_name(queue), commit_mode="auto", serializer=JSONSerializer
     )
     return found
 
 
-def limit_waiting(connection: Redis, seconds: float) -> None:
-    """Limits how long a connection waits for an answer; a lost connection is tried again once."""
+def set_timeouts(connection: Redis, seconds: float) -> None:
+    """Limit how long a connection waits for an answer; it reconnects once when it was lost."""
     times = {"socket_timeout": seconds, "socket_connect_timeout": ANSWER_SECONDS}
     connection.connection_pool.connection_kwargs.update(times)
     connection.set_retry(Retry(NoBackoff(), 1, (ConnectionLost,)))

@@ -27,10 +27,10 @@ from orchestrator.exceptions import (
 
 @dataclass(frozen=True)
 class CommandContext:
-    """What a handler may know of its call.
+    """The context of a handler's call.
 
-    `command_id` is equal in every attempt, and so is the `idempotency_key` that is made of it. The attempt is counted
-    from 1; inside the transaction it is that of the event or deadline.
+    `command_id` is equal in every attempt, and so is the `idempotency_key`. The attempt is counted from 1; inside the
+    transaction it is that of the event or deadline.
     """
 
     process_id: UUID | None
@@ -40,12 +40,12 @@ class CommandContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The command's id as text, for whatever has effects outside."""
+        """The command's id as text, to send along with effects outside the database."""
         return str(self.command_id)
 
 
 class Answer:
-    """What a handler may return to say how it went, in at most 200 characters, beside the events it caused."""
+    """What a handler may return: a text of at most 200 characters for the history, and the events that it caused."""
 
     def __init__(self, text: str, *events: Event) -> None:
         given: tuple[Any, ...] = events
@@ -60,17 +60,17 @@ class Answer:
         self.events = events
 
 
-Returned = Answer | Event | Iterable[Event] | None
+HandlerResult = Answer | Event | Iterable[Event] | None
 """What a handler may return."""
 
 C = TypeVar("C", bound=Command)
 E = TypeVar("E", bound=Event)
 M = TypeVar("M", bound=Command | Event)
-R = TypeVar("R", bound=Returned)
+R = TypeVar("R", bound=HandlerResult)
 
 
-class Registers(Protocol[M]):
-    """A decorator for functions that take the message, and its context if they like."""
+class HandlerDecorator(Protocol[M]):
+    """A decorator for functions of a message, with or without its context."""
 
     @overload
     def __call__(self, function: Callable[[M], R], /) -> Callable[[M], R]: ...
@@ -113,22 +113,22 @@ class Handler:
         return self.threads is not None or is_asynchronous(self.function)
 
     def __call__(self, message: Command | Event, context: CommandContext) -> Answer:
-        returned = self.returned(message, context)
+        returned = self.call_function(message, context)
         if self.after_commit and inspect.iscoroutine(returned):
             returned = async_to_sync(_awaited)(returned)
-        return self.answered(returned)
+        return self.to_answer(returned)
 
-    def returned(self, message: Command | Event, context: CommandContext) -> Any:
-        """What its function gives back; of an asynchronous one a coroutine."""
-        function = in_use(self.function)
+    def call_function(self, message: Command | Event, context: CommandContext) -> Any:
+        """Return what its function returns; of an asynchronous function a coroutine."""
+        function = function_in_use(self.function)
         wanted = len(inspect.signature(function).parameters)
         return function(message, context) if wanted > 1 else function(message)
 
-    def answered(self, returned: Any) -> Answer:
-        """What its function has given back, as an answer.
+    def to_answer(self, returned: Any) -> Answer:
+        """Return what its function returned as an answer.
 
         Raises:
-            TypeError: naming the function, which has given back something else than events.
+            TypeError: the function returned something else than events; the message names it.
         """
         if isinstance(returned, Answer):
             return returned
@@ -146,22 +146,22 @@ async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return await coroutine
 
 
-Declared = type[ProcessManager] | type[Workflow]
+DefinitionClass = type[ProcessManager] | type[Workflow]
 """A definition of either kind."""
 
-definitions: dict[tuple[str, int], Declared] = {}
+definitions: dict[tuple[str, int], DefinitionClass] = {}
 command_handlers: dict[str, list[Handler]] = defaultdict(list)
 reactions: dict[str, list[Handler]] = defaultdict(list)
-twins: list[tuple[Declared, Declared]] = []
+duplicates: list[tuple[DefinitionClass, DefinitionClass]] = []
 StandIn = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
-"""Gets a step's or a handler's function and what would run in its place so far; gives what runs."""
+"""Takes a step's or a handler's function and its replacement so far; returns the function to run."""
 
 stand_ins: list[StandIn] = []
-"""What tests put around these functions or in their place; empty otherwise."""
+"""Replacements of these functions, and wrappers around them, in tests; empty otherwise."""
 
 
-def in_use(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What runs for a step's or a handler's function: itself, unless a test says otherwise."""
+def function_in_use(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that runs for a step's or a handler's function: itself, unless a test replaces it."""
     chosen = function
     for stand_in in stand_ins:
         chosen = stand_in(function, chosen)
@@ -176,8 +176,8 @@ def handles(
     timeout: float = 300,
     queue: str = DEFAULT_QUEUE,
     threads: int | None = None,
-) -> Registers[C]:
-    """Registers the handler of a command.
+) -> HandlerDecorator[C]:
+    """Register the handler of a command.
 
     Args:
         command: the command's class.
@@ -193,7 +193,7 @@ def handles(
         InvalidDefinition: the function waits inside the commit, or a number makes no sense.
     """
     about = after_commit, attempts, timeout, queue, threads
-    return _registering(command_handlers, command, *about)
+    return _registrar(command_handlers, command, *about)
 
 
 def reacts_to(
@@ -202,24 +202,23 @@ def reacts_to(
     attempts: int = 4,
     timeout: float = 300,
     queue: str = DEFAULT_QUEUE,
-) -> Registers[E]:
-    """Registers a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
-    return _registering(reactions, event, True, attempts, timeout, queue)
+) -> HandlerDecorator[E]:
+    """Register a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
+    return _registrar(reactions, event, True, attempts, timeout, queue)
 
 
-def _registering(
+def _registrar(
     known: dict[str, list[Handler]], message: type[M], *about: Any
-) -> Registers[M]:
-    """A decorator that registers a function for a message type, as a `Handler` of what is said about it.
+) -> HandlerDecorator[M]:
+    """Return a decorator that registers a function as a `Handler` of a message type.
 
-    It raises InvalidDefinition, naming the function, for one that gives no answer when it is called, or that can never
-    be carried out.
+    The decorator raises InvalidDefinition for a function that gives no answer when called, or that can never run.
     """
     kind: Any = message  # of one of the two that a handler is for
 
     def register(function: Any) -> Any:
         handler = Handler(function, kind, *about)
-        for reason in _reasons(handler):
+        for reason in _handler_refusals(handler):
             raise InvalidDefinition(name_of(function), "", reason)
         known[message.__name__].append(handler)
         return function
@@ -227,8 +226,8 @@ def _registering(
     return register
 
 
-def _reasons(handler: Handler) -> Iterator[str]:
-    yield from _reasons_of_waiting(handler)
+def _handler_refusals(handler: Handler) -> Iterator[str]:
+    yield from _waiting_refusals(handler)
     if handler.threads is not None and handler.threads < 1:
         yield f"threads={handler.threads!r} must be a whole number from 1"
     if handler.attempts < 1:
@@ -239,7 +238,7 @@ def _reasons(handler: Handler) -> Iterator[str]:
         yield f"queue={handler.queue!r} must be the name of a queue"
 
 
-def _reasons_of_waiting(handler: Handler) -> Iterator[str]:
+def _waiting_refusals(handler: Handler) -> Iterator[str]:
     if issubclass(handler.message, Event) and is_asynchronous(handler.function):
         yield "it is asynchronous, and runs inside a transaction, where nothing may wait: write a plain function"
     if inspect.isasyncgenfunction(handler.function):
@@ -254,18 +253,18 @@ def _reasons_of_waiting(handler: Handler) -> Iterator[str]:
         yield f"it is asynchronous and needs no threads: leave threads={handler.threads!r} out"
 
 
-def collect(module: ModuleType) -> None:
-    """Takes in the definitions that a `processes` module declares."""
+def register_module(module: ModuleType) -> None:
+    """Register the definitions of a `processes` module."""
     for value in vars(module).values():
         if _declared_in(module, value):
-            register(value)
+            register_definition(value)
 
 
-def register(definition: Declared) -> None:
-    """Makes a definition known; a second one of the same name and version is kept aside for the system check."""
+def register_definition(definition: DefinitionClass) -> None:
+    """Register a definition; a second one of the same name and version goes to `duplicates`, for the system check."""
     known = definitions.setdefault((definition.name, definition.version), definition)
     if known is not definition:
-        twins.append((known, definition))
+        duplicates.append((known, definition))
 
 
 def _declared_in(module: ModuleType, value: object) -> bool:
@@ -277,8 +276,8 @@ def _declared_in(module: ModuleType, value: object) -> bool:
     )
 
 
-def definition(name: str, version: int | None = None) -> Declared:
-    """The definition of that name, in that version or else the newest.
+def find_definition(name: str, version: int | None = None) -> DefinitionClass:
+    """Return the definition of a name, in a version or else the newest.
 
     Raises:
         UnknownDefinition: the running code has none.
@@ -295,33 +294,34 @@ def definition(name: str, version: int | None = None) -> Declared:
         ) from None
 
 
-def newest() -> Iterator[Declared]:
-    """The newest version of every definition, by name."""
+def newest_definitions() -> Iterator[DefinitionClass]:
+    """Yield the newest version of every definition, by name."""
     for name in sorted({name for name, _ in definitions}):
-        yield definition(name)
+        yield find_definition(name)
 
 
 def process_managers() -> Iterator[type[ProcessManager]]:
-    """Every definition of that kind."""
+    """Return every process manager, in all its versions."""
     return (d for d in definitions.values() if issubclass(d, ProcessManager))
 
 
-def interested(event: str) -> list[Declared]:
-    """The definitions that have rows for an event type, each in the newest version that does: live processes may run
-    on an older one than the newest.
+def receivers(event: str) -> list[DefinitionClass]:
+    """Return the definitions with rows for an event type, each in its newest version that has them.
+
+    Live processes may run on an older version than the newest.
     """
     knowing = [key for key, cls in definitions.items() if event in cls.events]
-    return [definition(*key) for key in sorted(dict(sorted(knowing)).items())]
+    return [find_definition(*key) for key in sorted(dict(sorted(knowing)).items())]
 
 
 def event_types() -> list[str]:
-    """The names of all event types that something in the running code knows."""
+    """Return the names of all event types that the running code knows."""
     known = {name for one in definitions.values() for name in one.events}
     return sorted(known | {name for name, handlers in reactions.items() if handlers})
 
 
 def event_class(name: str) -> type[Event]:
-    """The class of an event type.
+    """Return the class of an event type.
 
     Raises:
         UnknownEventType: nothing in the running code knows it.
@@ -337,44 +337,44 @@ def event_class(name: str) -> type[Event]:
     )
 
 
-def resembling(name: str) -> str:
-    """The known event type whose name is nearest to one that is not known; "" when none is near."""
+def similar_event_type(name: str) -> str:
+    """Return the known event type with the most similar name; "" without a similar one."""
     known = {event for cls in definitions.values() for event in cls.events}
     return next(iter(get_close_matches(name, sorted(known | reactions.keys()))), "")
 
 
 def command_handler(name: str) -> Handler | None:
-    """The handler of a command type, if the running code has one."""
+    """Return the handler of a command type; None without one."""
     handlers = command_handlers.get(name)
     return handlers[0] if handlers else None
 
 
-def reaction(name: str) -> Handler | None:
-    """The simple event handler of that full name."""
+def find_reaction(name: str) -> Handler | None:
+    """Return the simple event handler with this full name; None without one."""
     return next((h for hs in reactions.values() for h in hs if h.name == name), None)
 
 
-def queues() -> set[str]:
-    """The queues that work of the running code is stored on; of what names none, the default one."""
-    return {DEFAULT_QUEUE, *(queue for _, queue, _ in queues_named())}
+def work_queues() -> set[str]:
+    """Return the queues that the running code names, and the default one."""
+    return {DEFAULT_QUEUE, *(queue for _, queue, _ in named_queues())}
 
 
-def queues_named() -> Iterator[tuple[str, str, object]]:
-    """Who names which queue: definitions, their steps, and handlers that run after the commit."""
+def named_queues() -> Iterator[tuple[str, str, object]]:
+    """Yield words, queue and object for each definition, step and after-commit handler that names a queue."""
     for definition in definitions.values():
         yield definition.__name__, definition.queue, definition
         if not issubclass(definition, ProcessManager) and definition.static:
-            yield from _queues_of_steps(definition, definition.static)
+            yield from _step_queues(definition, definition.static)
     for handlers in [*command_handlers.values(), *reactions.values()]:
         for handler in handlers:
             if handler.after_commit:
                 yield f"The handler {handler.name}", handler.queue, handler.function
 
 
-def _queues_of_steps(
+def _step_queues(
     workflow: type[Workflow], plan: Plan
 ) -> Iterator[tuple[str, str, object]]:
-    """The queues that steps of a workflow, and what undoes them, have of their own."""
+    """Yield the queues that the steps of a workflow, and the functions that undo them, name."""
     for name, vertex in plan.vertices.items():
         of = f"{name} of {workflow.__name__}"
         if queue := vertex.step.policy.queue:

@@ -1,4 +1,4 @@
-"""How long processes are kept after their end, and with them their events."""
+"""How long ended processes and their events are kept."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from orchestrator import registry
 from orchestrator.conf import conf
 
 ALL_OTHERS = "*"
-"""Stands for the definitions that are not named."""
+"""Stands for all definitions without an entry of their own."""
 
 
 def retention() -> dict[str, timedelta]:
-    """How long ended processes are kept, as definitions and settings say; what is kept for ever is not in it.
+    """Return how long the ended processes of each definition are kept; those without an entry are kept for ever.
 
-    The newest version of a definition says so for the processes of all its versions, also of those that are gone.
+    The newest version of a definition decides for the processes of all its versions, also of those without code.
     """
     found = {
         definition.name: definition.retention
-        for definition in registry.newest()
+        for definition in registry.newest_definitions()
         if definition.retention is not None
     }
     if days := conf().RETENTION_DAYS:

@@ -1,4 +1,4 @@
-"""Which names are secret: what the classes of the running code say, and what is stored of those that are gone."""
+"""The secret fields that the running code declares, and the stored ones of definitions without code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from orchestrator.definition.secrets import NONE, Secrets, names_of
 from orchestrator.models import Definition, ProcessInstance
 
 KEPT_SECONDS = 10.0
-"""So long what is stored of unknown types is not asked for again."""
+"""How long the stored secret fields are kept before the next query."""
 
 
-def of_name(name: str) -> Secrets:
-    """What the running code says of a definition, in all its versions."""
+def code_secrets(name: str) -> Secrets:
+    """Return the secret fields that the running code declares for a definition, in all its versions."""
     found = NONE
     for (known, _version), definition in registry.definitions.items():
         if known == name:
@@ -21,25 +21,25 @@ def of_name(name: str) -> Secrets:
     return found
 
 
-def of_definition(definition: Definition) -> Secrets:
-    """What is secret in the processes of a stored definition."""
-    return Secrets.from_json(definition.secrets) | of_name(definition.name)
+def definition_secrets(definition: Definition) -> Secrets:
+    """Return the secret fields of a stored definition's processes."""
+    return Secrets.from_json(definition.secrets) | code_secrets(definition.name)
 
 
-def of_process(instance: ProcessInstance) -> Secrets:
-    """What is secret in a process; its definition is best read with it."""
-    return of_definition(instance.definition)
+def process_secrets(instance: ProcessInstance) -> Secrets:
+    """Return the secret fields of a process; without its definition at hand that is one query more."""
+    return definition_secrets(instance.definition)
 
 
-def of_message(type_name: str) -> frozenset[str]:
-    """The secret fields of an event or command, whichever process it belongs to.
+def message_secrets(type_name: str) -> frozenset[str]:
+    """Return the secret fields of an event or command, whichever process it belongs to.
 
-    Of one that the running code does not know it is every name that is secret anywhere.
+    For a type that the running code does not know, return all secret names.
 
     Args:
         type_name: its type, or the name of the event handler that it is for.
     """
-    reaction = registry.reaction(type_name)
+    reaction = registry.find_reaction(type_name)
     kind = reaction.message.__name__ if reaction is not None else type_name
     handlers = (
         *registry.reactions.get(kind, ()),
@@ -51,19 +51,19 @@ def of_message(type_name: str) -> frozenset[str]:
         messages = definition.secrets().messages
         known = known or kind in definition.events or kind in messages
         found |= messages.get(kind, frozenset())
-    return found if known else found | of_all()
+    return found if known else found | all_secrets()
 
 
-def of_all() -> frozenset[str]:
-    """All names that are secret anywhere: for what is left of processes that are gone."""
-    found = _stored()
+def all_secrets() -> frozenset[str]:
+    """Return all secret names, for the remains of deleted processes."""
+    found = _stored_secrets()
     for definition in registry.definitions.values():
         found |= definition.secrets()
     return found.names
 
 
-def any_known() -> bool:
-    """Whether the running code has secret fields at all."""
+def has_secret_fields() -> bool:
+    """Return whether the running code has any secret field."""
     return any(one.secrets() for one in registry.definitions.values()) or any(
         names_of(handler.message)
         for handlers in (
@@ -77,8 +77,8 @@ def any_known() -> bool:
 _kept: list[tuple[float, Secrets]] = []
 
 
-def _stored() -> Secrets:
-    """All that is stored, for what the running code does not know."""
+def _stored_secrets() -> Secrets:
+    """Return all stored secret fields, for types that the running code does not know."""
     now = time.monotonic()
     if _kept and now - _kept[0][0] < KEPT_SECONDS:
         return _kept[0][1]
@@ -90,6 +90,6 @@ def _stored() -> Secrets:
     return found
 
 
-def forget() -> None:
-    """Asks again for what is stored; for a database that was changed from outside."""
+def clear_stored_secrets() -> None:
+    """Forget the stored secret fields, after a change of the database from outside."""
     _kept.clear()

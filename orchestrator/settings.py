@@ -1,4 +1,4 @@
-"""Settings of the bundled project: safe on a laptop as they are, and set by the environment anywhere else.
+"""Settings of the bundled project: safe defaults for a laptop; environment variables set them anywhere else.
 
 docs/settings.md lists the variables.
 """
@@ -8,15 +8,15 @@ from pathlib import Path
 
 from orchestrator.environment import (
     data_folder,
-    database,
+    database_settings,
     generated_secret,
     has_examples,
     socket_path,
     socket_url,
 )
-from orchestrator.variables import read
+from orchestrator.variables import read_variables
 
-given = read()
+given = read_variables()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = data_folder((given.DATA_DIR or BASE_DIR / ".procession").absolute())
@@ -83,9 +83,9 @@ TEMPLATES = [
     },
 ]
 
-# orchestrator.asgi says so, before it loads the settings.
+# orchestrator.asgi sets the variable before it loads the settings.
 SERVES_WEB = given.WEB
-DATABASES = {"default": database(given.DATABASE_URL, DATA_DIR, web=SERVES_WEB)}
+DATABASES = {"default": database_settings(given.DATABASE_URL, DATA_DIR, web=SERVES_WEB)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 VALKEY_SOCKET = socket_path(DATA_DIR)
@@ -97,13 +97,13 @@ RQ_QUEUES = {
     for name in [given.DEFAULT_QUEUE, *given.QUEUES]
     if name != "default" or name == given.DEFAULT_QUEUE
 }
-# The dashboard has its address from orchestrator.urls, which lets superusers in and nobody else.
+# orchestrator.urls has the dashboard, for superusers only.
 RQ_SHOW_ADMIN_LINK = False
 
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        # redis-py 8 gives up reading after 5 s, which is what a subscription does on a quiet day.
+        # redis-py 8 stops reading after 5 s, but a subscription may be quiet for a day.
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
     },
 }
@@ -112,17 +112,17 @@ LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "monitoring:definitions"
 LOGOUT_REDIRECT_URL = "sign-in"
 AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",  # lets in nobody, and keeps out who has failed too often
+    "axes.backends.AxesStandaloneBackend",  # refuses sign-ins after too many failures
     "django.contrib.auth.backends.ModelBackend",
 ]
-# An address, or an account, that has failed so often has to wait. What it tries meanwhile makes that no longer: else
-# anybody could keep somebody out for ever.
+# After so many failures an address or an account has to wait. Attempts meanwhile do not extend the wait: otherwise
+# anybody could lock a user out for ever.
 AXES_FAILURE_LIMIT = 10
 AXES_LOCKOUT_PARAMETERS = ["ip_address", "username"]
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_LOCKOUT_CALLABLE = "orchestrator.sign_in.throttled"
-AXES_ENABLE_ACCESS_FAILURE_LOG = True  # what the owner of the account is told
+AXES_ENABLE_ACCESS_FAILURE_LOG = True  # the sign-in page tells the owner of the account
 AXES_VERBOSE = False
 AUTH_PASSWORD_VALIDATORS = [
     {
@@ -136,13 +136,13 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# Whose word the web server takes on where a request comes from; `orchestrator.serving.web` acts on it.
+# The proxies that the web server believes about the origin of a request (`orchestrator.serving.web`).
 TRUSTED_PROXIES = [str(network) for network in given.TRUSTED_PROXIES]
 
 # Behind HTTPS, PROCESSION_HTTPS=1 makes browsers insist on it.
 HTTPS = given.HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Probes come from inside, by HTTP, and take being led elsewhere for a good answer.
+# Probes come from inside, by HTTP, and count a redirect as a good answer.
 SECURE_REDIRECT_EXEMPT = [r"^(livez|readyz|metrics)$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
@@ -156,7 +156,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "procession_csrf"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Plain HTTP is right on the loopback address and nowhere else: nobody can listen in, and nobody has a certificate.
+# Plain HTTP is right on the loopback address alone: nobody can listen in, and no certificate exists for it.
 ON_LOOPBACK = set(ALLOWED_HOSTS) <= {"127.0.0.1", "localhost", "[::1]"}
 SILENCED_SYSTEM_CHECKS = (
     ["security.W004", "security.W008", "security.W012", "security.W016"]
@@ -179,7 +179,7 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Files are served from where they lie, so that a new clone needs no collectstatic.
+# The finders serve files from their folders, so that a new clone needs no collectstatic.
 SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 

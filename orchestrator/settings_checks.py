@@ -1,15 +1,16 @@
 """System checks of a project's settings, each with the very lines to add.
 
-E006 a queue is named that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ does
-not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; E012 somebody who is to be
-told cannot be; E013 a webhook source cannot be used; E014 the site's address or the token of its metrics cannot be;
-E015 routers send models to another database; W001 a queue of ours says that its jobs are pickled; W002 on SQLite,
-writers would get in each other's way; W003 notices have no links; W004 a deadline notifies somebody whom the settings
-do not name.
+E006 the code names a queue that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ
+does not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; E012 a recipient of
+notices cannot be used; E013 a webhook source cannot be used; E014 the site's address or the token of its metrics cannot
+be used; E015 routers send models to another database; W001 the jobs of a queue are not JSON; W002 transactions on
+SQLite do not begin with their lock; W003 notices have no links; W004 a deadline notifies a recipient that the settings
+do not have.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -20,34 +21,29 @@ from django.core.checks import CheckMessage, Error
 from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from orchestrator import registry
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.conf import CONF, Setting, SettingRefused, conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.environment import SQLITE_OPTIONS
 from orchestrator.notice_settings import RECIPIENTS, Recipient, recipients
 from orchestrator.notices.channel import channel_of, without
-from orchestrator.queue import LONGEST_QUEUE, in_rq
-from orchestrator.site_settings import TEXTS, site_url
-from orchestrator.webhook_settings import SOURCES, WEBHOOKS, limits_of_nobody
+from orchestrator.queue import LONGEST_QUEUE, rq_name
+from orchestrator.site_settings import TEXT_SETTINGS, site_url
+from orchestrator.webhook_settings import SOURCES, WEBHOOKS, unknown_source_lines
 
 JSON = "rq.serializers.JSONSerializer"
-SETTINGS: tuple[Setting[Any], ...] = CONF, RECIPIENTS, *TEXTS, *WEBHOOKS
+SETTINGS: tuple[Setting[Any], ...] = CONF, RECIPIENTS, *TEXT_SETTINGS, *WEBHOOKS
 VENDORS = ("postgresql", "sqlite")
-SQLITE_LINES = """\
-DATABASES["default"]["OPTIONS"] = {
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-}"""
 
 
-def connect() -> None:
-    """Registers the checks."""
+def register_settings_checks() -> None:
+    """Register the checks."""
     for found in (_values, _queues, _serializers, _database, _routers, _notices):
-        checks.register(as_check(found), "orchestrator")
+        checks.register(make_check(found), "orchestrator")
 
 
-def as_check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
-    """A check as Django runs it, of what a function finds; where a setting is refused there is nothing else to find."""
+def make_check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
+    """Return a function that yields messages as a check of Django; a refused setting, told by `_values`, ends it."""
 
     def check(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         try:
@@ -59,54 +55,60 @@ def as_check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
 
 
 def _values() -> Iterator[CheckMessage]:
-    """What the bundled project's variables say is refused earlier; this is for settings of a project's own."""
+    """Check the settings of a project's own; the bundled project checks its variables earlier."""
     for setting in SETTINGS:
         try:
-            setting.read(setting.given())
+            setting.read(setting.raw_value())
         except SettingRefused as refused:
             for mistake in refused.mistakes:
                 yield Error(mistake, hint=setting.remedy, id=setting.check)
     hint = f"Correct the name, or add the keys of the source to {SOURCES.name}."
-    for mistake in limits_of_nobody():
+    for mistake in unknown_source_lines():
         yield Error(mistake, hint=hint, id=SOURCES.check)
 
 
 def _queues() -> Iterator[CheckMessage]:
-    """Work on a queue that the settings do not have would be stored, and never be run."""
-    known, default = _known(), conf().DEFAULT_QUEUE
+    """No worker would run the work of a queue that the settings do not have."""
+    known, default = _rq_queues(), conf().DEFAULT_QUEUE
     if default not in known:
         yield Error(
             f"RQ_QUEUES has no queue {default}, by which workers are woken.",
-            hint=f"Add to the settings:\n{_lines(default)}",
+            hint=f"Add to the settings:\n{_queue_lines(default)}",
             id="orchestrator.E009",
         )
-    for named_by, queue, obj in registry.queues_named():
-        said = hint = ""
-        if queue == default != DEFAULT_QUEUE:
-            said = "which is what RQ calls the default one"
-            hint = "Leave the name of the queue out."
-        elif len(queue) > LONGEST_QUEUE:
-            said = f"whose name has {len(queue)} characters"
-            hint = f"Give it one of at most {LONGEST_QUEUE}."
-        elif queue != DEFAULT_QUEUE and queue not in known:
-            said = f"which does not exist; known queues: {_listed(known)}"
-            hint = (
-                "Correct the name, or add the queue: by PROCESSION_QUEUES, or to the settings of a project of your "
-                f"own:\n{_lines(queue)}"
-            )
-        if said:
+    for named_by, queue, obj in registry.named_queues():
+        if mistake := _queue_mistake(queue):
+            said, hint = mistake
             said = f"{named_by} is to run on the queue {queue}, {said}."
             yield Error(said, hint=hint, obj=obj, id="orchestrator.E006")
 
 
+def _queue_mistake(queue: str) -> tuple[str, str] | None:
+    """Return what is wrong with a queue that the code names, and a hint."""
+    known = _rq_queues()
+    if queue == DEFAULT_QUEUE:
+        return None
+    if queue == conf().DEFAULT_QUEUE:
+        said = "which is what RQ calls the default one"
+        return said, "Leave the name of the queue out."
+    if len(queue) > LONGEST_QUEUE:
+        said = f"whose name has {len(queue)} characters"
+        return said, f"Give it one of at most {LONGEST_QUEUE}."
+    if queue in known:
+        return None
+    hint = "Correct the name, or add the queue: by PROCESSION_QUEUES, or to the settings of your own project:\n"
+    said = f"which does not exist; known queues: {_join_names(known)}"
+    return said, hint + _queue_lines(queue)
+
+
 def _serializers() -> Iterator[CheckMessage]:
-    """Bells are JSON however; but RQ's own pages and workers go by what the settings say. Others' queues are theirs."""
-    known = _known()
-    for name in sorted(known.keys() & set(map(in_rq, registry.queues()))):
+    """RQ's own pages and workers follow the settings; bells are JSON in any case. Queues of others are theirs."""
+    known = _rq_queues()
+    for name in sorted(known.keys() & set(map(rq_name, registry.work_queues()))):
         if "JSON" not in str(known[name].get("SERIALIZER", "")).upper():
             yield checks.Warning(
                 f"The queue {name} does not say that its jobs are JSON.",
-                hint="RQ's own pages would unpickle what whoever can write to Redis has put there. Add to the "
+                hint="RQ's own pages would unpickle anything that somebody with access to Redis writes. Add to the "
                 f'settings:\nRQ_QUEUES["{name}"]["SERIALIZER"] = "{JSON}"',
                 id="orchestrator.W001",
             )
@@ -117,7 +119,7 @@ def _database() -> Iterator[CheckMessage]:
     options = database.settings_dict["OPTIONS"]
     if not settings.USE_TZ:
         yield Error(
-            "USE_TZ is off: leases and deadlines need moments that are the same everywhere.",
+            "USE_TZ is off: leases and deadlines need times with a zone.",
             hint="Add to the settings:\nUSE_TZ = True",
             id="orchestrator.E010",
         )
@@ -131,14 +133,15 @@ def _database() -> Iterator[CheckMessage]:
         yield checks.Warning(
             "Transactions on SQLite do not begin with their lock: with workers beside it some would fail with "
             '"database is locked".',
-            hint=f"Add to the settings:\n{SQLITE_LINES}",
+            hint='Add to the settings:\nDATABASES["default"]["OPTIONS"] = '
+            + json.dumps(SQLITE_OPTIONS, indent=4),
             id="orchestrator.W002",
         )
 
 
 def _routers() -> Iterator[CheckMessage]:
-    """Statements of the engine's own go to the default database, whatever routers say of what Django sends."""
-    elsewhere = gathered(
+    """The engine's own SQL goes to the default database, whatever routers say of Django's."""
+    elsewhere = group_by_key(
         (alias, model.__name__)
         for model in apps.get_app_config("orchestrator").get_models()
         for alias in {router.db_for_read(model), router.db_for_write(model)}
@@ -155,10 +158,10 @@ def _routers() -> Iterator[CheckMessage]:
 
 
 def _notices() -> Iterator[CheckMessage]:
-    """Whoever is declared wrongly is never told, nor whom a deadline notifies and the settings do not name."""
+    """A recipient with a mistake gets no notice, nor does one that a deadline names and the settings do not have."""
     known = recipients()
     for name, recipient in known.items():
-        for wrong in _mistakes_of(recipient):
+        for wrong in _recipient_mistakes(recipient):
             said = f"{RECIPIENTS.place((name,))} {wrong}"
             yield Error(said, hint=RECIPIENTS.remedy, id=RECIPIENTS.check)
     if known and not site_url():
@@ -171,17 +174,17 @@ def _notices() -> Iterator[CheckMessage]:
         wanted = {name for row in definition.all_rows() for name in row.notifies}
         for name in sorted(wanted - known.keys()):
             yield checks.Warning(
-                f"{definition.name} notifies {name!r}, whom {RECIPIENTS.place(())} does not name; there are "
-                f"{_listed(known)}.",
+                f"{definition.name} notifies {name!r}, which {RECIPIENTS.place(())} does not have; there are "
+                f"{_join_names(known)}.",
                 hint=f'Add to the settings:\nPROCESSION_NOTICES["{name}"] = {{"to": ["..."]}}',
                 id="orchestrator.W004",
             )
 
 
-def _mistakes_of(recipient: Recipient) -> Iterator[str]:
+def _recipient_mistakes(recipient: Recipient) -> Iterator[str]:
     known = {definition.name for definition in registry.definitions.values()}
     for missing in sorted(set(recipient.definitions) - known):
-        yield f"is about {missing!r}, which is no definition's name; there are {_listed(known)}."
+        yield f"is about {missing!r}, which is no definition's name; there are {_join_names(known)}."
     try:
         channel = channel_of(recipient)
     except Exception as error:  # noqa: BLE001  # a class of the project's
@@ -192,18 +195,18 @@ def _mistakes_of(recipient: Recipient) -> Iterator[str]:
             yield "has a channel without a method send(message)."
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def _known() -> dict[str, dict[str, Any]]:
-    """RQ's queues, by name."""
+def _rq_queues() -> dict[str, dict[str, Any]]:
+    """Return RQ's queues, by name."""
     return getattr(settings, "RQ_QUEUES", None) or {}
 
 
-def _lines(name: str) -> str:
-    """The lines by which RQ has one more queue: where its others are, if there are any."""
-    for other in _known():
+def _queue_lines(name: str) -> str:
+    """Return the lines that add a queue to RQ's settings: where the others are, if there are any."""
+    for other in _rq_queues():
         like = f'**RQ_QUEUES["{other}"], "SERIALIZER": "{JSON}"'
         return f'RQ_QUEUES["{name}"] = {{{like}}}'
     like = f'"URL": "redis://127.0.0.1:6379/0", "SERIALIZER": "{JSON}"'

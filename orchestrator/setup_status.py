@@ -1,4 +1,4 @@
-"""How the whole set-up stands: counts, workers, queues, sweep."""
+"""The state of the whole set-up: counts, workers, queues, sweep."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import WORK
 from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import lately
-from orchestrator.queue import answers, depth, plain
+from orchestrator.queue import base_queue, bell_count, redis_responds
 
 __all__ = [
-    "Crew",
     "Due",
+    "WorkerSummary",
+    "all_redis_respond",
     "database_now",
     "due_by_queue",
-    "leases",
+    "lease_counts",
     "queue_figures",
-    "queues",
-    "redis_answers",
-    "status",
+    "queue_names",
+    "setup_figures",
     "unattended",
     "worker_summary",
 ]
 
 MOST = 10_000
-"""Rows that one count looks at."""
+"""The most rows that one count reads."""
 
 
-def status() -> dict[str, Any]:
-    """Counts by definition, living workers, depth of the queues and seconds since the last sweep (None: never)."""
+def setup_figures() -> dict[str, Any]:
+    """Return counts by definition, live workers, depth of the queues and seconds since the last sweep (None: never)."""
     workers = Worker.objects.alive(database_now())
     swept = workers.aggregate(at=Max("swept_at"))["at"]
     lag = max((database_now() - swept).total_seconds(), 0.0) if swept else None
     return {
-        "definitions": definitions(),
+        "definitions": definition_counts(),
         "workers": workers.count(),
         "queues": queue_figures(),
         "sweep_lag_seconds": lag,
     }
 
 
-def definitions() -> list[dict[str, Any]]:
-    """For each definition how many of its processes have which status, and where the live ones stand.
+def definition_counts() -> list[dict[str, Any]]:
+    """Return for each definition its processes by status, and its live ones by step.
 
-    Of each definition no more than MOST live ones and MOST that have ended are looked at, the newest first; `at_least`
-    says which of the two were more: "live", "ended".
+    Of each definition, it reads the newest MOST live processes and the newest MOST ended ones; `at_least` says of which
+    there are more: "live", "ended".
     """
     rows = Definition.objects.values_list("name", "version", "pk")
     keys: dict[tuple[str, int], list[int]] = {key: [] for key in registry.definitions}
@@ -60,13 +60,13 @@ def definitions() -> list[dict[str, Any]]:
         keys.setdefault((name, version), []).append(pk)
     several = Counter(name for name, _ in keys)
     return [
-        _counted(name, version, keys[name, version] if several[name] > 1 else None)
+        _counts(name, version, keys[name, version] if several[name] > 1 else None)
         for name, version in sorted(keys)
     ]
 
 
-def _counted(name: str, version: int, stored: list[int] | None) -> dict[str, Any]:
-    """The counts of one version of a definition; its rows, unless it is the only one of its name."""
+def _counts(name: str, version: int, stored: list[int] | None) -> dict[str, Any]:
+    """Return the counts of one version of a definition. `stored` has its rows; None stands for all rows of the name."""
     counts: dict[str, Counter[str]] = {"statuses": Counter(), "steps": Counter()}
     more = []
     of_name = ProcessInstance.objects.filter(name=name).order_by("-pk")
@@ -83,35 +83,35 @@ def _counted(name: str, version: int, stored: list[int] | None) -> dict[str, Any
     return {"name": name, "version": version, **plain, "at_least": more}
 
 
-def queues() -> list[str]:
-    """The names of the queues that the running code has work on."""
-    return sorted(registry.queues())
+def queue_names() -> list[str]:
+    """Return the names of the queues that the running code has work on."""
+    return sorted(registry.work_queues())
 
 
 def queue_figures() -> dict[str, dict[str, Any]]:
-    """Each queue's due work, the age of the oldest in seconds, and the bells that are out (None: Redis is away)."""
+    """Return each queue's due work, the age of the oldest in seconds, and the bells out (None: Redis is away)."""
     now = database_now()
     found = due_by_queue(now, MOST)
-    each = {name: found.get(name, Due(0, now)) for name in queues()}
+    each = {name: found.get(name, Due(0, now)) for name in queue_names()}
     return {
         name: {
             "due": due.number,
             "oldest_seconds": (now - due.oldest).total_seconds(),
-            "bells": depth(name),
+            "bells": bell_count(name),
         }
         for name, due in each.items()
     }
 
 
 @dataclass(frozen=True)
-class Crew:
+class WorkerSummary:
     """The workers of the whole set-up.
 
     Args:
-        alive: how many live for each queue that has any, by the database's clock.
-        silent: how many have not been heard of lately, and are not cleared away yet.
-        seen_at: when any was heard of last.
-        swept_at: when any supervisor swept last.
+        alive: the number of live workers by queue, by the database's clock.
+        silent: the number of workers without a recent heartbeat, whose rows are still there.
+        seen_at: the last heartbeat of any worker.
+        swept_at: the last sweep of any supervisor.
     """
 
     alive: dict[str, int]
@@ -120,15 +120,15 @@ class Crew:
     swept_at: datetime | None
 
 
-def worker_summary(now: datetime) -> Crew:
-    """Who is there now, by the database's clock."""
+def worker_summary(now: datetime) -> WorkerSummary:
+    """Return the workers at a time of the database's clock."""
     alive = Count("pk", filter=Q(seen_at__gte=lately(now)))
     rows = Worker.objects.order_by().values_list("queue")
     found = rows.annotate(
         alive=alive, all=Count("pk"), seen=Max("seen_at"), swept=Max("swept_at")
     )
     each = list(found)
-    return Crew(
+    return WorkerSummary(
         alive={name: number for name, number, *_ in each if number},
         silent=sum(every - number for _, number, every, *_ in each),
         seen_at=max((seen for *_, seen, _ in each), default=None),
@@ -136,16 +136,16 @@ def worker_summary(now: datetime) -> Crew:
     )
 
 
-def leases() -> dict[str, int]:
-    """How much work workers hold whose leases run, by queue; to MOST of each table."""
-    held: Counter[str] = Counter(dict.fromkeys(queues(), 0))
+def lease_counts() -> dict[str, int]:
+    """Return the number of running leases by queue; of each table it reads MOST."""
+    held: Counter[str] = Counter(dict.fromkeys(queue_names(), 0))
     for table in WORK:
         owned = table.model._default_manager.exclude(owner="")
         rows = owned.filter(wake_at__gt=database_now()).values_list("queue", flat=True)
-        held.update(plain(name) for name in rows[:MOST])
+        held.update(base_queue(name) for name in rows[:MOST])
     return dict(held)
 
 
-def redis_answers() -> bool:
-    """Whether the Redis of every queue is in reach and answers in time."""
-    return all(answers(name) for name in queues())
+def all_redis_respond() -> bool:
+    """Return whether the Redis of every queue is in reach and answers in time."""
+    return all(redis_responds(name) for name in queue_names())

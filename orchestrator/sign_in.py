@@ -1,6 +1,6 @@
 """Signing in: by password, or by a signed link that works once and for a day.
 
-What fails is counted by django-axes, by address and by account, where the project has it, as the bundled one does.
+django-axes counts failures by address and by account, in a project that has it installed, as the bundled one has.
 """
 
 import logging
@@ -34,7 +34,7 @@ from orchestrator.exceptions import ProcessionError
 LIFETIME = timedelta(hours=24)
 SALT = "orchestrator.sign_in"
 LINK = re.compile(r"(/sign-in/link/)[^/\s?]+")
-USUAL = "django.contrib.auth.backends.ModelBackend"
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class InvalidLink(ProcessionError):
@@ -44,39 +44,38 @@ class InvalidLink(ProcessionError):
 def sign_in_path(user: AbstractBaseUser) -> str:
     """Return the path of a link that signs `user` in once, within `LIFETIME`.
 
-    Any sign-in of the same user voids the links made before it. Logs of ours have the path without its secret.
+    Any sign-in of the same user voids earlier links. Procession's logs hide the secret of the path.
     """
     seen = user.last_login.isoformat() if user.last_login else ""
     token = signing.dumps([str(user.pk), seen], salt=SALT)  # a key may be a UUID
     return reverse("sign-in-by-link", args=[token])
 
 
-def without_token(path: str) -> str:
-    """An address with nothing in the place of a sign-in link's secret; others as they are."""
+def mask_token(path: str) -> str:
+    """Return a path with "-" in the place of a sign-in link's secret; any other path as it is."""
     return LINK.sub(r"\1-", path)
 
 
 def hide_tokens(log: logging.Logger) -> None:
-    """Hides the tokens of sign-in links in a web server's access log."""
+    """Hide the tokens of sign-in links in a web server's access log."""
 
-    def told(record: logging.LogRecord) -> bool:
+    def mask(record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
             record.args = tuple(
-                without_token(one) if isinstance(one, str) else one
-                for one in record.args
+                mask_token(one) if isinstance(one, str) else one for one in record.args
             )
         return True
 
-    log.addFilter(told)
+    log.addFilter(mask)
 
 
-def redeem(token: str) -> AbstractBaseUser:
-    """Return the user a link was made for, and use the link up.
+def redeem_link(token: str) -> AbstractBaseUser:
+    """Return the user of a link, and use the link up.
 
-    The link names the user's last sign-in and moves it on in one statement, so of many uses at once one wins.
+    The link names the user's last sign-in. One statement compares and updates that, so one of many uses at once wins.
 
     Raises:
-        InvalidLink: see there.
+        InvalidLink: the link was used, has expired, or is not from here.
     """
     try:
         pk, seen = signing.loads(token, salt=SALT, max_age=LIFETIME)
@@ -92,16 +91,16 @@ def redeem(token: str) -> AbstractBaseUser:
     return user
 
 
-def backend() -> str:
-    """Return which of the project's authentication backends a link stands for."""
+def link_backend() -> str:
+    """Return the authentication backend of sign-ins by link."""
     backends = settings.AUTHENTICATION_BACKENDS
-    return USUAL if USUAL in backends else backends[0]
+    return MODEL_BACKEND if MODEL_BACKEND in backends else backends[0]
 
 
-def tell_of_failures(
+def warn_of_failures(
     request: HttpRequest, user: AbstractBaseUser, since: datetime | None
 ) -> None:
-    """Tells a user of failed sign-ins since the last successful one, if django-axes is installed."""
+    """Show a user the failed sign-ins since the last successful one, if django-axes is installed."""
     if not apps.is_installed("axes"):
         return
     from axes.models import AccessFailureLog  # noqa: PLC0415  only where its app is installed
@@ -126,18 +125,18 @@ FAILURES = _(
 
 
 def throttled(request: HttpRequest, *about: object) -> HttpResponse:
-    """The answer to an address, or for an account, that has failed too often, whatever the password was."""
+    """Return the answer to an address or account with too many failures, whatever the password was."""
     answer = render(request, "registration/throttled.html", status=429)
     answer["Retry-After"] = str(round(settings.AXES_COOLOFF_TIME.total_seconds()))
     return answer
 
 
 _turn = Lock()
-"""Passwords are compared one at a time: of many at once none would know yet that the others have failed."""
+"""Passwords are compared one at a time: of many at once, none would see the failures of the others."""
 
 
 TURN_SECONDS = 10.0
-"""How long one waits for its turn: who has it may be waiting for a database that is silent."""
+"""How long a request waits for its turn: the one before it may wait for a silent database."""
 
 
 class SignInView(LoginView):
@@ -157,28 +156,24 @@ class SignInView(LoginView):
         user = form.get_user()
         since = user.last_login
         answer = super().form_valid(form)
-        tell_of_failures(self.request, user, since)
+        warn_of_failures(self.request, user, since)
         return answer
 
 
 @method_decorator([login_not_required, never_cache], name="dispatch")
 class SignInByLinkView(View):
-    """Signs in whoever holds an unused link."""
+    """Signs in the user of an unused link."""
 
     def get(self, request: HttpRequest, token: str, **kwargs: Any) -> HttpResponse:
-        # What Django logs of a refusal, and what is kept of sign-ins, is the address as it stands here.
-        request.path = request.path_info = without_token(request.path)
+        # Django's log of a refusal, and the stored sign-ins, have the path as it is here.
+        request.path = request.path_info = mask_token(request.path)
         request.META["PATH_INFO"] = request.path
         try:
-            user = redeem(token)
+            user = redeem_link(token)
         except InvalidLink as refused:
-            return render(
-                request,
-                "registration/link_refused.html",
-                {"refused": refused},
-                status=403,
-            )
+            page = "registration/link_refused.html"
+            return render(request, page, {"refused": refused}, status=403)
         since = user.last_login
-        login(request, user, backend=backend())  # type: ignore[arg-type]  # its type knows no other user model
-        tell_of_failures(request, user, since)
+        login(request, user, backend=link_backend())  # type: ignore[arg-type]  # its type knows no other user model
+        warn_of_failures(request, user, since)
         return redirect(settings.LOGIN_REDIRECT_URL)

@@ -1,4 +1,4 @@
-"""What the engine tells the rest of the site, after commit."""
+"""The signal that the engine sends after each commit."""
 
 from __future__ import annotations
 

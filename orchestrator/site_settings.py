@@ -1,6 +1,6 @@
-"""Where people find the console, and what programs bring that ask for metrics: two settings that are one text each.
+"""The site's public address, and the token for its metrics: two settings of one text each.
 
-One that cannot be used is as if it were not set.
+A value with a mistake counts as not set.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
-from orchestrator.conf import Form, Setting, SettingRefused, log_once, text
+from orchestrator.conf import Form, Setting, SettingRefused, log_once, require_text
 
 
-def is_address(address: str) -> bool:
+def is_site_address(address: str) -> bool:
+    """Return whether a text is the address of a site."""
     parts = urlsplit(address)  # raises ValueError where the port is no number
     plain = address.isprintable() and " " not in address
     web = parts.scheme in {"http", "https"} and parts.port != 0
     return plain and web and bool(parts.hostname)
 
 
-Text = Annotated[str, BeforeValidator(text)]
-# Neither is repeated: an address may have a password in it.
+Text = Annotated[str, BeforeValidator(require_text)]
+# No refusal repeats the value: an address may have a password in it.
 SiteAddress = Annotated[
-    Text, Form("look like https://host:8000/path", is_address, hides=object)
+    Text, Form("look like https://host:8000/path", is_site_address, hides=object)
 ]
 MetricsToken = Annotated[
     Text,
@@ -52,22 +53,23 @@ METRICS_TOKEN = Setting(
     'PROCESSION_METRICS_TOKEN = os.environ["METRICS_TOKEN"]',
     unset=(None, ""),
 )
-TEXTS = SITE_URL, METRICS_TOKEN
+TEXT_SETTINGS = SITE_URL, METRICS_TOKEN
 
 
-def in_force(setting: Setting[str]) -> str:
+def usable_text(setting: Setting[str]) -> str:
+    """Return the text of a setting; "" if it is not set, or has a mistake, which is logged once."""
     try:
-        return setting.read(setting.given())
+        return setting.read(setting.raw_value())
     except SettingRefused as mistake:
         log_once(str(mistake))
         return ""
 
 
 def site_url() -> str:
-    """The site's public address, without a slash at its end; "" where it is not known."""
-    return in_force(SITE_URL).rstrip("/")
+    """Return the site's public address, without a slash at its end; "" if it is not known."""
+    return usable_text(SITE_URL).rstrip("/")
 
 
-def token_of_metrics() -> str:
-    """What programs bring that ask for metrics; "" where none is good."""
-    return in_force(METRICS_TOKEN)
+def metrics_token() -> str:
+    """Return the token with which programs read metrics; "" without one."""
+    return usable_text(METRICS_TOKEN)

@@ -11,9 +11,9 @@ from django.db import connection, transaction
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Lets all that is read within belong to one moment; nothing may be written, and nobody waits for it.
+    """Let all reads in the block see one moment of the database; the block must not write, and delays nobody.
 
-    Inside a transaction it changes nothing: what that one sees is what is read.
+    Inside a transaction it changes nothing: the reads see what that transaction sees.
     """
     if connection.in_atomic_block:
         yield
@@ -28,12 +28,12 @@ def snapshot() -> Iterator[None]:
 
 @contextmanager
 def _deferred() -> Iterator[None]:
-    """Has SQLite take no lock for writing as a transaction begins, as all others do here."""
+    """Make transactions on SQLite begin without the lock for writing, which all others here take at once."""
     ours: Any = connection
     if connection.vendor != "sqlite":
         yield
         return
-    ours.ensure_connection()  # else it has no mode yet
+    ours.ensure_connection()  # sets the mode
     usual, ours.transaction_mode = ours.transaction_mode, "DEFERRED"
     try:
         yield

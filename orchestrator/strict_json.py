@@ -1,7 +1,7 @@
 """JSON from outside, read strictly and in bounded time and memory.
 
-What readers understand differently (a key twice, NaN, text that is no text) and what would exhaust one (size, depth,
-number of keys) is refused. Size, depth and keys are counted on the raw bytes, before anything is built from them.
+`parse` refuses what readers understand differently (a key twice, NaN, text that is no text) and what would exhaust one
+(size, depth, number of keys). It counts size, depth and keys on the raw bytes, before it builds any value.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from orchestrator.exceptions import InvalidMessage
 MAX_KEYS = 5_000
 
 
-class TooMuch(InvalidMessage):
-    """It is larger, nested deeper or of more keys than is read; it may well be JSON."""
+class TooLarge(InvalidMessage):
+    """The value exceeds the limits; it may well be JSON."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one value may be: its bytes, how deep it is nested, and its keys in all."""
+    """The limits of one value: bytes, depth of nesting, and keys in all."""
 
     bytes: int = MAX_BYTES
     depth: int = MAX_DEPTH
     keys: int = MAX_KEYS
 
 
-OF_MESSAGES = Limits()
-"""Of what senders send."""
+MESSAGE_LIMITS = Limits()
+"""The limits of messages from outside."""
 
 # A string to its end (or the end of the input), a bracket or a colon. Possessive, so that no input is read twice.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.?+)*+"?+|[\[{\]}:]', re.DOTALL)
 _SHOWN = 40  # characters of a refused key or number
 
 
-def parse(raw: bytes, limits: Limits = OF_MESSAGES) -> object:
-    """Reads one JSON value.
+def parse(raw: bytes, limits: Limits = MESSAGE_LIMITS) -> object:
+    """Read one JSON value.
 
     Args:
         raw: UTF-8.
-        limits: how much of it there may be: 256 KiB, nested 64 deep, with 5,000 keys in all, if nothing else is said.
+        limits: by default 256 KiB, nested 64 deep, with 5,000 keys in all.
 
     Raises:
-        TooMuch: it is more than the limits.
-        InvalidMessage: what is wrong with it, and where the bad value stands when that can be said.
+        TooLarge: the value exceeds the limits.
+        InvalidMessage: it has a mistake; the message names the place of the bad value if it has one.
     """
     _check_size(raw, limits)
     text = _decoded(raw)
@@ -61,7 +61,7 @@ def parse(raw: bytes, limits: Limits = OF_MESSAGES) -> object:
 def _check_size(raw: bytes, limits: Limits) -> None:
     if len(raw) > limits.bytes:
         most = limits.bytes // 1024
-        raise TooMuch(f"larger than {most} KiB; send less at once")
+        raise TooLarge(f"larger than {most} KiB; send less at once")
 
 
 def _decoded(raw: bytes) -> str:
@@ -82,9 +82,9 @@ def _check_shape(raw: bytes, limits: Limits) -> None:
         elif first in b":":
             keys += 1
         if depth > limits.depth:
-            raise TooMuch(f"nested deeper than {limits.depth} levels")
+            raise TooLarge(f"nested deeper than {limits.depth} levels")
         if keys > limits.keys:
-            raise TooMuch(f"more than {limits.keys:,} keys; send less at once")
+            raise TooLarge(f"more than {limits.keys:,} keys; send less at once")
 
 
 def _loaded(text: str) -> object:

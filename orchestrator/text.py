@@ -1,4 +1,4 @@
-"""A text for people: a template with named values, which each reader is shown in a language of their own."""
+"""A text for people: a template with named values, which each reader sees in a language of their own."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ LINKING = re.compile(
 
 
 class Text(str):
-    """A sentence of the engine: in English, as it is logged, raised and compared, and as what translators translate.
+    """A sentence of the engine: in English for logs, errors and comparisons, and as a template with values to
+    translate.
 
-    The console translates it with `gettext` when it is shown. `xgettext --keyword=Text` finds the templates, and those
-    that errors are raised with under the names of these.
+    The console translates it with `gettext` when it is shown. `xgettext --keyword=Text` finds the templates; for those
+    of errors the names of the error classes are keywords too.
 
     Args:
         template: the sentence, with places like `%(step)s`.
-        values: what stands in its places, in their order. One that is a text itself, or an error of ours, is
-            translated too.
-        code: what it says, for programs; by default the first words of it.
-        was: its first wording, once it is worded anew: by that it keeps its code, and failures are known as alike.
+        values: the values of its places, in their order; a text or an error of ours among them is translated too.
+        code: a word for programs that says the same; by default made of its first words.
+        was: its first wording, once it has a new one: its code, and the groups of its failures, stay the same.
     """
 
     template: str
@@ -43,7 +43,7 @@ class Text(str):
         named, english = dict[str, str](), template
         if values:
             names = dict.fromkeys(PLACE.findall(template))
-            named = dict(zip(names, map(told_by, values), strict=True))
+            named = dict(zip(names, map(text_from, values), strict=True))
             english = _filled(template, named)
         self = super().__new__(cls, english)
         self.template, self.values, self.was = template, named, was
@@ -56,11 +56,11 @@ class Text(str):
         return _code(self.was or self.template)
 
     def filled(self, *values: object) -> Text:
-        """A template that is kept for several places, with what it says in one of them."""
+        """Return the template with other values."""
         return Text(self.template, *values, code=self.code, was=self.was)
 
     def changed(self, change: Callable[[str], str]) -> Text:
-        """The same with its values changed, those of a text within it too."""
+        """Return the text with each value changed, those of a text within it too."""
         return self.filled(
             *(
                 one.changed(change) if isinstance(one, Text) else change(one)
@@ -71,11 +71,11 @@ class Text(str):
     def translated(
         self, gettext: Callable[[str], str], shown: Callable[[str, str], str]
     ) -> str:
-        """The same in another language.
+        """Return the text in another language.
 
         Args:
             gettext: translates a template.
-            shown: a value as people read it, by its name in the template.
+            shown: returns a value as people read it, by its name in the template.
         """
         values = {
             name: one.translated(gettext, shown)
@@ -98,48 +98,48 @@ def _code(template: str) -> str:
     return short if short.count("_") > 1 else code
 
 
-def typed(name: str, text: str) -> str:
-    """What an error says, after the name of its type."""
+def with_error_type(name: str, text: str) -> str:
+    """Return the text of an error after the name of its type."""
     if not isinstance(text, Text):
         return f"{name}: {text}"
     return Text("%(error)s: %(why)s", name, text, code=text.code)
 
 
-def told_by(value: object) -> str:
-    """What a value or an error says: a text where it is one, or an error of ours that has one."""
+def text_from(value: object) -> str:
+    """Return a value or an error as a text; one that is a `Text`, or has one, stays translatable."""
     told = getattr(value, "told", value)
     return told if isinstance(told, Text) else str(value)
 
 
 def code_of(text: str) -> str:
-    """What a text says, for programs; "" of one of the application."""
+    """Return the code of a text; "" for a text of the application."""
     return text.code if isinstance(text, Text) else ""
 
 
 def first_wording(text: str) -> str:
-    """A text as it was worded first; one of the application as it is."""
+    """Return a text in its first wording; a text of the application as it is."""
     if not isinstance(text, Text):
         return text
     values = {name: first_wording(one) for name, one in text.values.items()}
     return _filled(text.was or text.template, values)
 
 
-def packed(text: str) -> dict[str, Any] | None:
-    """A text as JSON, as tables keep it beside the English; nothing of one of the application."""
+def pack_text(text: str) -> dict[str, Any] | None:
+    """Return a text as JSON, for its column beside the English; None for a text of the application."""
     if not isinstance(text, Text):
         return None
     values = {
-        name: packed(one) or storable(one)[:LONGEST_VALUE]
+        name: pack_text(one) or storable_text(one)[:LONGEST_VALUE]
         for name, one in text.values.items()
     }
     return {"template": text.template, "values": values, "code": text.code}
 
 
-def unpacked(english: str, stored: Any) -> str:
-    """The text that a row keeps as JSON, if that says the same as the English beside it.
+def unpack_text(english: str, stored: Any) -> str:
+    """Return the text that a row has as JSON, if it agrees with the English beside it; else the English.
 
-    It says something else where code of another release has written the one and not the other. The English may have
-    been cut, and may begin with a traceback.
+    They differ if code of another release wrote only one of them. The English may be cut, and may begin with a
+    traceback.
     """
     if not stored or not english:
         return english
@@ -147,7 +147,7 @@ def unpacked(english: str, stored: Any) -> str:
         text = _of(stored)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         return english  # of a newer release
-    shown, plain = storable(text), english.rstrip()
+    shown, plain = storable_text(text), english.rstrip()
     return text if shown.startswith(plain) or plain.endswith(shown) else english
 
 
@@ -158,6 +158,6 @@ def _of(stored: dict[str, Any]) -> Text:
     return Text(stored["template"], *told, code=stored["code"])
 
 
-def storable(text: str) -> str:
-    """Text that every database takes: no NUL, no lone surrogates."""
+def storable_text(text: str) -> str:
+    """Return a text that every database takes: without NUL and lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""The addresses of the bundled project. Every one needs a signed-in user unless its view says otherwise."""
+"""The addresses of the bundled project. Each one needs a signed-in user unless its view says otherwise."""
 
 import sys
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from orchestrator.sign_in import SignInByLinkView, SignInView
 superusers_only = user_passes_test(lambda user: user.is_active and user.is_superuser)
 
 
-def for_superusers(pattern: URLPattern) -> URLPattern:
-    """Return the address of a view that lets any member of the staff in as one for superusers."""
-    view = superusers_only(finding(pattern.callback))
+def superuser_path(pattern: URLPattern) -> URLPattern:
+    """Return the path of a view for the staff as one for superusers alone."""
+    view = superusers_only(hide_errors(pattern.callback))
     return URLPattern(pattern.pattern, view, pattern.default_args, pattern.name)
 
 
-def finding(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Let a view of RQ's dashboard say that it finds nothing, where it ends in an error for a number or a name."""
+def hide_errors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Make a view of RQ's dashboard answer 404 where it raises an error for an unknown number or name."""
 
     @wraps(view)
     def found(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -42,20 +42,20 @@ def finding(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     return found
 
 
-def failed(request: HttpRequest) -> HttpResponse:
-    """Answer what no view has answered for an error; the log has it."""
+def server_failure(request: HttpRequest) -> HttpResponse:
+    """Answer a request whose view raised an error, which Django has logged."""
     error = sys.exc_info()[1]
     if error is not None and lacks_tables(error):
         return HttpResponse(MIGRATE, "text/plain", status=503)
     return server_error(request)
 
 
-handler500 = failed
+handler500 = server_failure
 
-# What browsers ask for where a page names no icon, as those of the administration do not.
+# Browsers ask for this where a page names no icon, as in Django's administration.
 icon = login_not_required(RedirectView.as_view(url=static("monitoring/icon.svg")))
 
-# One way in, which is throttled and tells of failures, also for the administration.
+# The administration shares the sign-in page, which limits failures and reports them.
 to_sign_in = login_not_required(
     RedirectView.as_view(pattern_name="sign-in", query_string=True)
 )
@@ -70,7 +70,7 @@ urlpatterns = [
     path("hooks/", include("orchestrator.webhooks.urls")),
     path(
         "admin/rq/",
-        include(([for_superusers(pattern) for pattern in dashboard], "django_rq")),
+        include(([superuser_path(pattern) for pattern in dashboard], "django_rq")),
     ),
     path("admin/login/", to_sign_in),
     path("admin/", admin.site.urls),

@@ -34,10 +34,10 @@ from orchestrator.conf import (
     Location,
     QueueName,
     SettingRefused,
-    listed,
-    mistakes,
+    mistake_lines,
+    split_at_commas,
 )
-from orchestrator.environment import database_parts
+from orchestrator.environment import split_database_address
 from orchestrator.notice_settings import MailAddress, Recipient, Recipients
 from orchestrator.site_settings import MetricsToken, SiteAddress
 from orchestrator.webhook_settings import (
@@ -45,7 +45,7 @@ from orchestrator.webhook_settings import (
     Rate,
     SigningKeys,
     SourceName,
-    of_nobody,
+    unknown_sources,
 )
 
 UNPREFIXED = {"DATABASE_URL", "REDIS_URL", "ORDER_LISTING_EXCHANGE_URL"}
@@ -74,8 +74,8 @@ def app(value: str) -> str:
     spec = find_spec(top)
     for place, part in enumerate(parts, 1):
         if spec is None or part[0].isupper():
-            break  # a class, that of its configuration
-        # Nothing is imported before the settings are there.
+            break  # the class of an AppConfig
+        # No app may be imported before the settings.
         within = spec.submodule_search_locations
         name = ".".join([top, *parts[:place]])
         spec = PathFinder.find_spec(name, within) if within else None
@@ -84,33 +84,29 @@ def app(value: str) -> str:
     return value
 
 
-def matching(pattern: str) -> StringConstraints:
-    """The whole text is like `pattern`, whose classes are ASCII's: Unicode's take 15 ms of each start to compile."""
-    return StringConstraints(pattern=f"^(?:{pattern})$", max_length=255)
+def pattern(regex: str) -> StringConstraints:
+    """Match a whole text. Classes of `regex` name ASCII: Unicode classes take 15 ms of each start to compile."""
+    return StringConstraints(pattern=f"^(?:{regex})$", max_length=255)
 
 
-List = BeforeValidator(listed), Field(min_length=1)
+List = BeforeValidator(split_at_commas), Field(min_length=1)
 Flag = Annotated[bool, Form("be 1 or 0")]
-App = Annotated[str, matching(r"[0-9A-Za-z_]+(\.[0-9A-Za-z_]+)*"), AfterValidator(app)]
+App = Annotated[str, pattern(r"[0-9A-Za-z_]+(\.[0-9A-Za-z_]+)*"), AfterValidator(app)]
 Apps = Annotated[list[App], *List, Form("list apps that can be imported")]
 Queues = Annotated[
-    list[QueueName],
-    *List,
-    Form("list names of up to 50 letters, digits, ., - and _"),
+    list[QueueName], *List, Form("list names of up to 50 letters, digits, ., - and _")
 ]
-Host = Annotated[str, matching(r"\*|\.?[0-9A-Za-z_.-]+|\[[0-9a-fA-F:.]+\]")]
+Host = Annotated[str, pattern(r"\*|\.?[0-9A-Za-z_.-]+|\[[0-9a-fA-F:.]+\]")]
 Hosts = Annotated[list[Host], *List, Form("list host names, without scheme and port")]
-Origin = Annotated[str, matching(r"https?://[0-9A-Za-z_.*:\[\]-]+")]
+Origin = Annotated[str, pattern(r"https?://[0-9A-Za-z_.*:\[\]-]+")]
 Origins = Annotated[
-    list[Origin],
-    *List,
-    Form("list origins such as https://procession.example.org"),
+    list[Origin], *List, Form("list origins such as https://procession.example.org")
 ]
 DatabaseAddress = Annotated[
     str,
     Form(
         "look like postgresql://user:password@host:5432/name or sqlite:///folder/file",
-        database_parts,
+        split_database_address,
         hides=str,
     ),
 ]
@@ -146,7 +142,7 @@ LogLevel = Annotated[
 
 
 class Variables(Conf):
-    """Each under its name after PROCESSION_, except where it has a name of its own; with the engine's settings."""
+    """The variables, each with the prefix PROCESSION_ except `UNPREFIXED`; with the engine's settings."""
 
     model_config = ConfigDict(strict=False)  # everything is text here
 
@@ -159,65 +155,65 @@ class Variables(Conf):
     APPS: Apps = []
     """Apps besides the bundled ones."""
     DEMO: Flag = False
-    """Whether the examples are there."""
+    """Whether the examples are installed."""
     QUEUES: Queues = []
     """The names of all queues besides the default one."""
 
     ALLOWED_HOSTS: Hosts = ["127.0.0.1", "localhost", "[::1]"]
-    """The names that the site answers to."""
+    """The host names of the site."""
     TRUSTED_ORIGINS: Origins = []
-    """Where forms may come from besides the site itself."""
+    """The origins of forms besides the site itself."""
     HTTPS: Flag = False
-    """Whether HTTPS is insisted on."""
+    """Whether browsers must use HTTPS."""
     TRUSTED_PROXIES: Networks = []
-    """Who is believed when it says where a request comes from."""
+    """The proxies that the web server believes about the origin of a request."""
     SECRET_KEY: SecretKey = ""
-    """Django's; made up and kept in the data folder when empty."""
+    """Django's; generated and kept in the data folder when empty."""
     TIME_ZONE: TimeZone = "UTC"
     """The time zone of the pages."""
     LANGUAGE: Language = "en"
-    """The language of notices, and of pages for whoever's browser asks for none of them."""
+    """The language of notices, and of pages for a browser that asks for none of them."""
     LOG_LEVEL: LogLevel = "info"
-    """The least that is logged."""
+    """The least level that is logged."""
     DEBUG: Flag = False
-    """Whether errors are shown with their surroundings."""
+    """Whether error pages show code and variables."""
     WEB: Flag = False
-    """Whether this process serves requests; the web server says so itself."""
+    """Whether this process serves requests; the web server sets it."""
 
     METRICS_TOKEN: MetricsToken = ""
-    """What whoever asks for the metrics brings along; when empty only people who may look at processes get them."""
+    """The token with which programs read metrics; when empty only people who may see processes can read them."""
 
     WEBHOOK_SECRET: dict[SourceName, SigningKeys] = {}
     """The signing keys of each webhook source."""
     WEBHOOK_NETWORKS: dict[SourceName, Networks] = {}
-    """Where each source may send from; without an entry from anywhere."""
+    """The networks that each source may send from; without an entry any."""
     WEBHOOK_RATE: dict[SourceName, Rate] = {}
-    """How many messages a second each source may send, and how many at once; without an entry any number."""
+    """How many events a second each source may send, and how many at once; without an entry any number."""
     SITE_URL: SiteAddress = ""
-    """Where people find the console, for the links in notices; these have none when empty."""
+    """The public address of the console, for links in notices; they have none when empty."""
     SMTP_URL: MailServerAddress = ""
     """The mail server; the one of this machine, at port 25, when empty."""
     MAIL_FROM: Sender = "procession@localhost"
-    """Who e-mail comes from."""
+    """The sender of e-mail."""
     NOTICES: Recipients = {}
-    """The recipients of notices; of each, PROCESSION_NOTICE_TO_<NAME> and so on say what it is."""
+    """The recipients of notices, from PROCESSION_NOTICE_TO_<NAME> and the like."""
     ORDER_LISTING_EXCHANGE_URL: SiteAddress = ""
-    """Where the example finds its exchange; none when empty."""
+    """The address of the example's exchange; none when empty."""
 
     @model_validator(mode="after")
     def _limits_are_of_sources(self) -> Self:
-        """Make sure that no limit goes without effect because its source is spelled differently."""
+        """Refuse a limit of an unknown source: with a misspelt name it would have no effect."""
         for family in LIMITS:
-            for source in of_nobody(self.WEBHOOK_SECRET, getattr(self, family)):
-                secret = variable(("WEBHOOK_SECRET", source))
+            for source in unknown_sources(self.WEBHOOK_SECRET, getattr(self, family)):
+                secret = variable_name(("WEBHOOK_SECRET", source))
                 raise SettingRefused(
-                    f"{variable((family, source))} is of a source that does not exist; {secret} makes it."
+                    f"{variable_name((family, source))} is of a source that does not exist; {secret} makes it."
                 )
         return self
 
     @property
     def engine(self) -> dict[str, Any]:
-        """Those of the engine's settings that are set, as `settings.PROCESSION` has them."""
+        """The engine's settings that are set, as `settings.PROCESSION` has them."""
         return self.model_dump(include=set(Conf.model_fields), exclude_unset=True)
 
     @property
@@ -228,7 +224,7 @@ class Variables(Conf):
 
     @property
     def mail_server(self) -> tuple[str, int, str, str, bool, bool]:
-        """Who sends e-mail: host, port, user, password, whether TLS is started, and whether it is there at once."""
+        """The mail server: host, port, user, password, whether to start TLS, and whether TLS is there at once."""
         parts = urlsplit(self.SMTP_URL or "smtp://localhost")
         return (
             parts.hostname or "",
@@ -240,8 +236,8 @@ class Variables(Conf):
         )
 
 
-def variable(location: Location) -> str:
-    """The name of the variable at a location of the model; of a whole recipient, of that and the like."""
+def variable_name(location: Location) -> str:
+    """Return the name of the variable at a location of the model; of a whole recipient, words for all of them."""
     field, *rest = (part for part in location if isinstance(part, str) and part != KEY)
     if field in UNPREFIXED:
         return field
@@ -253,41 +249,41 @@ def variable(location: Location) -> str:
 
 
 FAMILIES = {
-    **{variable((name,)): (name, "") for name in ("WEBHOOK_SECRET", *LIMITS)},
+    **{variable_name((name,)): (name, "") for name in ("WEBHOOK_SECRET", *LIMITS)},
     **{
         f"{VARIABLES}NOTICE_{part}".upper(): ("NOTICES", part)
         for part in Recipient.model_fields
         if part != "options"
     },
 }
-"""The names of variables that go on with _ and the name of their owner, and where in the model they belong."""
+"""The beginnings of variables that end with _ and the name of a source or recipient; with their places in the model."""
 FAMILY = re.compile(f"({'|'.join(FAMILIES)})(?:_(.*))?")
 NAMES = {
-    variable((name,)): name
+    variable_name((name,)): name
     for name in Variables.model_fields.keys() - dict(FAMILIES.values()).keys()
 }
 """The names of all other variables, and their fields."""
 
 
-def read() -> Variables:
-    """The variables as they are now.
+def read_variables() -> Variables:
+    """Return the variables of this process.
 
     Raises:
-        SettingRefused: one of them cannot be used, or would go without effect because its name is misspelt.
+        SettingRefused: a value has a mistake, or a name is misspelt and would have no effect.
     """
-    for line in misspelt(os.environ):
+    for line in misspelling_lines(os.environ):
         raise SettingRefused(line)
     try:
-        return Variables.model_validate(texts(os.environ), context=VARIABLES)
+        return Variables.model_validate(variable_texts(os.environ), context=VARIABLES)
     except ValidationError as error:
-        raise SettingRefused(*mistakes(error, variable)) from None
+        raise SettingRefused(*mistake_lines(error, variable_name)) from None
 
 
-def texts(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The variables that are set, by the fields of the model.
+def variable_texts(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the variables that are set, by the fields of the model.
 
     Raises:
-        SettingRefused: one lacks the name of its owner.
+        SettingRefused: a name lacks that of its source or recipient.
     """
     found: dict[str, Any] = {}
     for name, value in environ.items():
@@ -308,8 +304,8 @@ def texts(environ: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
-    """Give a line for each variable that nothing reads and whose name is nearly one that is read."""
+def misspelling_lines(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each unknown variable with a name similar to a known one."""
     known = {*NAMES, *FAMILIES}
     for name, value in environ.items():
         if not value or name in NAMES or FAMILY.fullmatch(name):

@@ -1,7 +1,8 @@
-"""Who may send events, from where and how many: `settings.WEBHOOK_SOURCES`, `WEBHOOK_NETWORKS` and `WEBHOOK_RATES`.
+"""The sources of webhooks, their networks and rates: `settings.WEBHOOK_SOURCES`, `WEBHOOK_NETWORKS` and
+`WEBHOOK_RATES`.
 
-A source of which anything is wrong takes nothing: a weak key would let in anybody, as would networks that are not
-understood.
+A source with a mistake in any of them accepts nothing: a weak key, or a network that was not understood, would let
+anybody in.
 """
 
 from __future__ import annotations
@@ -21,24 +22,25 @@ from orchestrator.conf import (
     Form,
     Setting,
     SigningKey,
-    by_commas,
-    number,
-    text,
-    whole,
+    bounds,
+    require_text,
+    split_variable,
+    whole_bounds,
 )
 
 RAREST, MOST = 0.0001, 1_000_000  # events a second
 LONGEST_NAME = 100  # letters
 
 
-def network(value: Any) -> IPv4Network | IPv6Network:
+def parse_network(value: Any) -> IPv4Network | IPv6Network:
+    """Return an address or a network as one."""
     if isinstance(value, IPv4Network | IPv6Network):
         return value
-    return ip_network(text(value))  # of whole numbers, too, one could be made
+    return ip_network(require_text(value))  # ip_network takes whole numbers too
 
 
-def written_rate(value: Any, info: ValidationInfo) -> Any:
-    """A rate as variables have it: "5,20" is 5 a second and 20 at once, "5" alone is 5 at once too."""
+def parse_rate(value: Any, info: ValidationInfo) -> Any:
+    """Parse the rate of a variable: "5,20" is 5 a second and 20 at once, "5" alone is 5 at once too."""
     if info.context != VARIABLES:
         return value
     often, _, burst = value.partition(",")
@@ -46,7 +48,8 @@ def written_rate(value: Any, info: ValidationInfo) -> Any:
     return number, int(burst) if burst.strip() else math.ceil(min(number, MOST))
 
 
-def is_name(value: str) -> bool:
+def is_source_name(value: str) -> bool:
+    """Return whether a text can name a source."""
     plain = value.isprintable() and "/" not in value and SECRET not in value
     return plain and 0 < len(value) <= LONGEST_NAME
 
@@ -55,13 +58,13 @@ SourceName = Annotated[
     str,
     Form(
         f"have the name of a source: up to {LONGEST_NAME} printable letters without /",
-        is_name,
+        is_source_name,
         hides=object,
     ),
 ]
 SigningKeys = Annotated[
     list[Annotated[SigningKey, Form(SIGNING_KEY_MUST, hides=str)]],
-    BeforeValidator(by_commas),
+    BeforeValidator(split_variable),
     Field(min_length=1, max_length=2),  # one, and the one that replaces it
     Form(
         "be a list of one signing key, or of two while one replaces the other",
@@ -71,23 +74,23 @@ SigningKeys = Annotated[
 ]
 Network = Annotated[
     IPv4Network | IPv6Network,
-    BeforeValidator(network),
+    BeforeValidator(parse_network),
     Form("be an address or a network such as 192.0.2.1 or 192.0.2.0/24"),
 ]
 Networks = Annotated[
     list[Network],
-    BeforeValidator(by_commas),
+    BeforeValidator(split_variable),
     Field(min_length=1),
     Form(
         "be a list of addresses and networks, one or more",
         written="list addresses and networks such as 192.0.2.1 or 192.0.2.0/24",
     ),
 ]
-Often = Annotated[float, Strict(), number(RAREST, MOST, ": events a second")]
-AtOnce = Annotated[int, Strict(), whole(1, MOST, ": events at once")]
+Often = Annotated[float, Strict(), bounds(RAREST, MOST, ": events a second")]
+AtOnce = Annotated[int, Strict(), whole_bounds(1, MOST, ": events at once")]
 Rate = Annotated[
     tuple[Often, AtOnce],
-    BeforeValidator(written_rate),
+    BeforeValidator(parse_rate),
     Form(
         "be a pair of numbers: how many events a second, and how many at once",
         written=f"be like 5 or 5,20, from {RAREST} to {MOST:,}",
@@ -128,18 +131,18 @@ class Source(NamedTuple):
 
     keys: list[str]
     networks: list[Network]
-    """Those that it may send from; anywhere if there are none."""
+    """The networks that it may send from; empty for any."""
     rate: Rate | None
-    """How many it may send; any number if None."""
+    """How many events it may send; None for any number."""
 
 
-def source_named(name: str) -> Source | None:
-    """What the settings say of a source; None if there is none of that name.
+def find_source(name: str) -> Source | None:
+    """Return the source of a name; None without one.
 
     Raises:
-        SettingRefused: something of it cannot be used.
+        SettingRefused: one of its settings has a mistake.
     """
-    given = SOURCES.given()
+    given = SOURCES.raw_value()
     if isinstance(given, Mapping) and not given.get(name):
         return None
     keys, networks, rate = (_entry(one, name) for one in WEBHOOKS)
@@ -147,24 +150,24 @@ def source_named(name: str) -> Source | None:
 
 
 def _entry(setting: Setting[Any], name: str) -> Any:
-    """What a setting says of a source, whatever it says of others."""
-    given = setting.given()
+    """Return what a setting says of a source; mistakes in other entries do not matter."""
+    given = setting.raw_value()
     if isinstance(given, Mapping):
         given = {name: given[name]} if name in given else {}
     return setting.read(given).get(name)
 
 
-def of_nobody(sources: Any, limited: Any) -> Collection[Any]:
-    """The sources that are limited and do not exist: the ones that are meant may send what they like."""
+def unknown_sources(sources: Any, limited: Any) -> Collection[Any]:
+    """Return the sources that have a limit and no key; the sources that the limits are meant for have none."""
     if not (isinstance(sources, Mapping) and isinstance(limited, Mapping)):
         return ()
     return [source for source in limited if source not in sources]
 
 
-def limits_of_nobody() -> Iterator[str]:
-    """Give a line for each limit without effect."""
+def unknown_source_lines() -> Iterator[str]:
+    """Yield a line for each limit of an unknown source."""
     for setting in WEBHOOKS[1:]:
-        for source in of_nobody(SOURCES.given(), setting.given()):
+        for source in unknown_sources(SOURCES.raw_value(), setting.raw_value()):
             yield (
                 f"{setting.place((source,))} is of a source that does not exist; {SOURCES.place((source,))} makes it."
             )

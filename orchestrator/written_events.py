@@ -1,4 +1,4 @@
-"""Events as other systems write them: JSON objects of one form."""
+"""Events from other systems: JSON objects of one form."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FORM = "type, data and, if known, process_id or correlation_key"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrittenEvent:
-    """An event and whom it is for: one process, or whichever has the correlation key, or none yet."""
+class JsonEvent:
+    """An event with its process: by id, by correlation key, or not known yet."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -28,7 +28,7 @@ class WrittenEvent:
     data: dict[str, Any] = field(default_factory=dict)
 
     def envelope(self, id: str, source: str) -> Envelope:
-        """As it is sent."""
+        """Return it as an envelope."""
         return Envelope(
             self.type,
             self.data,
@@ -40,33 +40,33 @@ class WrittenEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrittenWithId(WrittenEvent):
-    """One of several: its own id tells it apart."""
+class JsonEventWithId(JsonEvent):
+    """One of several events, with an id of its own."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     id: str
 
 
-W = TypeVar("W", bound=WrittenEvent)
+W = TypeVar("W", bound=JsonEvent)
 
 
-def read_alone(content: object, id: str, source: str) -> Envelope:
-    """An event that came alone, under an id that does not stand in it.
-
-    Raises:
-        InvalidMessage: it has another form.
-    """
-    return _read(WrittenEvent, content, FORM).envelope(id, source)
-
-
-def read_of_many(content: object, source: str) -> Envelope:
-    """One of several events.
+def read_single_event(content: object, id: str, source: str) -> Envelope:
+    """Read an event that came alone, with an id from outside the JSON.
 
     Raises:
         InvalidMessage: it has another form.
     """
-    found = _read(WrittenWithId, content, f"id, {FORM}")
+    return _read(JsonEvent, content, FORM).envelope(id, source)
+
+
+def read_listed_event(content: object, source: str) -> Envelope:
+    """Read one of several events.
+
+    Raises:
+        InvalidMessage: it has another form.
+    """
+    found = _read(JsonEventWithId, content, f"id, {FORM}")
     return found.envelope(found.id, source)
 
 

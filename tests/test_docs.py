@@ -121,7 +121,7 @@ def test_the_language_page_runs(registered: None) -> None:
 def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
     example = run_blocks(MANUAL / "language.md")
     definitions.forget()
-    registry.register(example["Claim"])
+    registry.register_definition(example["Claim"])
 
     process_id = example["file_claim"]("C-1", 900)
     example["assessed"](process_id, 1, True, "message-1")
@@ -137,8 +137,8 @@ def test_both_kinds_of_the_first_page_on_the_language_run(registered: None) -> N
     definitions.forget()
     trial, plan = example["Trial"], example["Plan"]
     approval, advice = example["Approval"], example["Advice"]
-    registry.register(trial)
-    registry.register(approval)
+    registry.register_definition(trial)
+    registry.register_definition(approval)
 
     customer = testing.started(trial, example["TrialStarted"]("C-1", plan.BASIC))
     customer.send(example["CardAdded"]("C-1", "4111"))
@@ -164,8 +164,8 @@ def test_the_tests_of_the_testing_page_pass(
 ) -> None:
     registry.command_handlers.clear()  # other tests' commands bear the same names
     example = run_blocks(MANUAL / "testing.md")
-    registry.register(example["Delivery"])
-    registry.register(example["Review"])
+    registry.register_definition(example["Delivery"])
+    registry.register_definition(example["Review"])
 
     pass_all(example, request)
     case = unittest.TestLoader().loadTestsFromTestCase(example["DeliveryTests"])
@@ -179,7 +179,7 @@ def test_the_tests_for_those_who_come_from_other_tools_pass(
 ) -> None:
     example = run_blocks(MANUAL / "coming-from.md")
     for name in ("Purchase", "Newsletter"):
-        registry.register(example[name])
+        registry.register_definition(example[name])
 
     pass_all(example, request)
 

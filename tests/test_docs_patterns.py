@@ -79,7 +79,7 @@ def test_there_is_no_picture_without_a_pattern() -> None:
 def test_the_pattern_runs(patterns: dict[str, type[Workflow]], name: str) -> None:
     definitions.forget()
     for definition in patterns.values():
-        registry.register(definition)
+        registry.register_definition(definition)
 
     found = patterns[name]
 
@@ -100,7 +100,7 @@ def tutorial(
     monkeypatch.chdir(tmp_path)
     names = run_blocks(MANUAL / "tutorial.md")
     definitions.forget()
-    registry.register(names["Inquiry"])
+    registry.register_definition(names["Inquiry"])
     return names
 
 

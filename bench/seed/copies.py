@@ -36,23 +36,23 @@ from orchestrator.models.cause import OF_STEP_RUNS
 from orchestrator.models.work import Work
 
 LATER = timedelta(days=30)
-"""What is to come of a copy comes then at the earliest: until then no worker has anything to do with it."""
+"""The earliest time of a copy's future moments: until then it has no work for workers."""
 
 SPREAD_SECONDS = 300 * 86_400
-"""And within so many seconds more."""
+"""The seconds after LATER over which these moments are spread."""
 
 SLOWEST = 2_000
-"""A process is played in a moment; its copies take up to so many times as long."""
+"""A scenario takes a moment; its copies take up to so many times as long."""
 
 
 class Place(NamedTuple):
-    """Where a copy belongs.
+    """The place of a copy in time and in the tables.
 
     Args:
-        number: of the copy, which makes its key and ids.
-        end: when the last of it happened.
-        now: what is to come, comes after it.
-        ids: its own in each table whose ids are numbers.
+        number: the number of the copy, which its key and ids contain.
+        end: the time of its last row.
+        now: its future moments come after this.
+        ids: its own ids in each table whose ids are numbers.
     """
 
     number: int
@@ -62,17 +62,17 @@ class Place(NamedTuple):
 
 
 def key_of(number: int) -> str:
-    """The correlation key of a copy."""
+    """Return the correlation key of a copy."""
     return f"{KEY[: KEY.index('?')]}{number:0{KEY.count('?')}}"
 
 
 class Template:
-    """A recording whose copies can be written.
+    """A recording as a template for copies.
 
     Args:
-        recording: what was written for real.
-        definitions: the keys of the definitions' rows in the database that is filled, by those recorded.
-        vendor: of that database.
+        recording: the rows of a real run.
+        definitions: the ids of the definitions in the filled database, by those recorded.
+        vendor: the kind of that database.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Template:
         self._rows = rows
         self._numbers = _numbered(rows)
         self.counts = {model: len(found) for model, found in self._numbers.items()}
-        """How many numbers it needs of each table."""
+        """How many ids a copy needs in each table."""
         self._ids = sorted(_uuids(rows), key=str)
         [process] = [row for row in rows if isinstance(row, ProcessInstance)]
         self._process = self._ids.index(process.pk)
@@ -105,7 +105,7 @@ class Template:
         self._lines = {model: "\n".join(found) + "\n" for model, found in lines.items()}
 
     def copy(self, place: Place) -> dict[type[Model], str]:
-        """The lines of a copy, by table."""
+        """Return the lines of a copy, by table."""
         slots: dict[str, Any] = {"key": key_of(place.number)}
         chance = Random(place.number)  # noqa: S311  no secret
         stretch = chance.uniform(1, SLOWEST)
@@ -137,7 +137,7 @@ class Template:
             slots[f"t{number}"] = f"{told:%Y-%m-%d %H:%M:%S.%f}{zone}"
 
     def _made_from(self, one: UUID) -> tuple[int, int] | None:
-        """The revision and place of which the id of a command is made; None if it is of something else."""
+        """Return the revision and place of which the id of a command is made; None if it is made otherwise."""
         process = self._ids[self._process]
         for row in self._rows:
             if isinstance(row, IssuedCommand) and row.pk == one:
@@ -174,7 +174,7 @@ class Template:
         return self._plain(field, value)
 
     def _plain(self, field: Field[Any, Any], value: Any) -> str:
-        """A value that is written as its type is."""
+        """Return a value in the form of its type."""
         match value:
             case datetime():
                 number = self._moments.setdefault(value, len(self._moments))
@@ -200,7 +200,7 @@ class Template:
         return f"%({model._meta.model_name}{self._numbers[model].index(value)})s"
 
     def _cause(self, cause: Cause) -> str:
-        """What moved the process, referring to the copy's own rows."""
+        """Return the cause of a transition, with the ids of the copy's own rows."""
         of_events = (CauseKind.EVENT, CauseKind.EVENT_FAILED)
         if cause.kind in (*OF_STEP_RUNS, *of_events):
             model = InboxEvent if cause.kind in of_events else StepRun
@@ -209,7 +209,7 @@ class Template:
         return self._text(str(cause))
 
     def _checksum(self, row: Any, known: str) -> str:
-        """A checksum that is made anew of what a copy has; one of something else stays."""
+        """Return a checksum to compute from the copy's own values; other checksums stay."""
         for body in _sealed(row):
             if digest(body) == known:
                 self._sums.append(self._slotted(canonical(body)))
@@ -217,7 +217,7 @@ class Template:
         return known
 
     def _text(self, text: str) -> str:
-        """A text in the form of COPY, with slots for what it tells of the process."""
+        """Return a text in the form of COPY, with slots for the values of the process in it."""
         for char, written in ESCAPED:
             text = text.replace(char, written)
         return self._slotted(text)
@@ -233,7 +233,7 @@ ESCAPED = (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
 
 def _sealed(row: Any) -> Iterable[Any]:
-    """What the checksum of a row may be of."""
+    """Return the values of a row that a checksum may cover."""
     if isinstance(row, InboxEvent):
         for named in ("", str(row.process_id)):
             yield [row.type, row.body, named, row.correlation_key]
@@ -243,7 +243,7 @@ def _sealed(row: Any) -> Iterable[Any]:
 
 
 def _numbered(rows: Sequence[Model]) -> dict[type[Model], list[int]]:
-    """The keys of the rows that are numbers, by table, in order."""
+    """Return the ids of rows that are numbers, by table, in order."""
     found: dict[type[Model], list[int]] = defaultdict(list)
     for row in rows:
         if isinstance(row.pk, int):
@@ -252,7 +252,7 @@ def _numbered(rows: Sequence[Model]) -> dict[type[Model], list[int]]:
 
 
 def _uuids(rows: Sequence[Model]) -> set[UUID]:
-    """Every id that is a column's value."""
+    """Return every UUID in a column."""
     values = (
         getattr(row, field.attname)
         for row in rows
@@ -262,13 +262,13 @@ def _uuids(rows: Sequence[Model]) -> set[UUID]:
 
 
 def process_id(started: datetime, number: int) -> UUID:
-    """An id of version 7: the time in milliseconds, and the number of the copy in the place of chance."""
+    """Return an id of version 7: the time in milliseconds, and the number of the copy as the random part."""
     milliseconds = int(started.timestamp() * 1000)
     return UUID(int=milliseconds << 80 | 0x7 << 76 | 0x2 << 62 | number)
 
 
-def unescaped(value: str) -> str | None:
-    """A value of a line as it is."""
+def plain_value(value: str) -> str | None:
+    """Return a value of a line as it is."""
     if value == r"\N":
         return None
     if "\\" not in value:

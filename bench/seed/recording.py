@@ -1,6 +1,6 @@
-"""Running the scenarios for real, each on an empty database, and keeping every row that they have written.
+"""Runs the scenarios for real, each on an empty database, and keeps all rows that they write.
 
-A process of its own does so on a SQLite file that is thrown away: a seeding must not run, or wait for, anything in the
+It does so in a process of its own on a temporary SQLite file: seeding must not run, or wait for, anything in the
 database that it fills.
 """
 
@@ -19,19 +19,19 @@ from typing import Any
 from django.core import serializers
 
 from bench.seed.scenarios import SCENARIOS, stand_ins
-from bench.seed.written import WrittenRows, copied_models, rows_of, written
+from bench.seed.written import WrittenRows, copied_models, read_rows, rows_of
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What one scenario has written.
+    """The rows of one scenario.
 
     Args:
-        name: of the scenario.
-        share: how often it is met.
-        moment: when it was recorded, in ISO form: what is later lies ahead.
+        name: the name of the scenario.
+        share: how often it occurs.
+        moment: the time of the recording, in ISO form: later times are in the future.
         rows: all rows, and `definitions` those that they refer to, as Django's serializer writes them.
     """
 
@@ -43,7 +43,7 @@ class Recording:
 
 
 def recordings() -> list[Recording]:
-    """All scenarios, as a process of its own records them.
+    """Return all scenarios, recorded in a process of its own.
 
     Raises:
         subprocess.CalledProcessError: one of them failed; `stderr` says why.
@@ -63,13 +63,13 @@ def recordings() -> list[Recording]:
 
 
 def record(only: Collection[str] = SCENARIOS) -> Iterator[Recording]:
-    """Runs one scenario after the other; each finds the tables empty and leaves them so.
+    """Run one scenario after the other; each finds and leaves the tables empty.
 
     Args:
-        only: names of the scenarios that are wanted.
+        only: names of the wanted scenarios.
 
     Raises:
-        ValueError: there are rows already, which are nobody's to record or to delete.
+        ValueError: the tables have rows already.
     """
     for model in copied_models():
         if rows_of(model).exists():
@@ -79,7 +79,7 @@ def record(only: Collection[str] = SCENARIOS) -> Iterator[Recording]:
         scenario = SCENARIOS[name]
         with stand_ins():
             before = scenario.play()
-        kept = before if isinstance(before, WrittenRows) else written()
+        kept = before if isinstance(before, WrittenRows) else read_rows()
         known = serializers.serialize("json", Definition.objects.all())
         yield Recording(name, scenario.share, kept.moment, kept.rows, known)
         for model in copied_models():
@@ -88,5 +88,5 @@ def record(only: Collection[str] = SCENARIOS) -> Iterator[Recording]:
 
 
 def as_json() -> str:
-    """All recordings, for the process that asked for them."""
+    """Return all recordings as JSON, for the process that runs this one."""
     return json.dumps([asdict(recording) for recording in record()])

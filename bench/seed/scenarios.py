@@ -1,4 +1,4 @@
-"""What happens to the processes that are copied: the examples on good days and bad ones, and how often each is met."""
+"""The scenarios of the copied processes: the examples on good days and bad ones, with their shares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from bench.seed.written import WrittenRows, written
+from bench.seed.written import WrittenRows, read_rows
 from examples.order_listing.handlers import request_external_creation
 from examples.order_listing.messages import (
     Destination,
@@ -27,12 +27,12 @@ from examples.video_analysis.processes import VideoAnalysis
 from orchestrator.definition import StepContext
 from orchestrator.engine import operations, processes
 from orchestrator.exceptions import Permanent
-from orchestrator.queue import silenced
+from orchestrator.queue import suppress_all_wakes
 from orchestrator.testing import Process, failing, replaced, run, started
 from orchestrator.testing.process import Anybody
 
 KEY = "SEED-?????????"
-"""The correlation key of the process that is copied; its copies have their numbers in the place of the marks."""
+"""The correlation key of the recorded process; its copies have their numbers in the place of the marks."""
 
 EXTERNAL, INTERNAL, BOTH = Destination.EXTERNAL, Destination.INTERNAL, Destination.BOTH
 AWAY = Permanent("the exchange answered HTTP 403")
@@ -41,11 +41,11 @@ BUSY = ConnectionError("the exchange answered HTTP 503")
 
 @dataclass(frozen=True)
 class Scenario:
-    """How a process comes to be as it is.
+    """A way for a process to reach its state.
 
     Args:
-        play: makes it happen; it may return what was written at a moment before the end.
-        share: how often it is met, in parts of all shares.
+        play: plays it; may return the rows of a moment before the end.
+        share: how often it occurs, in parts of all shares.
     """
 
     play: Callable[[], object]
@@ -56,7 +56,7 @@ class Scenario:
 
 
 def order(destination: Destination) -> Process:
-    """An order that was entered, and that the exchange has taken if it is for it."""
+    """Enter an order; the exchange has taken one that is for it."""
     event = OrderCreated(KEY, destination, "50 MWh base load, Tokyo area")
     return started(OrderListing, event, id=KEY)
 
@@ -96,7 +96,7 @@ def late_rejection() -> None:
 
 def unknown_order() -> None:
     listed(INTERNAL)
-    with silenced():
+    with suppress_all_wakes():
         lost = ListedOnExternal(f"{KEY}-X")
         processes.send_event(lost, id=f"lost {KEY}", source="exchange")
     run()
@@ -150,11 +150,11 @@ def busy_reader() -> None:
 
 
 def being_read() -> WrittenRows:
-    """The process in the middle of a step."""
+    """Return the rows of a process in the middle of a step."""
     seen: list[WrittenRows] = []
 
     def read_text(text: str) -> Tone:
-        seen.append(written())
+        seen.append(read_rows())
         return tone_of(text)
 
     with replaced(reading.read_text, read_text):
@@ -176,7 +176,7 @@ def escalated() -> None:
 
 def operated(process: Process, operation: Callable[..., object]) -> None:
     asked = operations.ActionRequest(Anybody(), key=uuid4(), reason="a customer called")
-    with silenced():
+    with suppress_all_wakes():
         operation(process.id, request=asked)
     run()
 
@@ -206,12 +206,12 @@ def heard(video: str, context: StepContext) -> Speech:
 
 
 def taken(command: Any) -> None:
-    """The exchange takes the order."""
+    """Take the order, as the exchange."""
 
 
 @contextmanager
 def stand_ins() -> Iterator[None]:
-    """Neither exchange nor films are needed."""
+    """Replace the exchange and the films."""
     with (
         replaced(request_external_creation, taken),
         replaced(sight.open_film, opened),
@@ -252,4 +252,4 @@ SCENARIOS = {
     "refused after the end": Scenario(late_rejection, 0.4),
     "unknown order": Scenario(unknown_order, 0.3),
 }
-"""The processes that are copied, by what has become of them."""
+"""The recorded processes, by their states."""

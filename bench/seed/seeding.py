@@ -1,8 +1,8 @@
-"""Filling the database in batches, each a transaction of its own: what was cut off goes on where it was.
+"""Fills the database in batches, each a transaction of its own, so that another run continues an interrupted one.
 
-One run fills a database at a time. Each batch waits until no other one is being written, and then looks whether it
-still is the next: so two runs never give the same number, and one of them ends. A lock that is kept between the
-batches would do the same, but not behind PgBouncer, where each transaction may have another session.
+One run fills a database at a time. Each batch waits until no other run writes one, and then checks that it is still the
+next. So two runs never use the same number, and one of them ends. A lock between the batches would do the same, but not
+behind PgBouncer, where each transaction may have another session.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
 
 BATCH = 1_000
-"""Copies that come in with one commit."""
+"""How many copies one commit adds."""
 
 MOST = 10 ** KEY.count("?") - 1
 PERIOD = timedelta(days=90)
-"""Over how long the processes have run."""
+"""The time over which the copies ran."""
 
 GOLDEN = 0.6180339887498949
-"""Its multiples spread evenly: each kind of process comes up again and again, as often as is its share."""
+"""Its multiples spread evenly: each kind of process occurs as often as its share says."""
 
 
 PLACE = LOCKS + 2
@@ -50,15 +50,15 @@ NUMBERED: Mapping[type[Model], str] = {
     Order: "order_id",
     Ticket: "ticket",
 }
-"""Where a copy's key stands: `prune` removes processes, and leaves their orders and tickets."""
+"""The columns with a copy's key: `prune` removes processes, and leaves their orders and tickets."""
 
 
 class SeededBeside(ProcessionError):
     """Another `seed` fills this database too: let it end, then start this one again, which goes on from there."""
 
 
-def seeded() -> int:
-    """How many copies there are."""
+def count_copies() -> int:
+    """Return the number of copies."""
     return _copies(ProcessInstance).count()
 
 
@@ -67,19 +67,19 @@ def seed(
     recordings: Sequence[Recording],
     told: Callable[[int], object] = lambda done: None,
 ) -> None:
-    """Fills the database until it has so many copies.
+    """Fill the database until it has so many copies.
 
     Args:
-        number: of copies, with those of earlier calls.
-        recordings: what is copied.
-        told: is told after each commit how many copies were added.
+        number: the number of copies, with those of earlier calls.
+        recordings: the recordings to copy.
+        told: called after each commit with the number of new copies.
 
     Raises:
-        SeededBeside: somebody else adds copies too.
+        SeededBeside: another run adds copies too.
     """
     templates = _templates(recordings)
     last = _last()
-    end = last + number - seeded()
+    end = last + number - count_copies()
     begun = _begun()
     for first in range(last + 1, end + 1, BATCH):
         batch = range(first, min(first + BATCH, end + 1))
@@ -88,25 +88,25 @@ def seed(
 
 
 def tidy() -> None:
-    """Lets the database know how much is in its tables now."""
+    """Update the statistics of the tables."""
     tables.tidy(copied_models())
 
 
 def _begun() -> datetime:
-    """When the last one of earlier calls ended; the beginning of the time that is filled, if there is none."""
+    """Return when the last copy of earlier calls ended; without copies the beginning of PERIOD."""
     last = _copies(ProcessInstance).order_by("correlation_key").last()
     return last.changed_at if last else database_now() - PERIOD
 
 
 def _copies(model: type[Model]) -> QuerySet[Any]:
-    """What a table has of the copies."""
+    """Return the rows of copies in a table."""
     return model._default_manager.filter(
         **{f"{NUMBERED[model]}__range": (key_of(0), key_of(MOST))}
     )
 
 
 def _last() -> int:
-    """The highest number that a copy has, or had before it was removed."""
+    """Return the highest number that a copy has, or had before its removal."""
     prefix = KEY[: KEY.index("?")]
     found = [
         _copies(model).aggregate(last=Max(column))["last"]
@@ -116,13 +116,13 @@ def _last() -> int:
 
 
 def _take_turn(first: int) -> None:
-    """Lets nobody else seed until the transaction ends; SQLite has one writer at a time anyway.
+    """Lock out other runs until the transaction ends; SQLite has one writer at a time anyway.
 
     Args:
-        first: the number that is to come next.
+        first: the number of the next copy.
 
     Raises:
-        SeededBeside: it is no longer the next one.
+        SeededBeside: another run has added it.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -134,7 +134,7 @@ def _take_turn(first: int) -> None:
 def _batch(
     templates: Sequence[Template], batch: range, begun: datetime, last: int
 ) -> datetime:
-    """Adds some copies, of those up to the last one; returns when the last of them ended."""
+    """Add some copies, up to the last one; return when the last of them ended."""
     chosen = [(one, templates[choice]) for one, choice in _choices(templates, batch)]
     needed: Counter[type[Model]] = Counter()
     for _, template in chosen:
@@ -145,7 +145,7 @@ def _batch(
         idle_limit.allow(idle_limit.LONG)
         now = database_now()
         step = (now - begun) / (last - batch[0] + 1)
-        ids = {model: iter(tables.reserved(model, n)) for model, n in needed.items()}
+        ids = {model: iter(tables.reserve_ids(model, n)) for model, n in needed.items()}
         end = begun
         for one, template in chosen:
             end += step
@@ -160,7 +160,7 @@ def _batch(
 
 
 def _choices(templates: Sequence[Template], batch: range) -> Iterator[tuple[int, int]]:
-    """Which template each copy is of: first one of each, then as their shares are."""
+    """Yield the template of each copy: first one of each, then by their shares."""
     bounds = list(accumulate(template.share for template in templates))
     for one in batch:
         if one <= len(templates):
@@ -177,7 +177,7 @@ def _templates(recordings: Sequence[Recording]) -> list[Template]:
 
 
 def _definitions(recording: Recording) -> dict[int, int]:
-    """The keys of the recorded definitions in this database, which has them from now on."""
+    """Return the ids of the recorded definitions in this database, and store the missing ones."""
     found: dict[int, int] = {}
     for stored in serializers.deserialize("json", recording.definitions):
         row: Any = stored.object

@@ -1,4 +1,4 @@
-"""Bringing lines into the tables: by COPY into PostgreSQL, row by row into SQLite."""
+"""Writes lines into the tables: by COPY into PostgreSQL, row by row into SQLite."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from django.db import connection
 from django.db.models import Model
 
-from bench.seed.copies import unescaped
+from bench.seed.copies import plain_value
 
 
-def reserved(model: type[Model], number: int) -> Sequence[int]:
-    """So many ids of a table that are nobody else's, in order."""
+def reserve_ids(model: type[Model], number: int) -> Sequence[int]:
+    """Reserve so many ids of a table, and return them in order."""
     table, column = model._meta.db_table, _key(model)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -27,7 +27,7 @@ def reserved(model: type[Model], number: int) -> Sequence[int]:
 
 
 def write(model: type[Model], lines: str) -> None:
-    """Brings the rows of one table in."""
+    """Write the rows of one table."""
     fields = model._meta.concrete_fields
     columns = ", ".join(f'"{field.column}"' for field in fields)
     table = model._meta.db_table
@@ -37,7 +37,7 @@ def write(model: type[Model], lines: str) -> None:
                 copy.write(lines)
             return
         rows = [
-            [unescaped(value) for value in line.split("\t")]
+            [plain_value(value) for value in line.split("\t")]
             for line in lines.removesuffix("\n").split("\n")
         ]
         marks = ", ".join(["%s"] * len(fields))
@@ -48,7 +48,7 @@ def write(model: type[Model], lines: str) -> None:
 
 
 def tidy(models: Iterable[type[Model]]) -> None:
-    """Lets the database know how much is in the tables, as it finds out by itself sooner or later."""
+    """Update the statistics of the tables."""
     with connection.cursor() as cursor:
         for model in models:
             how = "VACUUM (ANALYZE)" if connection.vendor == "postgresql" else "ANALYZE"

@@ -1,4 +1,4 @@
-"""What scenarios write: which tables, and all that is in them at one moment."""
+"""The tables of scenarios, and all their rows at one moment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WrittenRows:
     """The rows of all these tables.
 
     Args:
-        moment: when they were read, in ISO form: what is later lies ahead of the process.
+        moment: the time of the reading, in ISO form: later times are in the future of the process.
         rows: as Django's serializer writes them.
     """
 
@@ -32,15 +32,15 @@ class WrittenRows:
 
 
 def copied_models() -> list[type[Model]]:
-    """The tables whose rows are copied."""
+    """Return the models whose rows are copied."""
     models = [
         model for label in APPS for model in apps.get_app_config(label).get_models()
     ]
     return [model for model in models if model._meta.model_name not in NOT_COPIED]
 
 
-def written() -> WrittenRows:
-    """All that is there now."""
+def read_rows() -> WrittenRows:
+    """Return all rows that are there now."""
     found = [row for model in copied_models() for row in rows_of(model)]
     return WrittenRows(database_now().isoformat(), serializers.serialize("json", found))
 

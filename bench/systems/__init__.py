@@ -1,5 +1,5 @@
-"""Other systems that run steps, each a module of its name with `prepare`, `work` and `send`, in processes of their own.
+"""Other systems that run steps: a module for each, with `prepare`, `work` and `send`, in processes of their own.
 
-`REDIS_URL` and `DATABASE_URL` say where, and what they keep there is removed with the measurement. Each is used in the
-way its manual has it; of several ways it is the one with the least work a step.
+`REDIS_URL` and `DATABASE_URL` say where; the measurement removes what they keep there. Each module follows the manual
+of its system; of several ways it takes the one with the least work a step.
 """

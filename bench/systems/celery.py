@@ -24,16 +24,16 @@ def link(left: int, number: int) -> None:
 
 
 def prepare() -> None:
-    """Needs nothing."""
+    """Do nothing."""
 
 
 def work(processes: int) -> None:
-    """Runs workers until they are ended."""
+    """Run workers until they are ended."""
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     app.worker_main(["worker", f"--concurrency={processes}", "-l", "ERROR", *quiet])
 
 
 def send(chains: int, length: int, number: int) -> None:
-    """Sends the first steps."""
+    """Send the first steps."""
     for _ in range(chains):
         link.delay(length, number)

@@ -28,12 +28,12 @@ def links(length: int, number: int) -> None:
 
 
 def prepare() -> None:
-    """Makes its tables."""
+    """Make its tables."""
     run_dbos_database_migrations(system_database_url=PLACE)
 
 
 def work(processes: int) -> None:
-    """Runs workers until they are ended."""
+    """Run workers until they are ended."""
     _launch(0, ready=True)
     others = [
         multiprocessing.get_context("spawn").Process(target=_launch, args=(number,))
@@ -45,7 +45,7 @@ def work(processes: int) -> None:
 
 
 def send(chains: int, length: int, number: int) -> None:
-    """Enqueues workflows."""
+    """Enqueue workflows."""
     client = DBOSClient(system_database_url=PLACE)
     for _ in range(chains):
         client.enqueue(

@@ -18,15 +18,15 @@ def link(left: int, number: int) -> None:
 
 
 def prepare() -> None:
-    """Needs nothing."""
+    """Do nothing."""
 
 
 def work(processes: int) -> None:
-    """Runs workers until they are ended."""
+    """Run workers until they are ended."""
     app.create_consumer(workers=processes, worker_type="process", periodic=False).run()
 
 
 def send(chains: int, length: int, number: int) -> None:
-    """Enqueues the first steps."""
+    """Enqueue the first steps."""
     for _ in range(chains):
         link(length, number)

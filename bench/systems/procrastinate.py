@@ -19,13 +19,13 @@ async def link(left: int, number: int) -> None:
 
 
 def prepare() -> None:
-    """Makes its tables."""
+    """Make its tables."""
     with app.open():
         app.schema_manager.apply_schema()
 
 
 def work(processes: int) -> None:
-    """Runs workers until they are ended."""
+    """Run workers until they are ended."""
     others = [multiprocessing.Process(target=_work) for _ in range(processes)]
     for other in others:
         other.start()
@@ -34,7 +34,7 @@ def work(processes: int) -> None:
 
 
 def send(chains: int, length: int, number: int) -> None:
-    """Defers the first steps."""
+    """Defer the first steps."""
     with app.open():
         for _ in range(chains):
             link.defer(left=length, number=number)

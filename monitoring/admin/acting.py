@@ -15,7 +15,7 @@ from monitoring.admin.lists import MOST, OfProcessesAdmin, ReadOnlyAdmin
 from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
-from orchestrator.text import told_by
+from orchestrator.text import text_from
 
 
 def with_reason(
@@ -61,7 +61,7 @@ def _carry_out(
             )
             operation(row.pk, request=asked)
         except (OperationRefused, ValueError) as refused:
-            messages.error(request, f"{row}: {translated(told_by(refused))}")
+            messages.error(request, f"{row}: {translated(text_from(refused))}")
         else:
             messages.success(request, _("%s: done.") % row)
     return None

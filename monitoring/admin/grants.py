@@ -38,7 +38,7 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = {one.name for one in registry.newest()}
+        known = {one.name for one in registry.newest_definitions()}
         # One that the running code no longer has stays what it was.
         names = sorted(filter(None, {*known, self.instance.definition}))
         choices = [("", "---------"), *((name, name) for name in names)]

@@ -14,7 +14,7 @@ from monitoring.access import DefinitionsOf, lets_in
 from monitoring.actions import address_of
 from monitoring.api.answers import NotAnswered
 from monitoring.api.wrong_tokens import wrong_tokens
-from orchestrator.access_tokens import digest_of, holder_of
+from orchestrator.access_tokens import find_token, token_digest
 from orchestrator.models import AccessToken
 
 security = logging.getLogger("orchestrator.security")
@@ -44,7 +44,7 @@ class Token(AuthBase):
             NotAnswered: the request has no valid token.
             PermissionDenied: the owner may not view processes, or lacks a further permission.
         """
-        token = holder_of(_digest(request))
+        token = find_token(_digest(request))
         if token is None:
             raise _unknown(request)
         request.user = token.owner
@@ -60,7 +60,7 @@ def _digest(request: HttpRequest) -> str:
     given = request.META.pop("HTTP_AUTHORIZATION", "")
     request.__dict__.pop("headers", None)
     scheme, _space, value = given.strip().partition(" ")
-    return digest_of(value.strip()) if scheme.lower() == "bearer" else ""
+    return token_digest(value.strip()) if scheme.lower() == "bearer" else ""
 
 
 def _unknown(request: HttpRequest) -> NotAnswered:

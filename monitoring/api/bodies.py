@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from monitoring.actions import FromProgram
 from monitoring.api.answers import NotAnswered
 from orchestrator.exceptions import InvalidMessage
-from orchestrator.strict_json import Limits, TooMuch, parse
+from orchestrator.strict_json import Limits, TooLarge, parse
 
 LARGEST = 1_048_576
 """Bytes of a body, as of any other of the bundled project."""
@@ -49,7 +49,7 @@ def _read(request: HttpRequest) -> FromProgram:
         raise NotAnswered(415, "unsupported_media_type", said)
     try:
         found = parse(request.body, Limits(bytes=LARGEST))
-    except TooMuch as mistake:
+    except TooLarge as mistake:
         said = _("This is too much: %(why)s") % {"why": mistake}
         raise NotAnswered(413, "too_large", said) from None
     except InvalidMessage as mistake:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 
 LIMIT = 10
 """Failures before an address must wait; as many as for sign-in."""
@@ -28,7 +28,7 @@ class WrongTokens:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, Lock()
-        self._tries = Latest[str, tuple[float, int]](MOST)
+        self._tries = LruCache[str, tuple[float, int]](MOST)
         """The first failure of each address, by the clock of the process, and the number of failures."""
 
     def add(self, address: str) -> int:

@@ -9,7 +9,7 @@ from django.utils.translation import get_language, override
 from monitoring.diagrams.drawing import Drawing, Undrawn
 from monitoring.diagrams.layout import LayoutFailed, laid_out_apart
 from monitoring.diagrams.sketch import Sketch, level_plan, placeholder, plan
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.definition.graph import Graph
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Key(NamedTuple):
     language: str
 
 
-_drawings = Latest[Key, Drawing](CACHED)
+_drawings = LruCache[Key, Drawing](CACHED)
 _lock = Lock()
 _layouts = Lock()
 """One large layout at a time."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Graph, Node
 
 WAYS = ("flow", "case", "default")
@@ -31,7 +31,7 @@ def by_level(graph: Graph) -> Groups:
     rank = _ranks(graph)
     deepest = max(rank.values(), default=0) + 1
     size = -(-deepest // LEVELS)
-    found = gathered((rank[node.id] // size, node.id) for node in graph.nodes)
+    found = group_by_key((rank[node.id] // size, node.id) for node in graph.nodes)
     groups = {}
     for index in sorted(found):
         first, last = index * size + 1, min((index + 1) * size, deepest)
@@ -125,7 +125,7 @@ class _Folding:
 
     def _siblings(self) -> bool:
         free = sorted(self.free & self.members.keys(), key=self.order.__getitem__)
-        found = gathered(
+        found = group_by_key(
             ((frozenset(self.before[key]), frozenset(self.after[key])), key)
             for key in free
         )

@@ -20,7 +20,7 @@ from monitoring.diagrams.folding import (
     chained,
     folded,
 )
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Edge, Graph, Node
 
 FOLDED_ABOVE = 60
@@ -113,7 +113,7 @@ class Sketch:
 
     def loops(self) -> list[list[int]]:
         """The places among the lines of those that lead back to where they come from, where a part has several."""
-        found = gathered(
+        found = group_by_key(
             (line.source, index)
             for index, line in enumerate(self.lines)
             if line.source == line.target and line.label
@@ -351,7 +351,7 @@ def _group_part(name: str, members: Sequence[Node]) -> Part:
 
 
 def _by(lines: Sequence[Line], end: str) -> dict[str, list[Line]]:
-    return dict(gathered((getattr(line, end), line) for line in lines))
+    return dict(group_by_key((getattr(line, end), line) for line in lines))
 
 
 def _edges(lines: Sequence[Line]) -> tuple[str, ...]:

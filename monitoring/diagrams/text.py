@@ -14,7 +14,7 @@ from monitoring.diagrams.sketch import (
     placeholder,
     plan,
 )
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Graph
 
 MOST = 150
@@ -67,7 +67,7 @@ def drawn(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]
         sketch: what is drawn.
         states: how its parts are now; none for a definition by itself.
     """
-    leaving = gathered((line.source, line) for line in sketch.lines)
+    leaving = group_by_key((line.source, line) for line in sketch.lines)
     labels = {part.id: part.label for part in sketch.parts}
     for part in sketch.steps():
         yield _head(part, states.get(part.id))

@@ -92,7 +92,7 @@ def _hidden(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[
     """Return the secret names of definitions, by their name and key."""
     rows = Definition.objects.filter(pk__in={definition for _, definition in of})
     stored = dict(rows.values_list("pk", "secrets"))
-    in_code = {name: secret_names.of_name(name).names for name, _ in of}
+    in_code = {name: secret_names.code_secrets(name).names for name, _ in of}
     return {
         (name, definition): in_code[name]
         | Secrets.from_json(stored.get(definition)).names

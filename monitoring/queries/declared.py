@@ -42,7 +42,7 @@ def field_names(definition: str) -> list[str]:
         plain = (name for name in _names(form) if hidden.isdisjoint(name.split(".")))
         found |= dict.fromkeys(plain)
     if definition:
-        hidden = secret_names.of_name(definition).names
+        hidden = secret_names.code_secrets(definition).names
         found = {name: None for name in found if hidden.isdisjoint(name.split("."))}
     return sorted(found)[:MOST]
 
@@ -59,7 +59,7 @@ def check(where: Conditions, definition: str) -> None:
         for part in where.parts:
             check(part, definition)
         return
-    if is_hidden(where.path, secret_names.of_name(definition).names):
+    if is_hidden(where.path, secret_names.code_secrets(definition).names):
         said_so = gettext("%(field)s is secret: nothing is looked for in it")
         raise ConditionMistake(said_so % {"field": written(where.path)})
     kinds = {_kind(_hint(form, where.path)) for form in _forms(definition)}

@@ -17,7 +17,7 @@ from monitoring.queries.counts import Capped, as_text, capped, short, time_of
 from monitoring.queries.doing import WINDOWS, window_word
 from monitoring.queries.lately import part_at, rows_since
 from orchestrator import registry
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.retention import ALL_OTHERS, retention
@@ -100,7 +100,7 @@ def event_volume(window: str = "") -> EventVolume:
         if name == window:
             columns = "type", "verdict", as_text("received_at")
             found = rows.values_list(*columns)[:LOOKED_AT]
-            seen = gathered((type_, (verdict, at)) for type_, verdict, at in found)
+            seen = group_by_key((type_, (verdict, at)) for type_, verdict, at in found)
             numbers[name] = Counter({type_: len(its) for type_, its in seen.items()})
         else:
             numbers[name] = Counter(rows.values_list("type", flat=True)[:LOOKED_AT])
@@ -145,12 +145,12 @@ def _each_part(window: str, until: datetime, times: list[str]) -> list[int]:
 
 def _kept(type_: str, times: Mapping[str, timedelta | None]) -> Iterator[str]:
     """Say how long events of a type are kept: a process's events are removed with it, others never."""
-    interested = [one.name for one in registry.interested(type_)]
+    interested = [one.name for one in registry.receivers(type_)]
     handled = bool(registry.reactions.get(type_))
     usual = times.get(ALL_OTHERS)
     if not interested and not handled:
         yield _kept_for([], usual)
-    by_time = gathered((times.get(one, usual), one) for one in interested)
+    by_time = group_by_key((times.get(one, usual), one) for one in interested)
     for time, names in by_time.items():
         yield _kept_for(names, time)
     if handled:

@@ -25,7 +25,7 @@ from orchestrator.models import (
     StepStatus,
     Worker,
 )
-from orchestrator.setup_status import leases, queue_figures
+from orchestrator.setup_status import lease_counts, queue_figures
 
 LATELY = timedelta(minutes=5)
 """The age of ended work that still counts for durations."""
@@ -77,7 +77,7 @@ def figures() -> Figures:
         step_seconds=sorted(_step_seconds(now)),
         event_seconds=sorted(_event_seconds(now)),
         queues=queue_figures(),
-        leases=leases(),
+        leases=lease_counts(),
         workers=dict(alive.order_by()),
         swept_at=Worker.objects.aggregate(at=Max("swept_at"))["at"],
         untaken_notices=_untaken_notices(now),

@@ -39,7 +39,7 @@ class ForeseenEffect:
     @property
     def changes(self) -> list[FieldChange]:
         """What it would change in the data."""
-        hidden = secret_names.of_name(self.name).names
+        hidden = secret_names.code_secrets(self.name).names
         return differences(self.preview.before, self.preview.after, hidden)
 
     @property
@@ -47,7 +47,7 @@ class ForeseenEffect:
         if self.process is not None:
             return labels_of(self.process.definition)
         try:
-            graph = registry.definition(self.name).graph()
+            graph = registry.find_definition(self.name).graph()
         except UnknownDefinition:
             return {}
         return {node.id: node.label for node in graph.nodes}
@@ -79,7 +79,7 @@ def foreseen(wanted: EventToSend, reader: Any) -> Foreseen:
     For an event with secret fields only readers who may reveal secrets see them: others could guess values.
     """
     handlers = [one.name for one in registry.reactions.get(wanted.type, ())]
-    if secret_names.of_message(wanted.type) and not may_reveal(reader):
+    if secret_names.message_secrets(wanted.type) and not may_reveal(reader):
         return Foreseen([], handlers, hidden=True)
     return Foreseen(_effects(wanted), handlers)
 

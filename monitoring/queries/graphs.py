@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from orchestrator import registry
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.plan import Plan, Vertex
@@ -37,7 +37,7 @@ class KnownGraph:
 
     @cached_property
     def leaving(self) -> Mapping[str, list[Edge]]:
-        return gathered((edge.source, edge) for edge in self.graph.edges)
+        return group_by_key((edge.source, edge) for edge in self.graph.edges)
 
     @cached_property
     def deadlines(self) -> Mapping[str, Edge]:

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from monitoring.queries.counts import FEW, Capped
-from orchestrator.setup_status import database_now, due_by_queue, queues, worker_summary
+from orchestrator.setup_status import (
+    database_now,
+    due_by_queue,
+    queue_names,
+    worker_summary,
+)
 
 NO_SWEEP = timedelta(seconds=60)
 """The age of the last sweep above which it is a problem: deadlines and lost work wait for it."""
@@ -87,7 +92,7 @@ def machinery() -> Machinery:
             Capped(min(due[name].number, FEW) if name in due else 0, FEW),
             due[name].oldest if name in due else None,
         )
-        for name in {*queues(), *there.alive, *due}
+        for name in {*queue_names(), *there.alive, *due}
     ]
     found.sort(key=lambda queue: (not queue.unserved, queue.name))
     seen_at, swept_at = there.seen_at, there.swept_at

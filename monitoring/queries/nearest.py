@@ -18,7 +18,7 @@ from monitoring.queries.counts import MARK, ForEach, grouped, uuid_of
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.processes import processes
 from orchestrator import registry, secret_names
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.operations import Preview, preview
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, Status
 from orchestrator.models.inbox_event import PROBLEMS
@@ -111,7 +111,7 @@ def nearest(events: Iterable[InboxEvent]) -> dict[int, list[Near]]:
 def _interested(events: Iterable[InboxEvent]) -> set[str]:
     """Return the names of the definitions that know events of these types."""
     types = {event.type for event in events}
-    return {one.name for kind in types for one in registry.interested(kind)}
+    return {one.name for kind in types for one in registry.receivers(kind)}
 
 
 def _near(
@@ -121,7 +121,7 @@ def _near(
     alike: Mapping[UUID, list[str]],
     known: Mapping[UUID, ProcessInstance],
 ) -> list[Near]:
-    names = {definition.name for definition in registry.interested(event.type)}
+    names = {definition.name for definition in registry.receivers(event.type)}
     keyed = [one for text in texts for one in by_key.get(text, ()) if one.name in names]
     found: dict[UUID, tuple[ProcessInstance, bool, list[str]]]
     found = {one.pk: (one, True, []) for one in keyed}
@@ -159,7 +159,7 @@ class LiveData:
         Secret fields are not compared.
         """
         found = defaultdict[UUID, list[str]](list)
-        names = {definition.name for definition in registry.interested(event.type)}
+        names = {definition.name for definition in registry.receivers(event.type)}
         for field, value in _fields(event):
             for name in names:
                 for pk in self._having.get((name, field, _hashable(value)), ()):
@@ -178,7 +178,7 @@ def _hashable(value: Any) -> Hashable:
 
 def _key_texts(event: InboxEvent) -> list[str]:
     """Return the possible keys: the event's own, then the texts among its fields."""
-    hidden = secret_names.of_message(event.type)
+    hidden = secret_names.message_secrets(event.type)
     body = event.body.items() if isinstance(event.body, dict) else ()
     fields = [value for name, value in body if name not in hidden]
     texts = [one for one in fields if isinstance(one, str) and 0 < len(one) <= 200]
@@ -190,7 +190,7 @@ def _key_texts(event: InboxEvent) -> list[str]:
 def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
     rows = processes().live().exclude(correlation_key="")
     some = rows.filter(correlation_key__in=sorted(keys)[:KEYS]) if keys else rows.none()
-    return gathered((one.correlation_key, one) for one in some[:KEYS])
+    return group_by_key((one.correlation_key, one) for one in some[:KEYS])
 
 
 def _of_status(status: Status) -> ProcessInstanceQuerySet:
@@ -206,7 +206,7 @@ EACH_STATUS = [partial(_of_status, status) for status in LIVE]
 def _newest(names: Collection[str], number: int) -> list[UUID]:
     """Return the keys of the newest live processes of each definition, in one statement."""
     parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
-    found = gathered(
+    found = group_by_key(
         (name, uuid_of(stored))
         for name, stored, _count in grouped(parts, "name", "id", cap=number)
     )
@@ -217,7 +217,7 @@ def _fields(event: InboxEvent) -> list[tuple[str, Any]]:
     """Return the fields of an event with values, without secret and empty ones."""
     if not isinstance(event.body, dict):
         return []
-    secret = secret_names.of_message(event.type)
+    secret = secret_names.message_secrets(event.type)
     return [
         (name, value)
         for name, value in event.body.items()

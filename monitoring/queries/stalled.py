@@ -18,7 +18,7 @@ from monitoring.queries.graphs import labels_of
 from monitoring.queries.lists import KeyedPage, number_in
 from monitoring.queries.processes import in_order, processes
 from monitoring.statuses import look
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
 from orchestrator.models import (
     InboxEvent,
@@ -191,7 +191,8 @@ def _sleeping_texts(
 def _open_visits(keys: Collection[UUID]) -> dict[UUID, list[str]]:
     """Return the steps with open visits of these processes."""
     rows = StepRun.objects.filter(instance__in=keys, finished_at=None, item=None)
-    return gathered(rows.order_by("pk").values_list("instance", "node")[: 10 * PAGE])
+    found = rows.order_by("pk").values_list("instance", "node")[: 10 * PAGE]
+    return group_by_key(found)
 
 
 def _other_reason(process: ProcessInstance, standing: Sequence[str]) -> str:

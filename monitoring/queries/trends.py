@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.counts import grouped, moment
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 
 NEWEST = 60
 """Failures of one group that are looked at."""
@@ -46,7 +46,7 @@ def trends(causes: Sequence[str]) -> dict[str, Trend]:
     version = F("instance__definition__version")
     parts = [open_of_cause(cause).annotate(version=version) for cause in causes]
     rows = grouped(parts, "fingerprint", "opened_at", "version", cap=NEWEST)
-    found = gathered(
+    found = group_by_key(
         (cause, (at, of_version, number))
         for cause, opened, of_version, number in rows
         if (at := moment(opened)) is not None

@@ -24,7 +24,7 @@ from orchestrator.engine.operations import (
     mark_handled,
     unmark_handled,
 )
-from orchestrator.grants import definition_of
+from orchestrator.grants import definition_name_of
 from orchestrator.models import FailureMark
 
 CONTROLS = {
@@ -115,7 +115,7 @@ def _buttons(
             control,
             f"{name}-button",
             reverse("monitoring:act-on-failures", args=[cause, name]),
-            control.refusal(request.user, mark, definition_of(found.group.newest)),
+            control.refusal(request.user, mark, definition_name_of(found.group.newest)),
             str(control.label),
             given=found.group.newest.pk,
             revision=mark.revision,

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from monitoring.access import may
 from monitoring.metrics import exposition
 from monitoring.readiness import PARTS, readiness
-from orchestrator.site_settings import token_of_metrics
+from orchestrator.site_settings import metrics_token
 
 
 @require_safe
@@ -51,6 +51,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _brings_token(request: HttpRequest) -> bool:
-    token = token_of_metrics()
+    token = metrics_token()
     given = request.headers.get("Authorization", "")
     return bool(token) and constant_time_compare(given, f"Bearer {token}")

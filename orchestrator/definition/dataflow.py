@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Edge, Graph
 
 PossibleValues = dict[str, frozenset[Any]]
@@ -25,7 +25,7 @@ def flow(
     Returns:
         For each node that can be reached the possible values there, and the ids of the edges that can be taken.
     """
-    outgoing = gathered((edge.source, edge) for edge in graph.edges)
+    outgoing = group_by_key((edge.source, edge) for edge in graph.edges)
     values, taken, waiting = {start: dict(known)}, set[str](), deque([start])
     while waiting:
         node = waiting.popleft()

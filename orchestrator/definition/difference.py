@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Graph, Node
 
 Aspect = Literal["name", "kind", "detail", "undo", "ways in", "ways out", "events"]
@@ -78,9 +78,9 @@ class _Around:
 
     def __init__(self, graph: Graph, names: Mapping[str, str]) -> None:
         self._names, self._joins = names, graph.kind == "workflow"
-        self._out = gathered((edge.source, edge) for edge in graph.edges)
-        self._in = gathered((edge.target, edge) for edge in graph.edges)
-        self._kept = gathered((one.step, one) for one in graph.dispositions)
+        self._out = group_by_key((edge.source, edge) for edge in graph.edges)
+        self._in = group_by_key((edge.target, edge) for edge in graph.edges)
+        self._kept = group_by_key((one.step, one) for one in graph.dispositions)
 
     def _named(self, name: str) -> str:
         return self._names.get(name, f"\0{name}")

@@ -34,7 +34,7 @@ from orchestrator.engine.storage.tables import (
     step_runs,
 )
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
-from orchestrator.queue import answering, wake_queue
+from orchestrator.queue import suppress_wakes, wake_queue
 
 FEW = 4
 """How many pieces of work are claimed at first: few, since their duration is not known yet."""
@@ -73,7 +73,7 @@ def drain(
         queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held or UNSEEN
     )
     ready = ReadyWork(worker_slice, stop, alone=alone)
-    with answering(queue):
+    with suppress_wakes(queue):
         while not worker_slice.over():
             leases.end_uncertain(owner)
             if not (ready.run_once() or uncertain.noted()):

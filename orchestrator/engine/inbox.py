@@ -33,7 +33,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 
@@ -107,7 +107,7 @@ def inbox_rows(
         starts=address.starts,
         received_at=now,
     )
-    targets = [d for d in registry.interested(kind) if address.target in ("", d.name)]
+    targets = [d for d in registry.receivers(kind) if address.target in ("", d.name)]
     if address.process_id is not None:
         queue = targets[0].queue if targets else DEFAULT_QUEUE
         key = address.correlation_key
@@ -131,7 +131,7 @@ def inbox_rows(
     ]
 
 
-def key_of(target: Declared, message: object) -> str:
+def key_of(target: DefinitionClass, message: object) -> str:
     """The business key of a definition in an event or input; "" when it carries none.
 
     Raises:
@@ -246,7 +246,7 @@ def offered(now: datetime) -> dict[str, Any]:
     return {**received, **undecided, "attempt": 0, "owner": ""}
 
 
-def patience(definition: Declared | None) -> timedelta:
+def patience(definition: DefinitionClass | None) -> timedelta:
     """How long an event is kept before people are told."""
     if definition is not None and definition.patience is not None:
         return definition.patience

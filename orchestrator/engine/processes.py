@@ -23,7 +23,7 @@ from orchestrator.exceptions import (
     InvalidMessage,
     ProcessionError,
 )
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 
 
 @overload
@@ -53,7 +53,7 @@ def start_process(
 
 
 def start_process(
-    definition: Declared | str,
+    definition: DefinitionClass | str,
     event: Any = None,
     *,
     id: str = "",
@@ -81,7 +81,7 @@ def start_process(
         UnknownDefinition, InvalidMessage, ConflictingEvent, InvalidDefinition: nothing is stored.
     """
     name = definition if isinstance(definition, str) else definition.name
-    known = registry.definition(name)
+    known = registry.find_definition(name)
     if issubclass(known, Workflow):
         return starting.start(
             known,

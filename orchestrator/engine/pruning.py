@@ -23,7 +23,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.pruning_items import prune_items
 from orchestrator.engine.storage.batch import chunks, database_now
 from orchestrator.engine.storage.passing_errors import passes
@@ -198,7 +198,7 @@ class Pruning:
                         kept.add(root)
         kept |= {root_of[pk] for pk in _unsettled(root_of)}
         trees = ((root, pk) for pk, root in root_of.items() if root not in kept)
-        return list(gathered(trees).values())
+        return list(group_by_key(trees).values())
 
 
 def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
@@ -207,7 +207,7 @@ def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
     for part, (model, column) in PARTS.items():
         rows = model._default_manager.filter(**{f"{column}__in": ids})
         each = rows.order_by("pk").values()
-        parts[part] = gathered((row[column], row) for row in each)
+        parts[part] = group_by_key((row[column], row) for row in each)
     whole = ProcessInstance.objects.filter(pk__in=ids).order_by("pk")
     versions = dict(whole.values_list("pk", "definition__version"))
     for process in whole.values():

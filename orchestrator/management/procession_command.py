@@ -19,13 +19,13 @@ from orchestrator.missing_tables import MIGRATE, lacks_tables
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
-"""Of what is written, and not of what is opened by its name: the disk is full."""
+"""Error numbers of a failed write, such as those of a full disk; not of a file that cannot be opened."""
 
-LOOK = "see whether it is up, and whether the settings say where"
+CHECK_DATABASE = "see whether it is up, and whether the settings say where"
 
 
 class ProcessionCommand(BaseCommand):
-    """Says in one line what to do when there are no tables, no database, or no room for what is written."""
+    """A command that ends with one line when there are no tables, no database, or no room to write."""
 
     unread = BROKEN_PIPE
     """The exit code when the reader closes the pipe, as in `status | head`."""
@@ -38,7 +38,7 @@ class ProcessionCommand(BaseCommand):
         """Run the command as a program of its own: only then are the streams its own, and the end of the process.
 
         Raises:
-            SystemExit: somebody pressed Ctrl-C, or nobody reads any more.
+            SystemExit: Ctrl-C was pressed, or the reader has closed the pipe.
         """
         escape_unencodable()
         try:
@@ -60,17 +60,17 @@ class ProcessionCommand(BaseCommand):
             said = super().execute(*args, **options)
             self.stdout.flush()
         except (DatabaseError, InterfaceError, OSError) as error:
-            if not (told := in_a_line(error)):
+            if not (told := failure_line(error)):
                 raise
             raise CommandError(told) from error  # which --traceback shows
         return said
 
 
 def whole_number(least: int, most: float, what: str) -> Callable[[str], int]:
-    """The type of an option that is a whole number within bounds.
+    """Return the type of an option that is a whole number within bounds.
 
     Args:
-        what: how the refusal of another value goes on after "is not".
+        what: what follows "is not" in the refusal of another value.
     """
 
     def read(text: str) -> int:
@@ -81,22 +81,22 @@ def whole_number(least: int, most: float, what: str) -> Callable[[str], int]:
     return read
 
 
-def in_a_line(error: Exception) -> str:
-    """Returns a line on a database or disk failure; "" for an error of the code."""
+def failure_line(error: Exception) -> str:
+    """Return a line on a database or disk failure; "" for an error of the code."""
     if isinstance(error, DatabaseError) and lacks_tables(error):
         return MIGRATE
     if passes(error):
         said = " ".join(str(error).split())
         if in_each_others_way(error):
             return f"others were in the way, start it again: {said}"
-        return f"the database does not answer; {LOOK}: {said}"
+        return f"the database does not answer; {CHECK_DATABASE}: {said}"
     if isinstance(error, OSError) and error.errno in UNWRITABLE:
         return f"cannot write: {error.strerror}"
     return ""
 
 
 def open_closed_streams() -> None:
-    """Opens /dev/null in the place of closed streams (`>&-`), which are None in Python."""
+    """Open /dev/null in the place of closed streams (`>&-`), which are None in Python."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # until Python ends
@@ -104,13 +104,13 @@ def open_closed_streams() -> None:
 
 
 def escape_unencodable() -> None:
-    """Escapes characters that the encoding of standard output lacks."""
+    """Escape characters that the encoding of standard output lacks."""
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors=ESCAPED)
 
 
 def drop_unwritable_streams() -> None:
-    """Redirects streams that cannot be flushed: at exit Python would flush again, and print its own error."""
+    """Redirect streams that cannot be flushed: at exit Python would flush again, and print its own error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -119,7 +119,7 @@ def drop_unwritable_streams() -> None:
 
 
 ESCAPED = "procession.escaped"
-"""How characters are written that an encoding lacks, ASCII most of them: as JSON does, so that JSON stays JSON."""
+"""The name of the error handler that writes characters as JSON does, if an encoding such as ASCII lacks them."""
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:

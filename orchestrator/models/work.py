@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.text import packed, storable, unpacked
+from orchestrator.text import pack_text, storable_text, unpack_text
 
 
 def person(name: Any, on_delete: Any = models.SET_NULL, **options: Any) -> Any:
@@ -44,13 +44,13 @@ class WithText(models.Model):
     @property
     def said(self) -> str:
         """What it tells people: a `Text` where it can be translated."""
-        return unpacked(getattr(self, self.english), self.text)
+        return unpack_text(getattr(self, self.english), self.text)
 
     def say(self, text: str) -> None:
         """Sets what it tells people, as far as the column has room for it."""
         field: Any = self._meta.get_field(self.english)
-        setattr(self, self.english, storable(text)[: field.max_length])
-        self.text = packed(text)
+        setattr(self, self.english, storable_text(text)[: field.max_length])
+        self.text = pack_text(text)
 
 
 class Work(WithText):

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from orchestrator.notice_settings import Topic
-from orchestrator.text import Text, unpacked
+from orchestrator.text import Text, unpack_text
 
 LONGEST = 300
 TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -36,7 +36,7 @@ def line(item: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
         item: as it stands in the notice.
         texts: the engine's words in the notice, as template and values, by their English.
     """
-    message = unpacked(item["message"], texts.get(item["message"]))
+    message = unpack_text(item["message"], texts.get(item["message"]))
     if isinstance(message, Text):
         message = message.translated(_, lambda name, value: value)
     saying = next(_SAYING[topic] for topic in _SAYING if topic in item["topics"])

@@ -1,4 +1,4 @@
-"""The first administrator: made without a password, let in by a link."""
+"""The first administrator: an account without a password, with a link to sign in."""
 
 from operator import attrgetter
 
@@ -14,17 +14,17 @@ ADDRESS = "admin@localhost"
 
 
 def first_administrator() -> AbstractBaseUser:
-    """Return the superuser who has been there longest; make one without a usable password if there is none."""
+    """Return the oldest active superuser; make one without a usable password if there is none."""
     users = get_user_model()._default_manager
     superusers = users.filter(is_superuser=True).order_by("pk")
-    # Of a user model of the project's own is_active may be no column.
+    # In a project's own user model is_active may be no column.
     return (
         next(filter(attrgetter("is_active"), superusers), None) or new_administrator()
     )
 
 
 def new_administrator() -> AbstractBaseUser:
-    """Make a superuser of the project's own kind, who may be called by an e-mail address."""
+    """Make a superuser of the project's user model, whose user name may be an e-mail address."""
     model = get_user_model()
     by_address = isinstance(model._meta.get_field(model.USERNAME_FIELD), EmailField)
     named = {model.USERNAME_FIELD: ADDRESS if by_address else NAME}
@@ -34,7 +34,7 @@ def new_administrator() -> AbstractBaseUser:
     return user
 
 
-def way_in(user: AbstractBaseUser) -> str:
+def sign_in_lines(user: AbstractBaseUser) -> str:
     """Return the lines that tell `user` how to sign in, with {site} where the site's address belongs."""
     if user.has_usable_password():
         return f"Open {{site}}{reverse('monitoring:definitions')}"

@@ -1,6 +1,6 @@
-"""How large a request may be and how long it may take to come: what is more is refused before it is read.
+"""Limits on the size and the time of request bodies; a larger or slower one is refused before Django reads it.
 
-Django's own limits come too late for that: behind ASGI it has read a body to its end before a view is asked.
+Django's own limits come too late: behind ASGI it reads a body to its end before it calls a view.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from http import HTTPStatus
 from typing import Any
 
 LARGEST = 1_048_576
-"""Bytes of a body."""
+"""The most bytes of a body."""
 
 SLOWEST = 20.0
-"""Seconds within which all of it has to be there."""
+"""Seconds within which a body must have arrived."""
 
 WORDS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too_large",
     HTTPStatus.REQUEST_TIMEOUT: "too_slow",
 }
-"""For programs, as webhooks have them."""
+"""Codes for programs, as refusals of webhooks have them."""
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -30,9 +30,9 @@ Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
 
 
 def with_bounded_bodies(application: Application) -> Application:
-    """An ASGI application that is given no body that is larger than `LARGEST` or takes longer than `SLOWEST`.
+    """Return an ASGI application that gets no body larger than `LARGEST` or slower than `SLOWEST`.
 
-    Whoever sends one gets 413 or 408 and a closed connection, of whatever address it asks.
+    The sender of such a body gets 413 or 408 and a closed connection, at whatever address.
     """
 
     async def bounded(scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -58,7 +58,7 @@ class _Body:
         self._all_here = self._answered = self._refused = False
 
     async def receive(self) -> Message:
-        """The next part of it; to an application whose request is refused, that the sender has gone."""
+        """Return the next part of the body; after a refusal, that the client has disconnected."""
         if self._refused:
             return {"type": "http.disconnect"}
         if self._all_here:
@@ -75,13 +75,13 @@ class _Body:
         return message
 
     async def send(self, message: Message) -> None:
-        """A part of the application's answer, which nobody wants any more after a refusal."""
+        """Send a part of the application's answer; after a refusal, drop it."""
         if not self._refused:
             self._answered = True
             await self._send(message)
 
     async def refuse(self, status: HTTPStatus) -> Message:
-        """Answers in the application's place, and has the connection closed."""
+        """Answer in the application's place, and close the connection."""
         self._refused = True
         if not self._answered:
             detail = f"send at most {LARGEST} bytes, within {SLOWEST:g} seconds"
@@ -98,6 +98,6 @@ class _Body:
 
 
 def _length(scope: dict[str, Any]) -> int:
-    """How long the sender says the body is; 0 if it does not, or in no number that a server would let through."""
+    """Return the length of the body, as its header says; 0 without a header, or with a wrong one."""
     said = (value for name, value in scope["headers"] if name == b"content-length")
     return max((int(value) for value in said if value.isdigit()), default=0)

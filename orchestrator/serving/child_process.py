@@ -1,4 +1,4 @@
-"""One child process: started in a group of its own, started again when it dies, ended for certain."""
+"""One child process: started in a group of its own, restarted when it dies, and killed in the end."""
 
 import os
 import signal
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.serving.log import last_lines
-from orchestrator.workers.group import end_with
+from orchestrator.workers.group import end_with_parent
 
 FIRST_PAUSE = 0.5  # seconds before a dead child is started again; doubled each time
 LONGEST_PAUSE = 30.0
-STEADY_AFTER = 30.0  # seconds of life after which a child is trusted again
+STEADY_AFTER = 30.0  # seconds of life that reset the pause
 
 
 @dataclass
@@ -22,11 +22,11 @@ class ChildProcess:
     """A program that should run as long as its parent does.
 
     Args:
-        name: what people call it.
+        name: its name in messages.
         command: the program and its arguments.
         environ: the whole environment it gets.
         folder: its working directory.
-        log: the file its output is added to.
+        log: the file that its output is appended to.
         keep: file descriptors it inherits.
     """
 
@@ -53,7 +53,7 @@ class ChildProcess:
                 stderr=log,
                 pass_fds=self.keep,
                 process_group=0,  # Ctrl-C reaches the parent alone, which then ends everything in order
-                preexec_fn=end_with(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  the parent has no threads
+                preexec_fn=end_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  the parent has no threads
             )
         self.started_at = time.monotonic()
         self.start_at = None
@@ -94,12 +94,12 @@ class ChildProcess:
             self.process.terminate()
 
     def wait_until(self, moment: float) -> None:
-        """Wait for the program's end until `moment` of the monotonic clock, then kill what is left of its group."""
+        """Wait for the program's end until `moment` of the monotonic clock, then kill the rest of its group."""
         if self.process is None:
             return
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(max(0.0, moment - time.monotonic()))
         with suppress(ProcessLookupError):
-            # Also what the program itself left behind.
+            # Processes that the program started may still run.
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -9,12 +9,12 @@ from orchestrator.serving.log import Log, last_lines
 
 PATIENCE = 3.2  # seconds that children have to end by themselves
 START_PATIENCE = 120.0  # seconds that a child may take to be ready, on a machine that has much else to do
-SAY_EVERY = 5.0  # seconds between two lines about what is waited for
+SAY_EVERY = 5.0  # seconds between two lines about a child that is not ready
 LAST_PATIENCE = 1.0  # seconds for those that the others rely on
 
 
 class ChildProcesses:
-    """Children in the order they were started. Those that others rely on come first and go last."""
+    """Children in the order of their start. Those that others need come first and go last."""
 
     def __init__(
         self, say: Callable[[str], None], stopping: Callable[[], bool]
@@ -30,7 +30,7 @@ class ChildProcesses:
         ready: Callable[[], bool] = lambda: True,
         patience: float = START_PATIENCE,
     ) -> None:
-        """Start `child` and wait until it is ready, saying so if that takes long; do nothing once all is to stop.
+        """Start `child` and wait until it is ready, with a line now and then; do nothing while `up` is stopping.
 
         Raises:
             CannotStart: it ended, or was not ready after `patience` seconds.
@@ -40,18 +40,17 @@ class ChildProcesses:
         self.logs.append(Log(child.log, child.name))
         self.children.append(child)
         child.start()
-        deadline = time.monotonic() + patience
+        self._await(child, ready, time.monotonic() + patience)
+
+    def _await(
+        self, child: ChildProcess, ready: Callable[[], bool], deadline: float
+    ) -> None:
         say_at = time.monotonic() + SAY_EVERY
         while not ready() and not self.stopping():
-            if not child.alive or time.monotonic() > deadline:
-                what = (
-                    f"ended with {child.ending}"
-                    if not child.alive
-                    else "does not answer"
-                )
-                raise CannotStart(
-                    f"{child.name} {what}: {last_lines(child.log)} (all of it in {child.log})"
-                )
+            if not child.alive:
+                raise _failed(child, f"ended with {child.ending}")
+            if time.monotonic() > deadline:
+                raise _failed(child, "does not answer")
             if time.monotonic() > say_at:
                 say_at += SAY_EVERY
                 last = last_lines(child.log, 1) or "it has said nothing yet"
@@ -59,7 +58,7 @@ class ChildProcesses:
             time.sleep(0.05)
 
     def look_after(self) -> None:
-        """Start again what has died, and show what the children report as errors."""
+        """Restart dead children, and show the errors in their logs."""
         for child in self.children:
             if line := child.look_after():
                 self.say(line)
@@ -72,6 +71,11 @@ class ChildProcesses:
         end_together(others, PATIENCE)
         end_together(first, LAST_PATIENCE)
         self.children.clear()
+
+
+def _failed(child: ChildProcess, how: str) -> CannotStart:
+    said = f"{last_lines(child.log)} (all of it in {child.log})"
+    return CannotStart(f"{child.name} {how}: {said}")
 
 
 def end_together(children: Sequence[ChildProcess], patience: float) -> None:

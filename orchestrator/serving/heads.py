@@ -1,7 +1,7 @@
-"""Connections on which no request begins are closed, as bodies that do not come are refused (`bodies`).
+"""Closes connections on which no request begins; `bodies` has the limits of bodies.
 
-uvicorn by itself closes those that are quiet after an answer. One that never asks, or sends half of a request's head,
-would stay for ever, and the system gives out only so many.
+uvicorn itself closes connections that are idle after an answer. One without any request, or with half of a request's
+head, would stay for ever, and the system has only so many.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SLOWEST = 20.0
-"""Seconds within which a request has to begin; what has not by then is closed before twice that."""
+"""Seconds within which a request must begin; its connection is closed before twice that time."""
 
 
 class PunctualProtocol(H11Protocol):
-    """uvicorn's HTTP, which looks at each connection now and then."""
+    """uvicorn's HTTP, with a time limit for the beginning of a request."""
 
     _look_again: asyncio.TimerHandle
     _seen: object = ()
@@ -31,7 +31,7 @@ class PunctualProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Closes a connection that has waited for a request since the last look, and had none in between."""
+        """Close a connection that waits for a request, and had none since the last look."""
         if self.transport.is_closing():
             return
         waiting = self.conn.their_state is h11.IDLE

@@ -10,8 +10,8 @@ from orchestrator.serving import CannotStart
 
 
 @contextmanager
-def sole_use(data_dir: Path) -> Iterator[None]:
-    """Hold the lock of the data folder; the system lets go of it however the process ends.
+def lock_folder(data_dir: Path) -> Iterator[None]:
+    """Hold the lock of the data folder; the system releases it however the process ends.
 
     Raises:
         CannotStart: another process holds it.

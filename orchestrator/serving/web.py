@@ -11,6 +11,7 @@ import http
 import http.client
 import socket
 import sys
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -19,15 +20,15 @@ from django.utils.module_loading import import_string
 
 from orchestrator.conf import SettingRefused
 from orchestrator.serving import CannotStart
-from orchestrator.serving.port import taken
+from orchestrator.serving.port import bind
 
 LARGEST_SOCKET_MESSAGE = 65_536  # bytes a browser may send at once over its WebSocket
 GRACE = 2  # seconds that open requests have at the end
-SELDOM = 100  # collections of garbage that is not old to one of all there is
-SWITCH = 0.001  # seconds after which a thread gives way: what pages fetch must not hold up what they are told
+SELDOM = 100  # collections of the middle generation to one of the oldest
+SWITCH = 0.001  # seconds until a thread yields: the fetches of pages must not delay the hints to them
 
 
-def listener(where: str) -> socket.socket:
+def open_listener(where: str) -> socket.socket:
     """Return the socket with the file descriptor `where`, or one that is bound to `where` now, as in "0.0.0.0:8000".
 
     Raises:
@@ -38,7 +39,7 @@ def listener(where: str) -> socket.socket:
     host, _, port = where.rpartition(":")
     if not host or not port.isdecimal():
         raise CannotStart(f"{where!r} is no address: write HOST:PORT.")
-    return taken(int(port), host)
+    return bind(int(port), host)
 
 
 def serve(where: str) -> None:
@@ -48,41 +49,46 @@ def serve(where: str) -> None:
         SettingRefused: a setting cannot be used; the socket is not touched then.
         CannotStart: the socket cannot be had.
     """
-    # Who only asks whether it answers need not have uvicorn.
-    import uvicorn  # noqa: PLC0415
+    # `serves` needs no uvicorn.
+    from uvicorn import Server  # noqa: PLC0415
+
+    server = Server(_configuration())
+    sys.setswitchinterval(SWITCH)
+    _freeze_loaded_objects()
+    server.run(sockets=[open_listener(where)])
+
+
+def _configuration() -> Any:
+    from uvicorn import Config  # noqa: PLC0415
 
     from orchestrator.serving.heads import PunctualProtocol  # noqa: PLC0415
 
-    # Which reads the settings, as those of a web server.
-    application = import_string("orchestrator.asgi.application")
-    configuration = uvicorn.Config(
-        application,
+    return Config(
+        # This import reads the settings, as those of a web server.
+        import_string("orchestrator.asgi.application"),
         http=PunctualProtocol,
         lifespan="off",
         log_config=None,  # the project's own settings say how to log
         access_log=False,  # a server in front keeps one
         server_header=False,
-        # Who may say on whose behalf a request comes; uvicorn by itself would believe anybody on this host.
+        # The proxies that uvicorn believes; by default it would believe anybody on this host.
         forwarded_allow_ips=settings.TRUSTED_PROXIES,
         ws_max_size=LARGEST_SOCKET_MESSAGE,
-        ws_per_message_deflate=False,  # hints are short, and each socket would pack them anew
+        ws_per_message_deflate=False,  # hints are short, and each socket would compress them anew
         timeout_graceful_shutdown=GRACE,
     )
-    sys.setswitchinterval(SWITCH)
-    _keep_what_is_loaded()
-    uvicorn.Server(configuration).run(sockets=[listener(where)])
 
 
-def _keep_what_is_loaded() -> None:
-    """Leaves out of the search for garbage what stays anyway: 130,000 objects, 80 ms in which no page is answered."""
+def _freeze_loaded_objects() -> None:
+    """Exclude the loaded objects from garbage collection: 130,000, which take 80 ms without an answer."""
     gc.collect()
     gc.freeze()
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, SELDOM)
 
 
-def answers(site: str) -> bool:
-    """Tell whether the web server at the address `site` gives out its sign-in page."""
+def serves(site: str) -> bool:
+    """Return whether the web server at the address `site` has its sign-in page."""
     connection = http.client.HTTPConnection(urlsplit(site).netloc, timeout=1)
     try:
         connection.request("GET", resolve_url(settings.LOGIN_URL))

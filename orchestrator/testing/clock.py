@@ -256,5 +256,5 @@ def _told(row: Work) -> str:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Works without Redis and without commits until the end of the block."""
-    with doorbell.silenced(), isolated():
+    with doorbell.suppress_all_wakes(), isolated():
         yield

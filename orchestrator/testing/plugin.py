@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:  # for their types alone: pytest loads this module in every run
-    from orchestrator.registry import Declared
+    from orchestrator.registry import DefinitionClass
     from orchestrator.testing.stand_ins import Replaceable
 
 __all__ = [
@@ -22,9 +22,9 @@ __all__ = [
 @pytest.fixture
 def procession_quiet() -> Iterator[None]:
     """Keep the code under test from connecting to Redis, even if it commits."""
-    from orchestrator.queue import silenced
+    from orchestrator.queue import suppress_all_wakes
 
-    with silenced():
+    with suppress_all_wakes():
         yield
 
 
@@ -35,7 +35,7 @@ def procession_registered() -> Iterator[Callable[..., None]]:
 
     with ExitStack() as stack:
 
-        def register(*definitions: Declared) -> None:
+        def register(*definitions: DefinitionClass) -> None:
             stack.enter_context(registered(*definitions))
 
         yield register

@@ -24,8 +24,8 @@ from orchestrator.models import (
     StepStatus,
     as_written,
 )
-from orchestrator.queue import silenced
-from orchestrator.registry import Declared
+from orchestrator.queue import suppress_all_wakes
+from orchestrator.registry import DefinitionClass
 from orchestrator.testing import clock
 
 UNSEEN = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED)
@@ -53,7 +53,11 @@ def started(
 
 
 def started(
-    definition: Declared, given: Any = None, *, id: str = "", correlation_key: str = ""
+    definition: DefinitionClass,
+    given: Any = None,
+    *,
+    id: str = "",
+    correlation_key: str = "",
 ) -> Process:
     """Starts a process and runs it as far as it goes without waiting.
 
@@ -67,7 +71,7 @@ def started(
         InvalidMessage, KeyTaken: as `start_process`.
         AssertionError: the event did not start the process.
     """
-    with silenced():
+    with suppress_all_wakes():
         receipt = processes.start_process(
             definition.name,
             given,
@@ -86,7 +90,7 @@ def started(
     return process
 
 
-def found(definition: Declared, key: str | None = None) -> Process:
+def found(definition: DefinitionClass, key: str | None = None) -> Process:
     """The process that the code under test has started.
 
     Args:
@@ -121,7 +125,7 @@ class Process:
 
     def send(self, event: Event, *, id: str = "") -> str:
         """Sends an event to the process and runs due work; returns the verdict, such as "moved" or "parked"."""
-        with silenced():
+        with suppress_all_wakes():
             receipt = processes.send_event(
                 event, id=id or str(uuid4()), source="test", process_id=self.id
             )
@@ -183,7 +187,7 @@ class Process:
         self, by: Any, action: Callable[[operations.ActionRequest], object]
     ) -> None:
         actor = by or Anybody()
-        with silenced():
+        with suppress_all_wakes():
             action(operations.ActionRequest(actor=actor, key=uuid4(), reason="a test"))
         clock.run()
 
@@ -268,7 +272,7 @@ class Process:
         return ProcessInstance.objects.get(pk=self.id)
 
     @property
-    def _definition(self) -> Declared:
+    def _definition(self) -> DefinitionClass:
         return definitions.definition_of(self.instance)
 
     def __repr__(self) -> str:

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from orchestrator import registry
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition import Command, Workflow
 from orchestrator.definition.workflow.steps import Step
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 
 Replaceable = Callable[..., Any] | Step | type[Command] | str
 """A step's function, a step or its name; a handler's function, its command or the command's name; a reaction's."""
@@ -74,17 +74,17 @@ def failing(
 
 
 @contextmanager
-def registered(*definitions: Declared) -> Iterator[None]:
+def registered(*definitions: DefinitionClass) -> Iterator[None]:
     """Registers definitions outside apps' `processes` modules, such as those of a test."""
-    before, twins = dict(registry.definitions), list(registry.twins)
+    before, twins = dict(registry.definitions), list(registry.duplicates)
     for definition in definitions:
-        registry.register(definition)
+        registry.register_definition(definition)
     try:
         yield
     finally:
         registry.definitions.clear()
         registry.definitions.update(before)
-        registry.twins[:] = twins
+        registry.duplicates[:] = twins
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def _function(what: Replaceable) -> Callable[..., Any]:
 
 def _known() -> dict[str, list[Callable[..., Any]]]:
     """The functions of steps and handlers in the running code, by the names under which they run."""
-    return gathered(dict.fromkeys([*_of_steps(), *_of_handlers()]))
+    return group_by_key(dict.fromkeys([*_of_steps(), *_of_handlers()]))
 
 
 def _of_steps() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -11,23 +11,23 @@ from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.processes import Envelope
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.webhooks.not_accepted import NotAccepted
-from orchestrator.written_events import read_alone, read_of_many
+from orchestrator.written_events import read_listed_event, read_single_event
 
 MOST_EVENTS = 1_000
-"""How many a list may hold."""
+"""The most events of a list."""
 DIGITS = 20
-"""Of the length of a body; no number of bytes has more."""
+"""The most digits of a body's length; no number of bytes has more."""
 
 
-class Posted(NamedTuple):
-    """What a message brings: an event, or a list of several."""
+class PostedEvents(NamedTuple):
+    """The content of a message: an event, or a list of events."""
 
     envelopes: list[Envelope]
     is_list: bool
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """The raw body, which the signature is over.
+    """Return the raw body, which the signature covers.
 
     Raises:
         NotAccepted: 413 when it is too large, 415 when it says that it is not JSON.
@@ -43,22 +43,23 @@ def read_body(request: HttpRequest) -> bytes:
     return body
 
 
-def read_events(body: bytes, message_id: str, source: str) -> Posted:
-    """The events in a body.
+def read_events(body: bytes, message_id: str, source: str) -> PostedEvents:
+    """Return the events in a body.
 
     Raises:
-        NotAccepted: 400 when it is not strict JSON, 413 when it or they are too many, 422 when it has another form.
+        NotAccepted: 400 when it is not strict JSON, 413 when it exceeds a limit, 422 when it has another form.
     """
     try:
         content = strict_json.parse(body)
-    except strict_json.TooMuch as error:
+    except strict_json.TooLarge as error:
         raise NotAccepted(413, "too_large", str(error)) from None
     except InvalidMessage as error:
         raise NotAccepted(400, "not_json", str(error)) from None
     if isinstance(content, list):
-        return Posted(_read_list(content, source), is_list=True)
+        return PostedEvents(_read_list(content, source), is_list=True)
     try:
-        return Posted([read_alone(content, message_id, source)], is_list=False)
+        event = read_single_event(content, message_id, source)
+        return PostedEvents([event], is_list=False)
     except InvalidMessage as error:
         detail = f"{error}, or a list of such objects with an id each"
         raise NotAccepted(422, "invalid_message", detail) from None
@@ -73,7 +74,7 @@ def _read_list(content: list[Any], source: str) -> list[Envelope]:
     found = []
     for place, one in enumerate(content):
         try:
-            found.append(read_of_many(one, source))
+            found.append(read_listed_event(one, source))
         except InvalidMessage as error:
             raise NotAccepted(422, "invalid_message", str(error), place=place) from None
     return found
@@ -81,16 +82,14 @@ def _read_list(content: list[Any], source: str) -> list[Envelope]:
 
 def _check_content_type(request: HttpRequest) -> None:
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    detail = ""
     if request.content_type != "application/json" or charset != "utf-8":
-        raise NotAccepted(
-            415,
-            "unsupported_media_type",
-            "send Content-Type: application/json in UTF-8",
-        )
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise NotAccepted(
-            415, "unsupported_media_type", "send the body without a Content-Encoding"
-        )
+        detail = "send Content-Type: application/json in UTF-8"
+    elif encoding != "identity":
+        detail = "send the body without a Content-Encoding"
+    if detail:
+        raise NotAccepted(415, "unsupported_media_type", detail)
 
 
 def _too_large() -> NotAccepted:

@@ -1,4 +1,4 @@
-"""Where a source may send from. Without a list it may from anywhere: the signature says who it is."""
+"""The networks that a source may send from. Without any it may send from anywhere: its signature identifies it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from orchestrator.webhooks.not_accepted import NotAccepted
 
 
 def check_network(networks: Sequence[Network], request: HttpRequest) -> None:
-    """Makes sure that a request comes from one of a source's networks, if it has any.
+    """Check that a request comes from one of a source's networks, if it has any.
 
-    The address is that of the peer. A server that was told of trusted proxies has put in its place the one that such a
-    proxy names; what anybody else says in a header counts for nothing.
+    The address is that of the peer. The web server puts the address that a trusted proxy names in its place, and
+    ignores the headers of anybody else.
 
     Raises:
         NotAccepted: 403.
@@ -31,5 +31,5 @@ def check_network(networks: Sequence[Network], request: HttpRequest) -> None:
     peer = getattr(peer, "ipv4_mapped", None) or peer
     if peer is None or not any(peer in network for network in networks):
         who = address or "an unknown address"
-        detail = f"{who} is none that this source sends from"
+        detail = f"this source does not send from {who}"
         raise NotAccepted(403, "forbidden_address", detail)

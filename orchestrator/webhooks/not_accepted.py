@@ -1,4 +1,4 @@
-"""Why a webhook was not accepted. Nothing of such a one is stored."""
+"""The refusal of a webhook; nothing of its message is stored."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class NotAccepted(Exception):
     """A webhook that is not accepted.
 
     Args:
-        status: the HTTP status, 4xx; 503 where this site itself is to be mended.
+        status: the HTTP status, 4xx; 503 where the settings of this site are wrong.
         error: a word for programs, like "bad_signature".
         detail: what is wrong and what would be right, for people.
-        retry_after: the seconds after which it may be taken; 0 when time changes nothing.
-        place: of a list, which event it is about, counted from 0.
+        retry_after: seconds after which the sender may try again; 0 if that is in vain.
+        place: the position of the event in a list, counted from 0.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class NotAccepted(Exception):
         self.retry_after, self.place = retry_after, place
 
     def response(self) -> JsonResponse:
-        """The answer that the sender gets."""
+        """Return the answer to the sender."""
         body: dict[str, object] = {"error": self.error, "detail": self.detail}
         if self.place is not None:
             body["place"] = self.place
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else None
         answer = JsonResponse(body, status=self.status, headers=headers)
-        # What is wrong here has been logged once; Django would log an error, and mail it, for each message.
+        # `log_once` has logged the mistake; Django would log and mail an error for each message.
         answer._has_been_logged = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR  # type: ignore[attr-defined]
         return answer

@@ -1,7 +1,7 @@
-"""How much a source may send: so much a second in the long run, and some more at once.
+"""The rate of a source: events a second in the long run, and how many at once.
 
-Counted in Valkey, for all web servers together, by its clock. While it is away everything is let through: an event that
-is one too many does less harm than one that is lost.
+Valkey counts, for all web servers together, by its clock. While it is away every event passes: one too many does less
+harm than a lost one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.queue import connected, limit_waiting
+from orchestrator.queue import connect_queue, set_timeouts
 from orchestrator.webhook_settings import Rate
 from orchestrator.webhooks.not_accepted import NotAccepted
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 0.5
 """Seconds within which Valkey has to answer."""
 SILENCE = 1.0
-"""Seconds for which nobody asks again when it has not."""
+"""Seconds without a question to Valkey after one without an answer."""
 
 COUNT = """
 local now = redis.call("TIME")
@@ -38,16 +38,16 @@ due = due + number * gap
 redis.call("SET", KEYS[1], string.format("%.6f", due), "PX", math.ceil((due - at) * 1000))
 return "0"
 """
-"""The generic cell rate algorithm (ITU-T I.371): it keeps the time until which what was sent fills the rate."""
+"""The generic cell rate algorithm (ITU-T I.371): the key has the time until which the events so far use up the rate."""
 
 _silent = {"until": 0.0}
 
 
 def check_rate(source: str, rate: Rate | None, number: int = 1) -> None:
-    """Counts so many events of a source, which may send as many as `rate` says.
+    """Count `number` events of a source against its rate.
 
     Raises:
-        NotAccepted: 429, with the seconds after which there is room again; 413 if there never is for so many at once.
+        NotAccepted: 429, with the seconds to wait; 413 if so many at once are never allowed.
     """
     if rate is None:
         return
@@ -70,6 +70,6 @@ def check_rate(source: str, rate: Rate | None, number: int = 1) -> None:
 
 @cache
 def _valkey() -> Redis:
-    connection: Redis = connected(DEFAULT_QUEUE).connection
-    limit_waiting(connection, PATIENCE)  # the sender waits for the answer
+    connection: Redis = connect_queue(DEFAULT_QUEUE).connection
+    set_timeouts(connection, PATIENCE)  # the sender waits for the answer
     return connection

@@ -18,7 +18,7 @@ ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature
 def check_signature(
     keys: Sequence[str], headers: Mapping[str, str], body: bytes
 ) -> str:
-    """Makes sure that the sender has one of the keys and signed exactly this body, just now.
+    """Check that one of the keys signed exactly this body, just now.
 
     Returns:
         The message's id.
@@ -28,15 +28,15 @@ def check_signature(
     """
     signed = {name: headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE)}
     if missing := [name for name, value in signed.items() if not value]:
-        raise _unsigned(f"send the header {missing[0]}")
+        raise _refusal(f"send the header {missing[0]}")
     reasons = [_reason(key, signed, body) for key in keys]
     if "" in reasons:
         return signed[ID]
-    raise _unsigned(f"{reasons[0]}; sign id.timestamp.body with the key of this source")
+    raise _refusal(f"{reasons[0]}; sign id.timestamp.body with the key of this source")
 
 
 def _reason(key: str, signed: dict[str, str], body: bytes) -> str:
-    """Why this key does not fit; "" when it does."""
+    """Return why a key does not fit; "" if it does."""
     try:
         Webhook(key).verify(body, signed, json_parse=False)
     except WebhookVerificationError as error:
@@ -46,5 +46,5 @@ def _reason(key: str, signed: dict[str, str], body: bytes) -> str:
     return ""
 
 
-def _unsigned(detail: str) -> NotAccepted:
+def _refusal(detail: str) -> NotAccepted:
     return NotAccepted(401, "bad_signature", detail)

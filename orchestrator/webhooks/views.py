@@ -1,9 +1,8 @@
-"""The door for signed events.
+"""The view that receives signed events.
 
-1. known source whose settings can be used, from where it sends; 2. size and content type; 3. signature over the raw
-bytes; 4. strict JSON; 5. not too many; 6. into the inbox, a list as a whole or not at all. What fails before the last
-step leaves nothing behind. Only what is signed counts as sent, else anybody could use up what a source may send; what
-cannot be read counts as one event.
+It checks 1. source, settings and network; 2. size and content type; 3. the signature over the raw bytes; 4. strict
+JSON; 5. the rate; and 6. stores a list as a whole or not at all. A failure before the last step stores nothing. Only
+signed messages count against the rate, else anybody could use it up; an unreadable one counts as one event.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from orchestrator.exceptions import (
     ProcessionError,
     UnknownEventType,
 )
-from orchestrator.webhook_settings import Rate, Source, source_named
-from orchestrator.webhooks.body import Posted, read_body, read_events
+from orchestrator.webhook_settings import Rate, Source, find_source
+from orchestrator.webhooks.body import PostedEvents, read_body, read_events
 from orchestrator.webhooks.networks import check_network
 from orchestrator.webhooks.not_accepted import NotAccepted
 from orchestrator.webhooks.rates import check_rate
@@ -37,16 +36,17 @@ from orchestrator.webhooks.signatures import check_signature
 security = logging.getLogger("orchestrator.security")
 
 MENDED_AFTER = 60
-"""Seconds after which a sender may try whether the settings are right."""
+"""Seconds after which a sender may try again where the settings are wrong."""
 
 
-# The signature says who it is. Its transactions are its own: in one around the request (ATOMIC_REQUESTS) those who send
-# the same lists would wait longer for each other, and be undone more often than they try again.
+# The signature identifies the sender. The view has transactions of its own: in one around the request
+# (ATOMIC_REQUESTS), senders of the same lists would wait longer for each other, and be rolled back more often than they
+# retry.
 @method_decorator(
     [csrf_exempt, login_not_required, transaction.non_atomic_requests], name="dispatch"
 )
 class WebhookView(View):
-    """Takes an event: 202 with a receipt, and for a repeat 200 with the same receipt; or a list, with one each."""
+    """Receives an event: 202 with a receipt, and for a repeat 200 with the same receipt; or a list, with one each."""
 
     http_method_names = ("post",)
 
@@ -68,12 +68,12 @@ class WebhookView(View):
         return NotAccepted(405, "method_not_allowed", "send a POST").response()
 
     def post(self, request: HttpRequest, source: str) -> JsonResponse:
-        known = _known(source)
+        known = _find_source(source)
         check_network(known.networks, request)
         body = read_body(request)
         message_id = check_signature(known.keys, request.headers, body)
         posted = _read(body, message_id, source, known.rate)
-        receipts = deliver(posted)
+        receipts = store_events(posted)
         answers = [
             {"receipt": receipt.number, "id": envelope.id}
             for receipt, envelope in zip(receipts, posted.envelopes, strict=True)
@@ -85,14 +85,14 @@ class WebhookView(View):
         )
 
 
-def _known(name: str) -> Source:
-    """What is known of a source.
+def _find_source(name: str) -> Source:
+    """Return the source of a name.
 
     Raises:
-        NotAccepted: 404 when there is none, 503 when what the settings say of it cannot be used.
+        NotAccepted: 404 when there is none, 503 when its settings have a mistake.
     """
     try:
-        source = source_named(name)
+        source = find_source(name)
     except SettingRefused as mistake:
         log_once(str(mistake))
         detail = "this site is set up wrongly; send it again later, with the same id"
@@ -102,7 +102,7 @@ def _known(name: str) -> Source:
     return source
 
 
-def _read(body: bytes, message_id: str, source: str, rate: Rate | None) -> Posted:
+def _read(body: bytes, message_id: str, source: str, rate: Rate | None) -> PostedEvents:
     try:
         posted = read_events(body, message_id, source)
     except NotAccepted:
@@ -112,21 +112,21 @@ def _read(body: bytes, message_id: str, source: str, rate: Rate | None) -> Poste
     return posted
 
 
-def deliver(posted: Posted) -> list[Receipt]:
-    """Puts an event into the inbox, or all of a list, or none.
+def store_events(posted: PostedEvents) -> list[Receipt]:
+    """Store an event in the inbox; of a list all events or none.
 
     Raises:
-        NotAccepted: 422 when one is not a known event of the declared form, 409 when the id was used for another one.
+        NotAccepted: 422 for an unknown event or one of another form, 409 for an id that was used for another one.
     """
     try:
         return (send_all_events if posted.is_list else send_events)(posted.envelopes)
     except EventRefused as refused:
         place = refused.place if posted.is_list else None
-        status, error, detail = _told(refused.reason)
+        status, error, detail = _refusal_parts(refused.reason)
         raise NotAccepted(status, error, detail, place=place) from None
 
 
-def _told(reason: ProcessionError) -> tuple[int, str, str]:
+def _refusal_parts(reason: ProcessionError) -> tuple[int, str, str]:
     if isinstance(reason, UnknownEventType):
         return 422, "unknown_event_type", str(reason)
     if isinstance(reason, ConflictingEvent):

@@ -34,10 +34,10 @@ from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Lost
-from orchestrator.queue import heard, wake_queue
+from orchestrator.queue import listen_for_bells, wake_queue
 from orchestrator.workers import group
-from orchestrator.workers.current import Current
-from orchestrator.workers.event_loop import Came, EventLoop, Flight
+from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.event_loop import CallEnd, EventLoop, Flight
 from orchestrator.workers.shared_calls import SharedCalls
 
 log = logging.getLogger(__name__)
@@ -58,12 +58,12 @@ class Caller:
     """Keeps calls of one queue in flight.
 
     Args:
-        queue: whose work waits outside.
+        queue: the calls queue.
         worker: its boot id and slot.
-        shared: where it shows its supervisor what is in flight.
+        shared: shows its supervisor the calls in flight.
     """
 
-    def __init__(self, queue: str, worker: Current, shared: SharedCalls) -> None:
+    def __init__(self, queue: str, worker: CurrentWorker, shared: SharedCalls) -> None:
         self.queue, self.worker, self.shared = queue, worker, shared
         self.flights: dict[Call, Flight] = {}
         self.unneeded: set[Call] = set()
@@ -74,20 +74,20 @@ class Caller:
         """Whether a call overruns and cannot be ended: this worker begins no more calls, and ends."""
         self.polling = True
         """Whether Redis is out of reach, so that the database is polled."""
-        self._acts: queues.SimpleQueue[Act | Came] = queues.SimpleQueue()
+        self._acts: queues.SimpleQueue[Act | CallEnd] = queues.SimpleQueue()
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
-        worker_slice = WorkerSlice(queue, worker.owner, self._over, worker.slot.watch)
+        worker_slice = WorkerSlice(queue, worker.owner, self._ends, worker.slot.watch)
         self.room = Room(lambda: [*self.flights, *self.unneeded], lambda: shared.room)
         self.to_make = CallsToMake(worker_slice, self.room)
         self.loop = EventLoop(self._acts.put, shared)
 
     def run(self) -> None:
-        """Runs until SIGTERM or SIGINT, or until this process must be replaced."""
+        """Run until SIGTERM or SIGINT, or until this process must be replaced."""
         signal.signal(signal.SIGTERM, self._ask_to_stop)
         signal.signal(signal.SIGINT, self._ask_to_stop)
         threading.Thread(target=self._listen, name="bells", daemon=True).start()
-        while self.flights or not self._over():
+        while self.flights or not self._ends():
             try:
                 self._go_on()
             except (DatabaseError, InterfaceError) as error:
@@ -98,7 +98,7 @@ class Caller:
         connections.close_all()
         sys.exit(0)
 
-    def _over(self) -> bool:
+    def _ends(self) -> bool:
         return self.worker.stopping() or self.leaving
 
     def _ask_to_stop(self, signum: int, frame: Any) -> None:
@@ -110,19 +110,19 @@ class Caller:
         leases.end_uncertain(self.worker.owner, names)
         found = self._due()
         for act in found:
-            if not isinstance(act, Came):
+            if not isinstance(act, CallEnd):
                 act()
-        self._settle_all([act for act in found if isinstance(act, Came)])
+        self._settle_all([act for act in found if isinstance(act, CallEnd)])
         if time.monotonic() - self._looked_at > conf().HEARTBEAT_SECONDS:
             self._looked_at = time.monotonic()
             self._end_lost()
-        if not self._over() and self.shared.room and self._may_claim():
+        if not self._ends() and self.shared.room and self._may_claim():
             self._claim()
 
-    def _due(self) -> list[Act | Came]:
-        """Returns what is to be done now; waits if there is nothing."""
+    def _due(self) -> list[Act | CallEnd]:
+        """Return the acts that are due now; wait if there are none."""
         now = time.monotonic()
-        found: list[Act | Came] = [act for due, act in self.again if due <= now]
+        found: list[Act | CallEnd] = [act for due, act in self.again if due <= now]
         self.again = [(due, act) for due, act in self.again if due > now]
         try:
             if not found:
@@ -133,7 +133,7 @@ class Caller:
             return found
 
     def _pause(self, now: float) -> float:
-        if self.to_make.more and self.shared.room and not self._over():
+        if self.to_make.more and self.shared.room and not self._ends():
             return max(0.0, min(self._claim_at - now, IDLE_SECONDS))
         ends = [due for due, _ in self.again]
         if self.polling:
@@ -154,11 +154,11 @@ class Caller:
         begun, call = list[Flight](), None
         try:
             for work in found:
-                if self._over():
+                if self._ends():
                     break  # its supervisor gives back what is not begun
                 call = self.to_make.prepared(work, call)
                 if call is not None:
-                    begun.append(self._shown(call))
+                    begun.append(self._show(call))
             if leases.may_end(asked):
                 self._keep_own(begun)
         finally:  # the database may have refused one of them
@@ -166,7 +166,7 @@ class Caller:
             self.loop.begin(begun)
 
     def _keep_own(self, begun: list[Flight]) -> None:
-        """Drops the calls whose work was claimed by another worker during their preparation.
+        """Drop the calls whose work another worker claimed during their preparation.
 
         Raises:
             DatabaseError: the owner is not known; all of them are dropped.
@@ -177,19 +177,19 @@ class Caller:
         finally:
             for flight in begun:
                 if flight.call not in mine:
-                    self._forget(flight)
+                    self._drop(flight)
             begun[:] = [flight for flight in begun if flight.call in mine]
 
-    def _shown(self, call: Call) -> Flight:
-        """Shows the supervisor a call that is about to begin."""
+    def _show(self, call: Call) -> Flight:
+        """Show the supervisor a call that is about to begin."""
         until = time.monotonic() + call.timeout + conf().EVENT_TIMEOUT
         place = self.shared.begin(call.name, until, idempotent=call.idempotent)
         flight = self.flights[call] = Flight(call, place)
-        call.ask = self._asked
+        call.ask = self._ask
         return flight
 
-    async def _asked(self, function: Callable[[], Any]) -> Any:
-        """Calls a function in the first thread, from the event loop."""
+    async def _ask(self, function: Callable[[], Any]) -> Any:
+        """Call a function in the first thread, from the event loop."""
         future = Future[Any]()
         self._acts.put(partial(self._answer, future, function))
         return await asyncio.wrap_future(future)
@@ -199,7 +199,7 @@ class Caller:
             return  # the call has ended
         try:
             future.set_result(function())
-        except Exception as error:  # noqa: BLE001  # the one who asks is told
+        except Exception as error:  # noqa: BLE001  # the call gets it
             if passes(error):
                 uncertain.note()
                 connections.close_all()
@@ -207,9 +207,9 @@ class Caller:
 
     # Outcomes of calls
 
-    def _settle_all(self, came: Sequence[Came]) -> None:
-        """Stores the outcomes of calls, in one commit where that is possible."""
-        sets = defaultdict[Hashable, list[Came]](list)
+    def _settle_all(self, came: Sequence[CallEnd]) -> None:
+        """Store the outcomes of calls, in one commit where that is possible."""
+        sets = defaultdict[Hashable, list[CallEnd]](list)
         for one in came:
             good = one.error is None and not one.late
             together = one.call.together if good else None
@@ -221,8 +221,8 @@ class Caller:
             for begin in range(0, len(found), MOST):
                 self._settle(found[begin : begin + MOST])
 
-    def _settle(self, came: Sequence[Came]) -> None:
-        """Stores the outcomes of calls; a refused write is tried again as long as their work is claimed."""
+    def _settle(self, came: Sequence[CallEnd]) -> None:
+        """Store the outcomes of calls; retry a refused write as long as their work is claimed."""
         for one in came:
             if one.goes_on and not self.leaving:
                 log.error("%s does not end: the worker is replaced", one.call.name)
@@ -233,26 +233,29 @@ class Caller:
         came = [one for one in came if one.call in self.flights]  # else others have it
         flights = [self.flights[one.call] for one in came]
         for flight in flights:
-            self.shared.be_over_by(flight.place, float("inf"))
+            self.shared.set_end(flight.place, float("inf"))
         try:
-            following = self._stored(came)
+            following = self._store(came)
         except (DatabaseError, InterfaceError) as error:
-            log.warning("what came of calls is kept, trying again: %s", error)
-            pause = AGAIN_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311  # spread, not secrecy
-            again = partial(self._settle, came)
-            self.again.append((time.monotonic() + pause, again))
-            uncertain.note()
-            connections.close_all()
-            self.room.note_begun()
+            log.warning("outcomes of calls are kept, trying again: %s", error)
+            self._settle_later(came)
             return
         for flight in flights:
-            self._forget(flight)
-        begun = [self._shown(call) for call in following]
+            self._drop(flight)
+        begun = [self._show(call) for call in following]
         self.room.note_begun()
         self.loop.begin(begun)
 
-    def _stored(self, came: Sequence[Came]) -> list[Call]:
-        """Stores the outcome of one call, or of several of one commit; returns the calls that follow."""
+    def _settle_later(self, came: Sequence[CallEnd]) -> None:
+        pause = AGAIN_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311  # spread, not secrecy
+        again = partial(self._settle, came)
+        self.again.append((time.monotonic() + pause, again))
+        uncertain.note()
+        connections.close_all()
+        self.room.note_begun()
+
+    def _store(self, came: Sequence[CallEnd]) -> list[Call]:
+        """Store the outcome of one call, or of several of one commit; return the calls that follow."""
         if not came:
             return []
         if len(came) > 1:
@@ -269,50 +272,50 @@ class Caller:
         following = call.failed(error) if error else call.returned(one.result)
         return [] if following is None else [following]
 
-    def _forget(self, flight: Flight) -> None:
+    def _drop(self, flight: Flight) -> None:
         del self.flights[flight.call]
         self.shared.end(flight.place)
         self.to_make.more |= self.room.note_end(flight.call)
 
     def _end_lost(self) -> None:
-        """Ends the calls whose work another worker has claimed, or whose processes were cancelled."""
+        """End the calls whose work another worker has claimed, or whose processes were cancelled."""
         if not self.flights:
             return
         mine = still_mine(self.worker.owner, self.flights)
         for call in self.flights.keys() - mine:
-            log.info("%s was settled by somebody else", call.name)
+            log.info("another worker has settled %s", call.name)
             flight = self.flights[call]
             self.loop.cancel(flight)
-            self._forget(flight)
+            self._drop(flight)
             if call.threads is not None:
                 self.unneeded.add(call)
 
     # Bells
 
     def _listen(self) -> None:
-        """Listens for bells, in a thread of its own."""
+        """Listen for bells, in a thread of its own."""
         while True:
             try:
-                for rang in heard(self.queue):
+                for rang in listen_for_bells(self.queue):
                     self.polling = False
                     if rang:
-                        self._acts.put(self._look_for_more)
+                        self._acts.put(self._claim_more)
             except (RedisError, OSError) as error:
                 log.warning("Redis is out of reach, polling the database: %s", error)
                 self.polling = True
-                self._acts.put(self._look_for_more)
+                self._acts.put(self._claim_more)
                 time.sleep(POLLING_SECONDS)
 
-    def _look_for_more(self) -> None:
+    def _claim_more(self) -> None:
         self.to_make.more = True
         self._claim_at = 0.0  # it may have polled before it heard
 
 
 def _wake() -> None:
-    """Does nothing: as an act, it only ends the pause of the first thread."""
+    """Do nothing: as an act, it only ends the pause of the first thread."""
 
 
-def run(queue: str, worker: Current, shared: SharedCalls) -> None:
-    """Runs a worker that keeps calls of a queue in flight in this process."""
-    group.call(NAME)
+def run_caller(queue: str, worker: CurrentWorker, shared: SharedCalls) -> None:
+    """Run a worker that keeps calls of a queue in flight in this process."""
+    group.name_process(NAME)
     Caller(queue, worker, shared).run()

@@ -1,8 +1,8 @@
-"""Limits for the database connections of worker processes, in whatever project they run.
+"""Limits for the database connections of worker processes, in any project.
 
-A line can fall silent: what is sent is neither answered nor refused, and nobody is told. Where packets are lost, the
-system notices by itself (`environment.POSTGRES_LINE`). Where somebody in between takes them and goes on no further,
-only the server can say that it is not at what we wait for: it is asked on another connection.
+A connection can fall silent: the server neither answers nor refuses. The system notices lost packets
+(`environment.POSTGRES_KEEPALIVE`). If something in between takes the packets and drops them, only the server can say
+that it does not run our statement: a worker asks it on another connection.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from orchestrator.environment import limited
+from orchestrator.environment import with_limits
 
 Answer = Generator[Any, Any, Any]
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""How long an answer may take before the server is asked what it is doing, and again each time."""
+"""How long to wait for an answer before each question to the server."""
 LOOKS = 2
-"""After so many of them in a row on which it was not at it, the connection is given up."""
+"""After so many questions in a row at which the server was idle, the connection is closed."""
 
-WORKS = """
+SERVER_WORKS = """
     SELECT pg_backend_pid() <> %s OR EXISTS (
         SELECT FROM pg_stat_activity WHERE pid = %s
         AND COALESCE(state, '') NOT LIKE 'idle%%' AND wait_event_type IS DISTINCT FROM 'Client'
     )
 """
-"""Whether a session's server works, and does not wait for us. Behind a pooler, whose sessions are others, it may."""
+"""Whether a session's server runs a statement and does not wait for us; behind a pooler, with other sessions, yes."""
 
 
-def limit() -> None:
-    """Sets limits for all PostgreSQL connections that this process and its children will open.
+def limit_connections() -> None:
+    """Set limits for all PostgreSQL connections that this process and its children will open.
 
-    What a project's own OPTIONS say holds. Through a pooler the limits are the role's. No connection comes from a pool
-    of this process: a worker has one, and a pool must not be shared with children.
+    A project's own OPTIONS take precedence. Through a pooler the limits are those of the role. No connection comes from
+    a pool: a worker has one, and children must not share a pool.
     """
     for db in connections.all(initialized_only=False):
         if db.vendor == "postgresql":
             db.close()
             options = db.settings_dict["OPTIONS"]
-            # Behind a pooler each transaction has another; such a project does without server-side cursors.
+            # Behind a pooler a transaction may have another session; such a project has no server-side cursors.
             sessions = not db.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
-            options.update(limited(options, sessions=sessions))
+            options.update(with_limits(options, sessions=sessions))
             if sessions:
-                # Else Django would set it with a question, before the connection is watched.
+                # Else Django would send a statement for it, before the connection is watched.
                 options["options"] += f" -c TimeZone={db.timezone_name}"
             options.pop("pool", None)
     connection_created.connect(_watch)
@@ -60,26 +60,26 @@ def limit() -> None:
 def _watch(connection: BaseDatabaseWrapper, **signal: object) -> None:
     if connection.vendor == "postgresql":
         db: Any = connection.connection
-        be_answered(db, partial(_works, connection, db.pgconn.backend_pid))
+        watch_answers(db, partial(_server_works, connection, db.pgconn.backend_pid))
 
 
-def be_answered(db: Any, works: Callable[[], bool]) -> None:
-    """Lets a psycopg connection raise OperationalError instead of waiting for an answer that will not come.
+def watch_answers(db: Any, works: Callable[[], bool]) -> None:
+    """Make a psycopg connection raise OperationalError instead of waiting for an answer that will not come.
 
     Args:
         db: the connection.
-        works: whether the server is at what was asked of it.
+        works: returns whether the server runs the statement.
     """
     plain = db.wait
 
     def wait(answer: Answer, *args: Any, **kwargs: Any) -> Any:
-        return plain(_answered(db, answer, works), *args, **kwargs)
+        return plain(_watched_answer(db, answer, works), *args, **kwargs)
 
     db.wait = wait
 
 
-def _answered(db: Any, answer: Answer, works: Callable[[], bool]) -> Answer:
-    """An answer that psycopg waits for: it yields what it waits for, and is sent what is there, 0 for nothing yet."""
+def _watched_answer(db: Any, answer: Answer, works: Callable[[], bool]) -> Answer:
+    """Wrap an answer of psycopg's: a generator of what it waits for, which is sent what is ready, 0 for nothing yet."""
     silence = None
     try:
         wanted = next(answer)
@@ -90,53 +90,52 @@ def _answered(db: Any, answer: Answer, works: Callable[[], bool]) -> Answer:
             elif silence is None:
                 silence = Silence(db, works)
             else:
-                silence.go_on()
+                silence.ask_server()
             wanted = answer.send(there)
     except StopIteration as end:
         return end.value
 
 
 class Silence:
-    """A time in which nothing comes of an answer."""
+    """A time without any part of an answer."""
 
     def __init__(self, db: Any, works: Callable[[], bool]) -> None:
         self.db, self.works = db, works
         self.looks = 0
         self.look_at = time.monotonic() + LOOK_SECONDS
 
-    def go_on(self) -> None:
-        """Asks from time to time whether anything will come.
+    def ask_server(self) -> None:
+        """Ask the server from time to time whether it runs the statement.
 
         Raises:
-            OperationalError: nothing will, and the connection is closed.
+            OperationalError: it does not, and the connection is closed.
         """
-        if time.monotonic() < self.look_at or not _is_asked(self.db):
+        if time.monotonic() < self.look_at or not _owes_answer(self.db):
             return
         self.looks = 0 if self.works() else self.looks + 1
         if self.looks == LOOKS:
             self.db.pgconn.finish()
             raise self.db.OperationalError(
-                f"no answer for {LOOKS * LOOK_SECONDS:g} s, and the server is at nothing: the connection is silent"
+                f"no answer for {LOOKS * LOOK_SECONDS:g} s, and the server runs nothing: the connection is silent"
             )
         self.look_at = time.monotonic() + LOOK_SECONDS
 
 
-def _is_asked(db: Any) -> bool:
-    """Whether the server owes an answer; who listens to notifications waits for none."""
+def _owes_answer(db: Any) -> bool:
+    """Return whether the server owes an answer; a listener for notifications waits for none."""
     return bool(db.info.transaction_status.name == "ACTIVE")
 
 
-def _works(connection: BaseDatabaseWrapper, session: int) -> bool:
-    """Whether the server says that it is at what was asked of it in a session."""
+def _server_works(connection: BaseDatabaseWrapper, session: int) -> bool:
+    """Ask the server, on another connection, whether it runs the statement of a session."""
     django: Any = connection
     errors = django.Database
     params = {**django.get_connection_params(), "connect_timeout": int(LOOK_SECONDS)}
     try:
         with django.Database.connect(**params, autocommit=True) as db:
-            be_answered(db, lambda: False)
-            return bool(
-                db.execute(WORKS, [db.pgconn.backend_pid, session]).fetchone()[0]
-            )
+            watch_answers(db, lambda: False)
+            found = db.execute(SERVER_WORKS, [db.pgconn.backend_pid, session])
+            return bool(found.fetchone()[0])
     except errors.Error as error:
-        log.info("asked what it is doing, the database said: %s", error)
+        log.info("asked for its state, the database said: %s", error)
         return getattr(error, "sqlstate", None) is not None  # it lives, and is busy

@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Current:
-    """A worker's boot id, its slot, where it shows what it holds, and whether it was asked to stop."""
+class CurrentWorker:
+    """A worker: its boot id, its slot, what it holds, and whether it was asked to stop."""
 
     owner: str = field(default_factory=lambda: uuid4().hex)
     slot: Slot = field(default_factory=Slot)
@@ -32,13 +32,13 @@ class Current:
     stopping: Callable[[], bool] = lambda: False
 
     def drain(self, queue: str) -> int:
-        """Runs the queue's ready work for one time slice; none while the database is away."""
-        for _ in range(2):  # a connection that was cut is only noticed when it is used
+        """Run the queue's ready work for one time slice; none while the database is away."""
+        for _ in range(2):  # a connection that was cut shows only in use
             try:
                 return self._drain(queue)
             except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
-                uncertain.note()  # it may have been the answer to a claim that was lost
+                uncertain.note()  # the lost answer may be that of a claim
                 connections.close_all()
         return 0
 
@@ -57,35 +57,35 @@ class Current:
     def _watch(
         self, seconds: float, work: str, heartbeat: float | None = None
     ) -> Iterator[Reporting]:
-        """Watches a piece of work. If the database does not take what came of it, the slot goes on naming it.
+        """Watch a piece of work. If the database refuses its outcome, the slot keeps its name.
 
-        So does whoever is left know of it, this worker or its supervisor.
+        By that the worker, or its supervisor, ends it later.
         """
         try:
             with self.slot.watch(seconds, work, heartbeat) as reporting:
                 yield reporting
         except (DatabaseError, InterfaceError):
-            if not self.slot.work:  # else it is a part of what the worker is still at
+            if not self.slot.work:  # else it is a part of work that still runs
                 self.slot.write(0.0, work)
             raise
 
     def _end_cut_off(self) -> None:
-        """Frees the piece of work of which nothing could be stored, as one that may have had its effect."""
+        """End the piece of work without a stored outcome, as one that may have had its effect."""
         if work := self.slot.work:
             leases.end([self.owner], in_hand={work: Lost.CUT_OFF})
             self.slot.write(0.0, "")
 
 
-_mine: list[Current] = []
+_mine: list[CurrentWorker] = []
 
 
-def current() -> Current:
-    """This process's worker; one of its own where none was set up."""
+def current() -> CurrentWorker:
+    """Return this process's worker; make one if none was set."""
     if not _mine:
-        _mine.append(Current())
+        _mine.append(CurrentWorker())
     return _mine[-1]
 
 
-def become(worker: Current) -> None:
-    """Makes a worker this process's own."""
+def set_current(worker: CurrentWorker) -> None:
+    """Set this process's worker."""
     _mine[:] = [worker]

@@ -1,7 +1,7 @@
-"""The process in which a supervisor's reports are stored.
+"""The process that stores a supervisor's reports.
 
-The supervisor itself never waits for the database: a connection may fall silent, and there are workers to kill, to
-replace and to stop. A process and not a thread, because the supervisor forks.
+The supervisor itself never waits for the database: a connection may fall silent while workers must be killed, replaced
+and stopped. It is a process and not a thread, because the supervisor forks.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 
 NAME = "procession-db"
 ANSWER_SECONDS = 5.0
-"""A process that has not stored a report by then is killed and replaced."""
+"""How long a report may take before the process is killed and replaced."""
 LOCK_SECONDS = 0.5
-"""How long it waits for a lock of the database."""
-SOON = f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"
+"""How long a statement waits for a lock of the database."""
+LIMIT_LOCKS = f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"
 IDLE = 0
-"""How libpq calls a connection on which no transaction has begun."""
+"""libpq's status of a connection on which no transaction has begun."""
 
 
 class DatabaseProcess(group.Helper):
-    """Stores one report at a time; started with the first one, and started again after it was killed or has died."""
+    """Stores one report at a time; `send` starts it, also again after it has died."""
 
     _line: Connection[Any, Any]
 
@@ -46,15 +46,15 @@ class DatabaseProcess(group.Helper):
         self._report: WorkerReport | None = None
         self._since = 0.0
         self.calls = False
-        """Whether it has seen work that waits outside."""
+        """Whether it has seen calls that are due."""
 
     @property
     def busy(self) -> bool:
-        """Whether it has a report whose outcome has not been asked for."""
+        """Whether it has a report of unknown outcome."""
         return self._report is not None
 
     def send(self, report: WorkerReport) -> None:
-        """Gives it a report to store; it must not be busy."""
+        """Give it a report to store; it must not be busy."""
         if self.is_gone:
             self._line, its = Pipe()
             self.begin(lambda: _store_all(its))
@@ -66,12 +66,12 @@ class DatabaseProcess(group.Helper):
             log.warning("process %s takes no report: %s", self.pid, error)
 
     def answer(self) -> tuple[WorkerReport, bool] | None:
-        """The report that it was given and whether it was stored; None as long as that is not known."""
+        """Return its report and whether that was stored; None while that is not known."""
         report = self._report
         if report is None:
             return None
         if self._line.poll():
-            stored = self._heard()
+            stored = self._receive()
         elif time.monotonic() - self._since > ANSWER_SECONDS:
             log.error("the database does not answer, process %s is killed", self.pid)
             self.end()
@@ -82,18 +82,18 @@ class DatabaseProcess(group.Helper):
         return report, stored
 
     def wait(self, until: float) -> bool:
-        """Waits for its answer until a moment of the monotonic clock; whether it is at nothing any more."""
+        """Wait for its answer until a time of the monotonic clock; return whether it has no report any more."""
         while self.busy and time.monotonic() < until:
             self.answer()
             time.sleep(0.01)
         return not self.busy
 
     def end(self) -> None:
-        """Kills it; what it was at may be stored or not."""
+        """Kill it; its report may be stored or not."""
         super().end()
         self._report = None
 
-    def _heard(self) -> bool:
+    def _receive(self) -> bool:
         try:
             calls: bool | None = json.loads(self._line.recv_bytes())
         except (EOFError, OSError):
@@ -105,15 +105,15 @@ class DatabaseProcess(group.Helper):
 
 
 def _store_all(line: Connection[Any, Any]) -> None:
-    """Stores report after report, until the supervisor has ended or kills this process."""
+    """Store report after report, until the supervisor has ended or kills this process."""
     with limit_lock_waiting(), suppress(EOFError):
         while True:
             report = decode(WorkerReport, json.loads(line.recv_bytes()))
-            line.send_bytes(json.dumps(_stored(report)).encode())
+            line.send_bytes(json.dumps(_store(report)).encode())
 
 
-def _stored(report: WorkerReport) -> bool | None:
-    """Whether work is due that waits outside; None where the database has refused the report."""
+def _store(report: WorkerReport) -> bool | None:
+    """Store a report; return whether calls are due, None if the database has refused it."""
     try:
         return report.store()
     except DatabaseError as error:
@@ -123,26 +123,26 @@ def _stored(report: WorkerReport) -> bool | None:
 
 
 def limit_lock_waiting() -> AbstractContextManager[None]:
-    """Limits how long a statement waits for a lock: its holder may be a worker that must be killed."""
+    """Limit how long a statement waits for a lock: its holder may be a worker that must be killed."""
     if connection.vendor == "postgresql":
-        return connection.execute_wrapper(_soon)
-    connection_created.connect(_sqlite_soon)
+        return connection.execute_wrapper(_limit_locks)
+    connection_created.connect(_limit_sqlite_locks)
     return nullcontext()
 
 
-def _soon(
+def _limit_locks(
     execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
 ) -> Any:
-    """Says it as each transaction begins: through a pooler, the next one has another session, and others have this."""
+    """Set the limit as each transaction begins: through a pooler, the next one may have another session."""
     if not connection.in_atomic_block:
         with transaction.atomic():
-            return _soon(execute, sql, params, many, context)
+            return _limit_locks(execute, sql, params, many, context)
     if connection.connection.info.transaction_status == IDLE:
         with connection.wrap_database_errors:
-            connection.connection.execute(SOON)
+            connection.connection.execute(LIMIT_LOCKS)
     return execute(sql, params, many, context)
 
 
-def _sqlite_soon(connection: BaseDatabaseWrapper, **signal: object) -> None:
+def _limit_sqlite_locks(connection: BaseDatabaseWrapper, **signal: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")

@@ -1,6 +1,6 @@
-"""The thread in which a worker's calls are awaited, and timed; blocking ones have threads of their own.
+"""The thread that awaits a worker's calls, with their time limits; blocking calls have threads of their own.
 
-None of them touches the engine's connection. What comes of a call is told to the worker, which stores it.
+None of these threads uses the engine's connection. They pass the end of a call to the worker, which stores it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ CANCEL_SECONDS = 1.0
 """How long a coroutine that was cancelled may take to end."""
 
 
-class Came(NamedTuple):
-    """What came of a call.
+class CallEnd(NamedTuple):
+    """The end of a call.
 
     Args:
-        call: which.
-        result: what its function has given.
-        error: what it has raised.
-        late: whether its time was over before that.
-        goes_on: whether it pays no heed to that, and goes on.
+        call: the call.
+        result: what its function returned.
+        error: what its function raised.
+        late: whether its time was over before.
+        goes_on: whether it ignores that, and still runs.
     """
 
     call: Call
@@ -50,10 +50,10 @@ class Flight:
         self.call, self.place = call, place
         self.task: asyncio.Task[Any] | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
-        """What it has begun beside itself in the event loop; it ends with the call."""
+        """The tasks that it has begun in the event loop; they end with the call."""
         self.late = False
         self.over = False
-        """Whether it was told of."""
+        """Whether its end was passed on."""
 
 
 _flight: ContextVar[Flight] = ContextVar("flight")
@@ -63,95 +63,95 @@ class EventLoop:
     """Awaits calls until the process ends.
 
     Args:
-        tell: told what came of a call, in whatever thread.
-        shared: where it shows which call it goes on with.
+        tell: receives the end of a call, in any thread.
+        shared: where it shows the call that runs.
     """
 
-    def __init__(self, tell: Callable[[Came], None], shared: SharedCalls) -> None:
+    def __init__(self, tell: Callable[[CallEnd], None], shared: SharedCalls) -> None:
         self._tell, self._shared = tell, shared
         self._loop = asyncio.new_event_loop()
-        # The protocol that is declared for it names parameters that not all versions give.
-        made: Any = self._task
+        # Its declared protocol has parameters that not all versions pass.
+        made: Any = self._make_task
         self._loop.set_task_factory(made)
         threading.Thread(target=self._run, name="calls", daemon=True).start()
 
     def begin(self, flights: Sequence[Flight]) -> None:
-        """Begins calls: together, as each word to the event loop has it run at once."""
+        """Begin calls, all in one callback: each callback wakes the event loop."""
         self._loop.call_soon_threadsafe(self._begin, flights)
 
     def _begin(self, flights: Sequence[Flight]) -> None:
         for flight in flights:
             flight.call.begin()
             if flight.call.threads is None:
-                self._loop.call_soon(self._await, flight)
+                self._loop.call_soon(self._start_task, flight)
                 continue
             thread = threading.Thread(
-                None, self._call, flight.call.name, [flight], daemon=True
+                None, self._call_in_thread, flight.call.name, [flight], daemon=True
             )
             try:
                 thread.start()
             except RuntimeError as error:  # the machine has no more threads for now
-                self._over(flight, error=error)
+                self._end(flight, error=error)
             else:
-                self._look(flight)
+                self._check_time(flight)
 
     def cancel(self, flight: Flight) -> None:
-        """Ends a call of which nobody needs the result any more, if it can be ended."""
+        """Cancel a call whose result has no use any more, if it can be cancelled."""
         self._loop.call_soon_threadsafe(self._cancel, flight)
 
     # In its thread
 
     def _run(self) -> None:
-        """Runs the loop again whenever a callback that a call has left in it ends it: others are in it too."""
+        """Run the loop, and again when a callback of one call has ended it: other calls are in it too."""
         asyncio.set_event_loop(self._loop)
         while not self._loop.is_closed():
             try:
                 self._loop.run_forever()
             except BaseException:
-                log.exception("what a step has left in the event loop ended it")
+                log.exception("a callback of a step ended the event loop")
             else:
                 log.error("a step has stopped the event loop")
 
-    def _await(self, flight: Flight) -> None:
+    def _start_task(self, flight: Flight) -> None:
         _flight.set(flight)  # the context is this callback's own
-        flight.task = self._loop.create_task(self._awaited(flight))
-        self._look(flight)
+        flight.task = self._loop.create_task(self._await_call(flight))
+        self._check_time(flight)
 
-    async def _awaited(self, flight: Flight) -> None:
+    async def _await_call(self, flight: Flight) -> None:
         try:
             result = await flight.call.wait()
         except Exception as error:  # noqa: BLE001  # a step may raise anything
-            self._over(flight, error=error)
+            self._end(flight, error=error)
         else:
-            self._over(flight, result=result)
+            self._end(flight, result=result)
         finally:
             for task in flight.tasks - {flight.task}:
                 task.cancel()
 
-    def _look(self, flight: Flight) -> None:
-        """Ends a call whose time is over, and looks again when it may be."""
+    def _check_time(self, flight: Flight) -> None:
+        """End a call whose time is over, else look again when it may be."""
         if flight.over:
             return
         left = flight.call.due - time.monotonic()
         if left <= 0:
-            self._be_late(flight)
+            self._time_out(flight)
             return
         heartbeat = flight.call.heartbeat or left
-        self._loop.call_later(min(left, heartbeat), self._look, flight)
+        self._loop.call_later(min(left, heartbeat), self._check_time, flight)
 
-    def _be_late(self, flight: Flight) -> None:
+    def _time_out(self, flight: Flight) -> None:
         flight.late = True
         if flight.task is None:
-            self._over(flight, goes_on=True)
+            self._end(flight, goes_on=True)
         else:
             self._cancel(flight)
 
     def _cancel(self, flight: Flight) -> None:
         if flight.task is not None:
             flight.task.cancel()
-            self._loop.call_later(CANCEL_SECONDS, self._over, flight, None, None, True)
+            self._loop.call_later(CANCEL_SECONDS, self._end, flight, None, None, True)
 
-    def _over(
+    def _end(
         self,
         flight: Flight,
         result: Any = None,
@@ -161,19 +161,19 @@ class EventLoop:
         if flight.over:
             return
         flight.over = True
-        self._tell(Came(flight.call, result, error, flight.late, goes_on))
+        self._tell(CallEnd(flight.call, result, error, flight.late, goes_on))
 
-    def _task(
+    def _make_task(
         self,
         loop: asyncio.AbstractEventLoop,
         coroutine: Coroutine[Any, Any, Any],
         **given: Any,
     ) -> asyncio.Task[Any]:
-        """A task that shows whose it is whenever the loop goes on with it."""
+        """Return a task that shows its call whenever it runs."""
         flight = _flight.get(None)
         if flight is None:
             return asyncio.Task(coroutine, loop=loop, **given)
-        shown = _Shown(coroutine, flight.place, self._shared)
+        shown = _ShownCoroutine(coroutine, flight.place, self._shared)
         task = asyncio.Task(shown, loop=loop, **given)
         flight.tasks.add(task)
         task.add_done_callback(flight.tasks.discard)
@@ -181,7 +181,7 @@ class EventLoop:
 
     # In a thread of the call's own
 
-    def _call(self, flight: Flight) -> None:
+    def _call_in_thread(self, flight: Flight) -> None:
         came: dict[str, Any] = {}
         try:
             close_old_connections()
@@ -190,11 +190,11 @@ class EventLoop:
             came["error"] = error
         finally:
             connections.close_all()
-        self._loop.call_soon_threadsafe(lambda: self._over(flight, **came))
+        self._loop.call_soon_threadsafe(lambda: self._end(flight, **came))
 
 
-class _Shown(Coroutine[Any, Any, Any]):
-    """A coroutine of a call's: while it runs, and holds up all others, it is shown that it does."""
+class _ShownCoroutine(Coroutine[Any, Any, Any]):
+    """A coroutine of a call, which shows the call while it runs and so blocks all others."""
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, Any], place: int, shared: SharedCalls
@@ -220,7 +220,7 @@ class _Shown(Coroutine[Any, Any, Any]):
         return self._coroutine.__await__()
 
     def _step(self, step: Callable[..., Any], *given: Any) -> Any:
-        self._shared.turn(self._place)
+        self._shared.begin_turn(self._place)
         try:
             return step(*given)
         except (SystemExit, KeyboardInterrupt) as ending:
@@ -231,4 +231,4 @@ class _Shown(Coroutine[Any, Any, Any]):
                 type(ending).__name__,
             ) from ending
         finally:
-            self._shared.turned()
+            self._shared.end_turn()

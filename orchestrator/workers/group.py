@@ -14,7 +14,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 RESPAWN_SECONDS = 5.0
-"""A helper that has ended is not started again before that: what ended it may end the next one too."""
+"""The least seconds between two starts of a helper: what ended one may end the next."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
@@ -22,21 +22,21 @@ STOPPED = b"Tt"
 """What Linux calls a process that a signal or a debugger has stopped."""
 
 
-def fork(run: Callable[[], None]) -> int:
-    """Runs a function in a child process, which leads a group of its own and ends with its parent; gives its id."""
+def fork_child(run: Callable[[], None]) -> int:
+    """Run a function in a child process, which leads a group of its own and ends with its parent; return its id."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _be_child(parent, run)
-    lead(pid)  # here and in the child: before either goes on
+        _run_child(parent, run)
+    lead_group(pid)  # here and in the child: before either goes on
     return pid
 
 
-def _be_child(parent: int, run: Callable[[], None]) -> None:
+def _run_child(parent: int, run: Callable[[], None]) -> None:
     status = 1
     try:
-        lead()
-        if ask := end_with(parent, signal.SIGKILL):  # so that no orphan goes on
+        lead_group()
+        if ask := end_with_parent(parent, signal.SIGKILL):  # so that no orphan goes on
             ask()
         run()
         status = 0
@@ -48,10 +48,10 @@ def _be_child(parent: int, run: Callable[[], None]) -> None:
         os._exit(status)
 
 
-def end_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
-    """Return what a child of the process `parent` calls first, or None if the system lacks it.
+def end_with_parent(parent: int, number: signal.Signals) -> Callable[[], None] | None:
+    """Return a function that a child of the process `parent` calls first; None if the system lacks it.
 
-    The child is then sent this signal when its parent ends in any way, SIGKILL included.
+    The system then sends the child this signal when its parent ends in any way, SIGKILL included.
     """
     if sys.platform != "linux":
         return None
@@ -65,21 +65,21 @@ def end_with(parent: int, number: signal.Signals) -> Callable[[], None] | None:
     return ask
 
 
-def call(name: str) -> None:
-    """Gives this process a name of up to 15 letters, by which `ps` and `top` show it, where the system can."""
+def name_process(name: str) -> None:
+    """Set the name, up to 15 letters, by which `ps` and `top` show this process; on Linux alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
 
 
-def _serve(name: str, run: Callable[[], None]) -> None:
-    call(name)
+def _run_helper(name: str, run: Callable[[], None]) -> None:
+    name_process(name)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     run()
 
 
 class Helper:
-    """A process beside a supervisor's workers; what it was at when it is killed is done or not.
+    """A process beside a supervisor's workers, which may be killed at any moment.
 
     Args:
         name: up to 15 letters, by which `ps` and `top` show it.
@@ -91,21 +91,21 @@ class Helper:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has ended, or stands still, and another one is needed."""
-        if self.pid and stands_still(self.pid):
+        """Whether it has ended, or is stopped, and a new one is needed."""
+        if self.pid and is_stopped(self.pid):
             self.end()
         if self.pid and has_ended(self.pid):
             self.pid = 0
         return not self.pid
 
     def begin(self, run: Callable[[], None]) -> None:
-        """Starts it; its supervisor alone ends it."""
-        self.pid = fork(lambda: _serve(self.name, run))
+        """Start it; its supervisor alone ends it."""
+        self.pid = fork_child(lambda: _run_helper(self.name, run))
 
     def end(self) -> None:
-        """Kills it."""
+        """Kill it."""
         if self.pid:
-            end(self.pid)
+            end_child(self.pid)
         self.pid = 0
 
 
@@ -114,8 +114,8 @@ class OptionalHelper(Helper):
 
     Args:
         name: see `Helper`.
-        run: what it does until it is killed.
-        is_wanted: whether there may be anything to do.
+        run: runs in it until it is killed.
+        is_wanted: returns whether it may have work.
     """
 
     def __init__(
@@ -126,51 +126,51 @@ class OptionalHelper(Helper):
         self._start_at = 0.0
 
     def start(self) -> None:
-        """Starts it, unless it runs, has ended just after its start, or is not wanted."""
+        """Start it if it is wanted and does not run, unless it was started a moment ago."""
         now = time.monotonic()
         if self.is_gone and now >= self._start_at and self.is_wanted():
             self._start_at = now + RESPAWN_SECONDS
             self.begin(self.run)
 
 
-def lead(pid: int = 0) -> None:
-    """Makes a child, by default this process, the leader of a group of its own; a second time changes nothing.
+def lead_group(pid: int = 0) -> None:
+    """Make a child, by default this process, the leader of a group of its own; doing it twice does no harm.
 
     Ctrl-C in a terminal then reaches the supervisor alone, which ends its children in order.
     """
-    _tolerant(os.setpgid, pid, pid)
+    _send_to(os.setpgid, pid, pid)
 
 
-def ask_to_end(leader: int) -> None:
-    """Asks the child alone: what it has started may be what its present piece of work waits for."""
-    _tolerant(os.kill, leader, signal.SIGTERM)
+def terminate_child(leader: int) -> None:
+    """Send SIGTERM to the child alone: its present work may wait for processes that it has started."""
+    _send_to(os.kill, leader, signal.SIGTERM)
 
 
-def kill(leader: int) -> None:
-    """Kills a child and all that its work has started."""
-    _tolerant(os.killpg, leader, signal.SIGKILL)
+def kill_child(leader: int) -> None:
+    """Kill a child and all processes that its work has started."""
+    _send_to(os.killpg, leader, signal.SIGKILL)
 
 
-def end(leader: int, seconds: float = 0.5) -> None:
-    """Kills a child and waits so long for its end; one that hangs in the kernel may take longer."""
-    kill(leader)
+def end_child(leader: int, seconds: float = 0.5) -> None:
+    """Kill a child, and wait at most `seconds` for its end; one that hangs in the kernel may take longer."""
+    kill_child(leader)
     until = time.monotonic() + seconds
     while not has_ended(leader) and time.monotonic() < until:
         time.sleep(0.01)
 
 
 def has_ended(leader: int) -> bool:
-    """Whether a child has ended. What it left behind is killed then, before its work is begun again elsewhere."""
+    """Return whether a child has ended; if so, kill what it left behind before another worker does its work."""
     if os.waitpid(leader, os.WNOHANG)[0] != leader:
         return False
-    kill(leader)  # as long as anybody is left in the group, its number is nobody else's
+    kill_child(leader)  # while the group has a member, its number stays taken
     return True
 
 
-def stands_still(pid: int) -> bool:
-    """Whether a process is stopped, so that it does nothing until it is continued; known on Linux only.
+def is_stopped(pid: int) -> bool:
+    """Return whether a signal or a debugger has stopped a process; known on Linux only.
 
-    A process that sleeps, computes in C, or waits for a processor is not.
+    A process that sleeps, computes in C, or waits for a processor is not stopped.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
@@ -179,7 +179,7 @@ def stands_still(pid: int) -> bool:
     return stat.rpartition(b") ")[2][:1] in STOPPED
 
 
-def _tolerant(act: Callable[[int, int], None], pid: int, argument: int) -> None:
+def _send_to(act: Callable[[int, int], None], pid: int, argument: int) -> None:
     try:
         act(pid, argument)
     except (ProcessLookupError, PermissionError) as error:

@@ -1,8 +1,8 @@
-"""What a worker holds beside the work that it is at, in memory that it shares with its supervisor.
+"""Claims and unstored results of a busy worker, in memory that it shares with its supervisor.
 
-The worker writes and its supervisor reads, without a lock: whichever of them is frozen or killed, the other goes on.
-What makes it sound is time. A worker shows what it is about to do before it looks at the clock, and begins nothing, and
-holds nothing more, once its time is over; its supervisor looks only after that.
+The worker writes and its supervisor reads, without a lock: if one of them is stopped or killed, the other goes on. Time
+makes that sound. A worker shows its next act before it looks at the clock; once its time is over, it begins nothing and
+holds nothing more. Its supervisor reads only after that.
 """
 
 from __future__ import annotations
@@ -23,49 +23,47 @@ from orchestrator.engine.claims.held import (
 )
 
 CLAIMS_ROOM = 1 << 13
-"""Bytes in which 64 events and what they must not overtake are shown."""
+"""Bytes of the page of claims: room for 64 events and their order."""
 
 RESULTS_ROOM = 1 << 16
-"""Bytes in which results are shown; what does not fit is stored at once."""
+"""Bytes of the page of results; a result without room is stored at once."""
 
 CLAIMS_SECONDS = BEGIN_SECONDS + 0.01
-"""When a supervisor looks: so much later that what the worker wrote in its own time is seen."""
+"""When the supervisor reads: late enough to see what the worker wrote in its own time."""
 
 
 FREE = 1 << 16
-"""How the page of claims has two numbers in one, which is written at once: more than can be claimed together."""
+"""The page of claims has two numbers in one, which is written at once: this is more than a worker can claim."""
 
 CALLING = 1
-"""The number on the page of results while the worker is at a function."""
+"""The number on the page of results while the worker runs a function."""
 
 
-class Unbegun(NamedTuple):
-    """Claimed work that its worker begins no more: since when it is held, and the names of it."""
+class IdleClaims(NamedTuple):
+    """Claims that their worker will not begin: since when it holds them, and their names."""
 
     since: float
     works: list[str]
 
 
-class Unstored(NamedTuple):
-    """Results that are not stored, and since when the first of them is held."""
+class UnstoredResults(NamedTuple):
+    """Results that are not stored, and since when the worker holds the first of them."""
 
     since: float
     results: list[UnstoredResult]
 
 
 class SharedClaims(Held):
-    """What one worker holds; made before it is forked.
+    """What one worker holds; made before the fork.
 
     Args:
-        wake: told when something new is due, wakes who looks after it and would sleep for longer.
+        wake: wakes the process that takes over, if it would sleep for longer.
     """
 
     def __init__(self, wake: Callable[[float], None] = lambda due: None) -> None:
         self._wake = wake
-        self.claims, self.results = (
-            SharedPage.of(CLAIMS_ROOM),
-            SharedPage.of(RESULTS_ROOM),
-        )
+        self.claims = SharedPage.of(CLAIMS_ROOM)
+        self.results = SharedPage.of(RESULTS_ROOM)
 
     # The worker
 
@@ -99,31 +97,31 @@ class SharedClaims(Held):
 
     @property
     def is_calling(self) -> bool:
-        """Whether the worker is at a function while it holds results, and cannot see to them."""
+        """Whether the worker runs a function while it holds results, and cannot store them."""
         return self.results.number == CALLING
 
-    def unbegun(self) -> Unbegun:
-        """What is claimed and not begun; without what must not overtake the work that the worker is at."""
+    def unbegun(self) -> IdleClaims:
+        """Return the claims that are not begun; without those that must not overtake the running work."""
         since, numbers, text = self.claims.read()
         free, number = divmod(numbers, FREE)
         claims = [Claim(*claim) for claim in json.loads(text or "[]")]
         ahead = {claim.order for claim in claims[free:number]} - {""}
         others = (*claims[:free], *claims[number:])
-        return Unbegun(since, [one.work for one in others if one.order not in ahead])
+        return IdleClaims(since, [one.work for one in others if one.order not in ahead])
 
-    def unstored(self) -> Unstored:
-        """The results that are held while the worker is at a function."""
+    def unstored(self) -> UnstoredResults:
+        """Return the results that the worker holds while it runs a function."""
         since, number, text = self.results.read()
-        return Unstored(since, results_of(text) if number == CALLING else [])
+        return UnstoredResults(since, parse_results(text) if number == CALLING else [])
 
 
-def results_of(text: str) -> list[UnstoredResult]:
-    """The results that a worker has shown."""
+def parse_results(text: str) -> list[UnstoredResult]:
+    """Return the results that a worker has shown."""
     return [UnstoredResult(*json.loads(line)) for line in text.splitlines()]
 
 
-class Written(NamedTuple):
-    """What a page says, as it was at one moment."""
+class PageContent(NamedTuple):
+    """The content of a page at one moment."""
 
     since: float
     number: int
@@ -131,7 +129,7 @@ class Written(NamedTuple):
 
 
 class SharedPage(Structure):
-    """Shared memory for a text, with the monotonic time since when it holds, 0 for not at all, and a number.
+    """Shared memory with a text, a number, and the monotonic time since when they hold, 0 for not at all.
 
     It begins with these fields; the text follows them.
     """
@@ -144,14 +142,14 @@ class SharedPage(Structure):
 
     @classmethod
     def of(cls, room: int) -> SharedPage:
-        """Makes an empty page of so many bytes."""
+        """Make an empty page of `room` bytes."""
         memory = mmap.mmap(-1, room)
         page = cls.from_buffer(memory)
         page._memory = memory
         return page
 
     def write(self, text: str, since: float, number: int = 0) -> bool:
-        """Writes a page anew; whether there was room for it. Since when it holds is written last."""
+        """Write a page anew, the time last; return whether it has room for the text."""
         self.clear()
         self.number, self.length = number, 0
         if not self.append(text):
@@ -160,7 +158,7 @@ class SharedPage(Structure):
         return True
 
     def append(self, text: str) -> bool:
-        """Adds to a page; whether there was room for it."""
+        """Append to a page; return whether it has room for the text."""
         data, begin = text.encode(), sizeof(self) + self.length
         ends = begin + len(data)
         if ends > len(self._memory):
@@ -172,11 +170,11 @@ class SharedPage(Structure):
     def clear(self) -> None:
         self.since = 0.0
 
-    def read(self) -> Written:
-        """What it says; nothing if the worker is just writing it anew."""
+    def read(self) -> PageContent:
+        """Return the content; an empty one while the worker writes it anew."""
         since = self.since
         number = self.number
         data = self._memory[sizeof(self) : sizeof(self) + self.length]
         if not since or self.since != since:
-            return Written(0.0, 0, "")
-        return Written(since, number, data.decode())
+            return PageContent(0.0, 0, "")
+        return PageContent(since, number, data.decode())

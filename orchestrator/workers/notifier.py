@@ -1,7 +1,7 @@
-"""Telling people, in a process beside a supervisor's workers: it gathers what has happened, and has it sent.
+"""The notifier: a process beside a supervisor's workers that gathers occurrences and has notices sent.
 
-It is there only where the settings say that anybody is to be told. Those of several hosts may run at once: each notice
-is claimed. Nothing that a receiver does keeps it waiting, since every attempt is a process of its own.
+It runs only if the settings have recipients. Those of several hosts may run at once: each notice is claimed. No
+receiver keeps it waiting: every attempt is a process of its own.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 NAME = "procession-tell"
 MOST_AT_ONCE = 10
-"""How many attempts are under way at once; each recipient has one."""
+"""The most attempts at once; each recipient has one."""
 OUTAGES_SECONDS = 5.0
-"""How often is looked for dead queues."""
+"""Seconds between two looks for outages."""
 FORGET_SECONDS = 3600.0
 PORTION_SECONDS = 1.0
-"""How long is gathered at a time: what came of attempts is to be stored before their claims have run out."""
+"""How long it gathers at a time: the outcomes of attempts must be stored before their claims run out."""
 
 
 class Notifier:
-    """Gathers what has happened and has it sent."""
+    """Gathers occurrences and has notices sent."""
 
     def __init__(self) -> None:
         self.owner = uuid4().hex
@@ -46,7 +46,7 @@ class Notifier:
         self._forget_at = time.monotonic() + FORGET_SECONDS * random.uniform(0.1, 1)  # noqa: S311  # jitter
 
     def run(self, over: Callable[[], bool]) -> None:
-        """Runs until it is over; what is under way then is tried again by another one, under the same id."""
+        """Run until `over` returns True; another one repeats the unfinished attempts, under the same ids."""
         while not over():
             try:
                 self.look()
@@ -60,12 +60,12 @@ class Notifier:
             one.end()
 
     def look(self) -> None:
-        """Does what there is to do, without waiting for anybody but the database.
+        """Do what is due, without waiting for anything but the database.
 
         Raises:
             DatabaseError: it refused for now.
-            SettingRefused: who is to be told cannot be read.
-            OSError: the system has no process to spare.
+            SettingRefused: the settings of recipients have a mistake.
+            OSError: the system can start no process.
         """
         self.settle()
         now = time.monotonic()
@@ -83,14 +83,14 @@ class Notifier:
             self._send(notice)
 
     def _gather(self, until: float) -> bool:
-        """Takes in what has happened, for a while; whether there may be more of it."""
+        """Gather occurrences until a time; return whether there may be more."""
         while gather():
             if time.monotonic() > until:
                 return True
         return False
 
     def pause(self) -> None:
-        """Waits until it is time to look again, or something came of what is being sent."""
+        """Wait until the next look is due, or an attempt has an outcome."""
         seconds = conf().SWEEP_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311  # jitter
         lines = [one.line for one in self.sending]
         if lines:
@@ -99,7 +99,7 @@ class Notifier:
             time.sleep(seconds)
 
     def settle(self) -> None:
-        """Stores what came of attempts; what cannot be stored now is stored with the next look.
+        """Store the outcomes of attempts; the next look stores what the database refuses now.
 
         Raises:
             DatabaseError: it refused for now.
@@ -117,28 +117,22 @@ class Notifier:
         if not outcome.error:
             stored = outbox.sent(notice)
         else:
-            log.warning(
-                "%s was not told, attempt %s: %s",
-                notice.recipient,
-                notice.attempt,
-                outcome.error,
-            )
+            name, attempt, error = notice.recipient, notice.attempt, outcome.error
+            log.warning("%s was not told, attempt %s: %s", name, attempt, error)
             after = timedelta(seconds=outcome.after)
-            stored = outbox.not_sent(
-                notice, outcome.error, after, hopeless=outcome.hopeless
-            )
+            stored = outbox.not_sent(notice, error, after, hopeless=outcome.hopeless)
         if not stored:
-            log.info("notice %s is somebody else's by now", notice)
+            log.info("another notifier has claimed notice %s", notice)
 
 
 def has_recipients() -> bool:
-    """Whether anybody is to be told; False while the settings cannot be used."""
+    """Return whether the settings have recipients; False while they have a mistake."""
     try:
         return bool(recipients())
     except SettingRefused:
         return False
 
 
-def run() -> None:
-    """Tells people until this process is killed."""
+def run_notifier() -> None:
+    """Send notices until this process is killed."""
     Notifier().run(lambda: False)

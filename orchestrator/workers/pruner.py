@@ -1,7 +1,7 @@
-"""Removing processes that ended long ago, in a process beside a supervisor's workers.
+"""The pruner: a process beside a supervisor's workers that removes processes which ended long ago.
 
-It is there only where the settings or a definition say how long processes are kept. Those of several hosts may run at
-once: what one has locked, the others pass over.
+It runs only if the settings or a definition have a retention. Those of several hosts may run at once: each skips the
+rows that another one has locked.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ log = logging.getLogger(__name__)
 
 NAME = "procession-old"
 FIRST_SWEEPS = 30
-"""After how many sweeps it begins: what is just starting has other things to do."""
+"""The pause before it begins, in sweeps: a set-up that just starts has other work."""
 EVERY_SECONDS = 3600
 ACTOR = "workers"
-"""Who it was, in the audit."""
+"""The actor of its audit rows."""
 
 
-def run() -> None:
-    """Removes what may go, again and again, until it is killed."""
+def run_pruner() -> None:
+    """Remove old processes, again and again, until this process is killed."""
     pause = conf().SWEEP_SECONDS * FIRST_SWEEPS
     while True:
         time.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # jitter

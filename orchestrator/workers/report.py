@@ -1,4 +1,4 @@
-"""What a supervisor reports of its workers, and how it is stored: all that a host's workers need of the database."""
+"""What a supervisor reports of its workers, and how it is stored: leases, heartbeats, lost work and sweeps."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.due import sweep
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.models import Lost, Worker
-from orchestrator.workers.held import results_of
+from orchestrator.workers.held import parse_results
 
 
 @dataclass(frozen=True)
 class LivingWorker:
-    """A worker that lives.
+    """A live worker.
 
     Args:
         owner: its boot id.
         pid: its process.
-        age: seconds that it has lived.
-        holds: whether what stands in its name is its own to go on with. What a worker that is at nothing has was left
-            by a commit whose answer was lost, and one that stands still goes on with nothing.
-        calls: whether it is one that keeps calls in flight.
+        age: seconds since its start.
+        holds: whether to renew its leases. Those of an idle worker are left from a commit whose answer was lost; a
+            stopped worker does not work.
+        calls: whether it keeps calls in flight.
     """
 
     owner: str
@@ -40,12 +40,12 @@ class LivingWorker:
 
 @dataclass(frozen=True)
 class LostWorker:
-    """A worker that is gone.
+    """A lost worker.
 
     Args:
         owner: its boot id.
-        in_hand: the names of the work that it was at, with how it was lost; without what is innocent.
-        returned: the results that it held, as they were shown.
+        in_hand: the names of its running work, with how it was lost; without calls that were not to blame.
+        returned: its unstored results, as it has shown them.
     """
 
     owner: str
@@ -55,13 +55,13 @@ class LostWorker:
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What there is to store.
+    """A report to store.
 
     Args:
-        supervisor: whose report it is.
-        queue: whose work its workers run.
-        living: its workers; None where it is too early to tell of them again.
-        lost: its workers that are gone and whose work must be freed.
+        supervisor: the supervisor's id.
+        queue: the queue of its workers.
+        living: its live workers; None between two heartbeats.
+        lost: its lost workers, whose work must be released.
         sweep: whether to look for due work.
     """
 
@@ -72,23 +72,23 @@ class WorkerReport:
     sweep: bool = False
 
     def store(self) -> bool:
-        """Frees what lost workers held, renews what living ones hold, and rings for what is due.
+        """Release the work of lost workers, renew the leases of live ones, and wake queues with due work.
 
         Returns:
-            Whether work is due that waits outside.
+            Whether calls are due.
 
         Raises:
-            DatabaseError: it could not be stored, or only in part; storing it again does no harm.
+            DatabaseError: it is stored in part or not at all; storing it again does no harm.
         """
         for one in self.lost:
-            send(take_over.returned(one.owner, results_of(one.returned)))
+            send(take_over.returned(one.owner, parse_results(one.returned)))
             leases.end([one.owner], in_hand=dict(one.in_hand))
         if self.living is not None:
             self._store_living(self.living)
         if not (self.sweep or self.lost):
             return False
         sweep(self.queue)
-        calls = sweep(doorbell.calls_of(self.queue))
+        calls = sweep(doorbell.calls_queue(self.queue))
         mine = Worker.objects.filter(supervisor=self.supervisor)
         mine.update(swept_at=database_now())
         return calls
@@ -103,7 +103,7 @@ class WorkerReport:
         gone = list(Worker.objects.gone(self.supervisor, owners, now))
         Worker.objects.filter(id__in=[worker.id for worker in gone]).delete()
         listening = [worker.owner for worker in living if not worker.calls]
-        self._tell_the_doorbell(listening, gone)
+        self._register_in_redis(listening, gone)
 
     def _row(self, worker: LivingWorker, now: datetime) -> Worker:
         return Worker(
@@ -111,20 +111,20 @@ class WorkerReport:
             supervisor=self.supervisor,
             host=socket.gethostname(),
             pid=worker.pid,
-            queue=doorbell.calls_of(self.queue) if worker.calls else self.queue,
+            queue=doorbell.calls_queue(self.queue) if worker.calls else self.queue,
             started_at=now - timedelta(seconds=worker.age),
             seen_at=now,
         )
 
-    def _tell_the_doorbell(self, owners: list[str], gone: Iterable[Worker]) -> None:
-        if not doorbell.answers(self.queue):
+    def _register_in_redis(self, owners: list[str], gone: Iterable[Worker]) -> None:
+        if not doorbell.redis_responds(self.queue):
             return  # each question after the first would wait as long
         doorbell.add_workers(self.queue, owners)
         for queue, workers in groupby(gone, lambda worker: worker.queue):
-            if doorbell.in_rq(queue) in settings.RQ_QUEUES:
+            if doorbell.rq_name(queue) in settings.RQ_QUEUES:
                 doorbell.remove_workers(queue, [worker.id for worker in workers])
-        # A worker that is neither in the table nor heard of in Redis was left by a supervisor that is gone.
-        unheard = doorbell.unheard_workers(self.queue)
+        # A worker without a row and without a heartbeat in Redis was left by a lost supervisor.
+        unheard = doorbell.silent_workers(self.queue)
         known = Worker.objects.filter(id__in=unheard).values_list("id", flat=True)
         if unheard and (strangers := unheard.difference(known)):
             doorbell.remove_workers(self.queue, strangers)

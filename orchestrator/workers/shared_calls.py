@@ -1,6 +1,6 @@
-"""The calls that a worker has in flight, in memory that it shares with its supervisor, which reads without a lock.
+"""The calls of a worker in flight, in memory that it shares with its supervisor, which reads without a lock.
 
-When the worker is gone, its supervisor knows by that which calls it was at, and which of them held up all others.
+When the worker is lost, its supervisor knows which calls it had in flight, and which one blocked all others.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def shared(form: type[T]) -> T:
-    """Makes a value of a type of ctypes, all zeros, in memory that this process shares with the children it forks.
+def shared_value(form: type[T]) -> T:
+    """Make a value of a type of ctypes, all zeros, in memory that this process shares with the children it forks.
 
-    A field of eight bytes is written at once: a reader needs no lock to see it as it was, or as it is.
+    A field of eight bytes is written at once: a reader without a lock sees its old value or its new one.
     """
     made: Any = form
     value: T = made.from_buffer(mmap.mmap(-1, sizeof(made)))
@@ -29,7 +29,7 @@ class ShownCall(Structure):
 
     Args:
         until: the monotonic time by which it must be over; 0 for an empty place.
-        idempotent: whether it may be called again when it is not known how far it came.
+        idempotent: whether it may be called again after an unknown outcome.
         name: its name.
     """
 
@@ -45,7 +45,7 @@ class ShownCall(Structure):
 
 
 class _Turn(Structure):
-    """Since when the event loop is at one call, 0 for at none; that call's place."""
+    """The call that runs in the event loop: since when, 0 for none, and its place."""
 
     since: float
     place: int
@@ -53,14 +53,14 @@ class _Turn(Structure):
 
 
 class SharedCalls:
-    """The calls of one worker; made before it is forked.
+    """The calls of one worker; made before the fork.
 
     Args:
-        places: how many calls it has in flight at most.
+        places: the most calls that it has in flight.
     """
 
     def __init__(self, places: int) -> None:
-        self._calls, self._turn = shared(ShownCall * places), shared(_Turn)
+        self._calls, self._turn = shared_value(ShownCall * places), shared_value(_Turn)
         self._free = list(range(places))
 
     # The worker
@@ -71,40 +71,40 @@ class SharedCalls:
         return len(self._free)
 
     def begin(self, work: str, until: float, *, idempotent: bool) -> int:
-        """Shows a call before it begins, and gives its place. The moment is written last: what is half there is not."""
+        """Show a call before it begins; return its place. The time is written last: a call without it is not seen."""
         place = self._free.pop()
         call = self._calls[place]
         call.idempotent, call.name = idempotent, work.encode()
         call.until = until
         return place
 
-    def be_over_by(self, place: int, until: float) -> None:
-        """Shows that a call must be over by another moment."""
+    def set_end(self, place: int, until: float) -> None:
+        """Show another time by which a call must be over."""
         self._calls[place].until = until
 
     def end(self, place: int) -> None:
-        """Shows that a call is over and stored."""
-        self.be_over_by(place, 0.0)
+        """Show that a call is over and stored."""
+        self.set_end(place, 0.0)
         self._free.append(place)
 
-    def turn(self, place: int) -> None:
-        """Shows that the event loop is at one call from now on."""
+    def begin_turn(self, place: int) -> None:
+        """Show that the event loop runs a call from now on."""
         self._turn.place = place
         self._turn.since = time.monotonic()
 
-    def turned(self) -> None:
-        """Shows that it is at none."""
+    def end_turn(self) -> None:
+        """Show that it runs none."""
         self._turn.since = 0.0
 
     # Its supervisor
 
     def __iter__(self) -> Iterator[ShownCall]:
-        """Those in flight."""
+        """Return an iterator of the calls in flight."""
         now = type(self._calls).from_buffer_copy(self._calls)
         return (call for call in now if call.until)
 
     @property
-    def turning(self) -> tuple[float, str]:
-        """Since when the event loop is at one call, 0 for at none, and that call's name."""
+    def running_call(self) -> tuple[float, str]:
+        """Since when the event loop runs one call, 0 for none, and that call's name."""
         since, place = self._turn.since, self._turn.place
         return since, self._calls[place].work if since else ""

@@ -1,4 +1,4 @@
-"""What a child tells its supervisor without a database: what it is at, and until when that may take."""
+"""What a child shows its supervisor in shared memory: its present work, and the time by which it must be over."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from ctypes import Structure, c_char, c_double
 
-from orchestrator.workers.shared_calls import shared
+from orchestrator.workers.shared_calls import shared_value
 
 
-class _Work(Structure):
+class _ShownWork(Structure):
     until: float
     name: bytes
     _fields_ = (("until", c_double), ("name", c_char * 64))
@@ -24,17 +24,17 @@ class Slot:
     """
 
     def __init__(self) -> None:
-        self._shown = shared(_Work)
+        self._shown = shared_value(_ShownWork)
 
     @contextmanager
     def watch(
         self, seconds: float, work: str, heartbeat: float | None = None
     ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-        """Marks a piece of work that may take so many seconds; the supervisor kills a child that overruns.
+        """Show a piece of work that may take `seconds`; the supervisor kills a child that overruns.
 
-        With a heartbeat it must also report within so many seconds, again and again, by a block under what it is given:
-        its seconds begin anew at the end of the block, and none of them pass inside it. Within one piece of work
-        another may be marked; when that is over, the first is what the child is at again.
+        With a `heartbeat`, the work must also report within that many seconds, again and again, by a block of the
+        yielded function. The seconds begin anew at the end of the block, and do not pass inside it. Pieces of work may
+        nest: after the inner one, the slot shows the outer one again.
         """
         around = self._shown.until, self._shown.name
         reports = _Reports(self, work, time.monotonic() + seconds, heartbeat)
@@ -52,16 +52,18 @@ class Slot:
 
     @property
     def work(self) -> str:
-        """The name of the work that the child is at, or was at when it died, or could store nothing of; "" for none."""
+        """The name of the running work, or of the last one if the child died or could not store its outcome; "" for
+        none.
+        """
         return self._shown.name.decode()
 
     def write(self, until: float, work: str) -> None:
-        """Marks a piece of work that must be over by a moment of the monotonic clock."""
+        """Show a piece of work that must be over by a time of the monotonic clock."""
         self._shown.until, self._shown.name = until, work.encode()
 
 
 class _Reports(AbstractContextManager[None]):
-    """The blocks in which a piece of work reports, one after the other: within one, it has all the time there is."""
+    """The blocks in which a piece of work reports: inside one, only the limit of the whole work holds."""
 
     def __init__(
         self, slot: Slot, work: str, ends: float, heartbeat: float | None

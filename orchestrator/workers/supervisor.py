@@ -1,8 +1,8 @@
 """The supervisor of one host's workers for one queue.
 
-It forks them, kills one that overruns its time or stands still, replaces those that died, and on SIGTERM stops them
-without charging an attempt. What a worker's steps have started ends with the worker. It runs no work itself and needs
-no leader. Its loop never waits: what it has to tell the database, a process of its own stores.
+It forks workers, kills one that overruns its time or is stopped, replaces dead ones, and on SIGTERM stops them without
+charging an attempt. Processes that a worker's steps have started end with the worker. It runs no work itself and needs
+no leader. Its loop never waits: another process stores its reports.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from orchestrator.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Definition, Lost
-from orchestrator.queue import calls_of
+from orchestrator.queue import calls_queue
 from orchestrator.retention import retention
 from orchestrator.workers import caller, group, notifier, pruner
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.held import SharedClaims
 from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
 from orchestrator.workers.shared_calls import SharedCalls
-from orchestrator.workers.taking_over import TakingOverProcess
-from orchestrator.workers.worker import run
+from orchestrator.workers.taking_over import TakeOverProcess
+from orchestrator.workers.worker import run_worker
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 LATE_SECONDS = 0.5
-"""After a longer pause between two looks at its workers the supervisor itself was late."""
+"""A longer pause between two looks at the workers means that the supervisor itself was late."""
 GRACE_SECONDS = 2.0
 LAST_SECONDS = 2.0
 """How long the last report may take when the supervisor stops."""
@@ -52,53 +52,53 @@ class WorkerProcess:
     """A worker process and what its supervisor knows of it."""
 
     pid: int
-    worker: Current
+    worker: CurrentWorker
     held: SharedClaims = field(default_factory=SharedClaims)
     calls: SharedCalls | None = None
-    """What it has in flight, if it is one that keeps calls in flight."""
+    """Its calls in flight; None for a worker of one piece of work at a time."""
     born: float = field(default_factory=time.monotonic)
     killed: Lost | None = None
-    still: float = 0.0
-    """Seconds for which it has been seen standing still."""
+    halted: float = 0.0
+    """Seconds for which it was seen stopped."""
     guilty: dict[str, Lost] = field(default_factory=dict)
     """The work for which it was killed."""
     _until: float = 0.0
     _late: float = 0.0
-    _turning: float = 0.0
+    _running_since: float = 0.0
     _blocked: float = 0.0
-    """Seconds for which its event loop has been seen at the same call."""
+    """Seconds for which its event loop was seen at the same call."""
 
     def look(self, passed: float) -> None:
-        """Notes what it does, and kills it if it overruns its time or stands still for a lease.
+        """Note its state, and kill it if it overruns its time, or is stopped for a lease.
 
         Args:
-            passed: seconds since the last look; those for which the supervisor was late are not counted.
+            passed: seconds since the last look; those for which the supervisor was late do not count.
         """
         late, until = max(0.0, passed - LATE_SECONDS), self.worker.slot.until
         self._late = late + (self._late if until == self._until else 0.0)
         self._until = until
-        self.still = self.still + passed - late if group.stands_still(self.pid) else 0.0
+        self.halted = self.halted + passed - late if group.is_stopped(self.pid) else 0.0
         if self.killed is not None:
             return
         if 0 < until < time.monotonic() - self._late:
             self._kill([self.worker.slot.work], "overran its time")
-        elif (work := self._held_up_by(passed - late)) is not None:
+        elif (work := self._blocking_call(passed - late)) is not None:
             self._kill([work], f"is held up by {work}")
         elif overdue := self._overdue():
             self._kill(overdue, f"goes on with {', '.join(overdue[:5])}")
-        elif self.still > conf().LEASE_SECONDS:
+        elif self.halted > conf().LEASE_SECONDS:
             self._kill([], "stands still")
 
-    def _held_up_by(self, passed: float) -> str | None:
-        """The call that has held up all others of its event loop for too long."""
-        since, work = self.calls.turning if self.calls is not None else (0.0, "")
-        same = since and since == self._turning and not self.still
+    def _blocking_call(self, passed: float) -> str | None:
+        """Return the call that has blocked its event loop for too long."""
+        since, work = self.calls.running_call if self.calls is not None else (0.0, "")
+        same = since and since == self._running_since and not self.halted
         self._blocked = self._blocked + passed if same else 0.0
-        self._turning = since
+        self._running_since = since
         return work if self._blocked > conf().BLOCKED_SECONDS else None
 
     def _overdue(self) -> list[str]:
-        """The calls that should have been over long ago."""
+        """Return the calls that should have been over long ago."""
         now = time.monotonic() - self._late
         return [call.work for call in self.calls or () if call.until < now]
 
@@ -106,24 +106,24 @@ class WorkerProcess:
         log.error("worker %s %s and is killed", self.pid, why)
         self.killed = Lost.TIMED_OUT if guilty else Lost.DIED
         self.guilty = dict.fromkeys(guilty, Lost.TIMED_OUT)
-        group.kill(self.pid)
+        group.kill_child(self.pid)
 
     @property
-    def living(self) -> LivingWorker:
-        """It, as a worker that lives."""
+    def as_live(self) -> LivingWorker:
+        """This worker in a report, as a live one."""
         busy = self.worker.slot.until > 0 or any(self.calls or ())
-        holds = busy and not self.still and not self.killed
+        holds = busy and not self.halted and not self.killed
         age = time.monotonic() - self.born
         calls = self.calls is not None
         return LivingWorker(self.worker.owner, self.pid, age, holds, calls)
 
-    def gone(self, how: Lost) -> LostWorker:
-        """It, as a worker that is gone.
+    def as_lost(self, how: Lost) -> LostWorker:
+        """Return this worker for a report, as a lost one.
 
-        Where it is known which call was to blame for that, the idempotent ones beside it are innocent.
+        If one call is to blame, the idempotent calls beside it are not charged.
 
         Args:
-            how: how it was lost if it was not killed for its work.
+            how: how it was lost, unless it was killed for its work.
         """
         work, calls = self.worker.slot.work, list(self.calls or ())
         in_hand = {work: self.killed or how} if work else {}
@@ -145,31 +145,31 @@ class Supervisor:
         self.children: dict[int, WorkerProcess] = {}
         self.lost: dict[LostWorker, float] = {}
         self.database = DatabaseProcess()
-        self.taking_over = TakingOverProcess(queue)
-        self.pruner = group.OptionalHelper(pruner.NAME, pruner.run, retention)
+        self.taking_over = TakeOverProcess(queue)
+        self.pruner = group.OptionalHelper(pruner.NAME, pruner.run_pruner, retention)
         self.notifier = group.OptionalHelper(
-            notifier.NAME, notifier.run, notifier.has_recipients
+            notifier.NAME, notifier.run_notifier, notifier.has_recipients
         )
         self.stopping = False
         self._looked_at = time.monotonic()
-        self._beat_at = self._sweep_at = self._spawn_at = self._tell_at = 0.0
+        self._heartbeat_at = self._sweep_at = self._spawn_at = self._report_at = 0.0
 
     def run(self) -> None:
-        """Runs until SIGTERM or SIGINT, or until its terminal is closed."""
+        """Run until SIGTERM or SIGINT, or until its terminal is closed."""
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
-        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # else nohup has said no
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # else nohup ignores it
             signal.signal(signal.SIGHUP, self._stop)
-        connections.close_all()  # from here on its children alone have any
+        connections.close_all()  # from here on only its children have any
         while not self.stopping:
             self._reap()
             self._spawn()
             self._spawn_caller()
-            self._have_taken_over()
+            self._start_take_over()
             self.pruner.start()
             self.notifier.start()
             self._look()
-            self._tell()
+            self._report()
             time.sleep(TICK_SECONDS)
         self._end()
 
@@ -181,41 +181,41 @@ class Supervisor:
         gone = [child for child in self.children.values() if group.has_ended(child.pid)]
         for child in gone:
             del self.children[child.pid]
-            self.lost[child.gone(Lost.DIED)] = now
+            self.lost[child.as_lost(Lost.DIED)] = now
             log.warning("worker %s is gone, replacing it", child.pid)
             if now - child.born < RESPAWN_SECONDS:
                 self._spawn_at = now + RESPAWN_SECONDS
 
     def _spawn(self) -> None:
         now = time.monotonic()
-        while len(self._plain) < self.processes and now >= self._spawn_at:
+        while len(self._workers) < self.processes and now >= self._spawn_at:
             held = SharedClaims(self.taking_over.wake)
-            worker = Current(held=held)
-            pid = group.fork(lambda worker=worker: run(self.queue, worker))  # type: ignore[misc]
+            worker = CurrentWorker(held=held)
+            pid = group.fork_child(lambda worker=worker: run_worker(self.queue, worker))  # type: ignore[misc]
             self.children[pid] = WorkerProcess(pid, worker, held)
             self.taking_over.end()  # it does not know of this one
-            self._beat_at = 0.0
+            self._heartbeat_at = 0.0
 
     def _spawn_caller(self) -> None:
-        """Has calls made, once any of this queue's work waits outside."""
+        """Start a worker for calls, once this queue has had any."""
         if not self.database.calls or time.monotonic() < self._spawn_at:
             return
         if any(child.calls is not None for child in self.children.values()):
             return
-        queue, worker = calls_of(self.queue), Current()
+        queue, worker = calls_queue(self.queue), CurrentWorker()
         calls = SharedCalls(conf().CALLS_IN_FLIGHT)
-        pid = group.fork(lambda: caller.run(queue, worker, calls))
+        pid = group.fork_child(lambda: caller.run_caller(queue, worker, calls))
         self.children[pid] = WorkerProcess(pid, worker, calls=calls)
-        self._beat_at = 0.0
+        self._heartbeat_at = 0.0
 
-    def _have_taken_over(self) -> None:
+    def _start_take_over(self) -> None:
         if self.children and self.taking_over.is_gone:
-            held = {child.worker.owner: child.held for child in self._plain}
+            held = {child.worker.owner: child.held for child in self._workers}
             self.taking_over.start(held)
 
     @property
-    def _plain(self) -> list[WorkerProcess]:
-        """The workers that are at one piece of work at a time."""
+    def _workers(self) -> list[WorkerProcess]:
+        """The workers of one piece of work at a time."""
         return [child for child in self.children.values() if child.calls is None]
 
     def _look(self) -> None:
@@ -224,31 +224,33 @@ class Supervisor:
         for child in self.children.values():
             child.look(passed)
 
-    def _tell(self) -> None:
-        """Reports what is due, once the last report has been stored."""
-        if self.database.busy and not self._told():
+    def _report(self) -> None:
+        """Send a report if one is due and the last one has been stored."""
+        if self.database.busy and not self._take_answer():
             return
         now = time.monotonic()
-        beats, sweeps = now >= self._beat_at, now >= self._sweep_at
-        if now < self._tell_at or not (beats or sweeps or self.lost):
+        beats, sweeps = now >= self._heartbeat_at, now >= self._sweep_at
+        if now < self._report_at or not (beats or sweeps or self.lost):
             return
         if beats:
-            self._beat_at = now + conf().HEARTBEAT_SECONDS
+            self._heartbeat_at = now + conf().HEARTBEAT_SECONDS
         if sweeps:
             self._sweep_at = now + conf().SWEEP_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311  # jitter
-        living = [child.living for child in self.children.values()] if beats else None
+        living = [child.as_live for child in self.children.values()] if beats else None
         lost = list(self.lost)
         self.database.send(WorkerReport(self.id, self.queue, living, lost, sweeps))
 
-    def _told(self) -> bool:
-        """Whether the outcome of the last report is known. What was not stored is reported again, for a lease."""
+    def _take_answer(self) -> bool:
+        """Return whether the outcome of the last report is known. Lost workers are reported again, for a lease, until
+        stored.
+        """
         answer = self.database.answer()
         if answer is None:
             return False
         report, stored = answer
         now = time.monotonic()
         if not stored:
-            self._beat_at, self._tell_at = 0.0, now + PAUSE_SECONDS
+            self._heartbeat_at, self._report_at = 0.0, now + PAUSE_SECONDS
         self.lost = {
             lost: since
             for lost, since in self.lost.items()
@@ -258,21 +260,21 @@ class Supervisor:
         return True
 
     def _end(self) -> None:
-        """Asks the children to stop, kills those that do not in time, and frees what they held."""
+        """Ask the children to stop, kill those that do not in time, and release their work."""
         for child in self.children.values():
-            group.ask_to_end(child.pid)
+            group.terminate_child(child.pid)
         until = time.monotonic() + GRACE_SECONDS
         left = set(self.children)
         while left and time.monotonic() < until:
             left = {pid for pid in left if not group.has_ended(pid)}
             time.sleep(0.02)
         for pid in left:
-            group.end(pid)
+            group.end_child(pid)
         self.taking_over.end()
         self.pruner.end()
         self.notifier.end()
-        # What they were at did not kill them, but may have had its effect.
-        ended = [child.gone(Lost.CUT_OFF) for child in self.children.values()]
+        # Their work did not kill them, but may have had its effect.
+        ended = [child.as_lost(Lost.CUT_OFF) for child in self.children.values()]
         until = time.monotonic() + LAST_SECONDS
         if self.database.wait(until):
             last = WorkerReport(self.id, self.queue, [], [*self.lost, *ended])
@@ -282,10 +284,10 @@ class Supervisor:
 
 
 def wait_for_database() -> None:
-    """Stores the definitions of the running code, as soon as the database can be written.
+    """Store the definitions of the running code, as soon as the database can be written.
 
     Raises:
-        DatabaseError: it never will be, because its tables are missing.
+        DatabaseError: its tables are missing.
     """
     while True:
         try:
@@ -301,5 +303,5 @@ def wait_for_database() -> None:
 
 
 def supervise(queue: str, processes: int) -> None:
-    """Runs a queue's workers on this host until SIGTERM or SIGINT."""
+    """Run a queue's workers on this host until SIGTERM or SIGINT."""
     Supervisor(queue, processes).run()

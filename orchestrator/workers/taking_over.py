@@ -1,8 +1,8 @@
 """Takes over claims and results that a worker holds while it is busy with other work.
 
-It runs in a process of its own: the supervisor never waits for the database, and a busy worker's interpreter may stand
-still. A worker frees its claims and stores its results by itself as soon as it can. Each statement here takes only what
-the worker still holds, so it may come late, twice or never.
+It runs in a process of its own: the supervisor never waits for the database, and the interpreter of a busy worker may
+be blocked. A worker releases its claims and stores its results itself as soon as it can. Each statement here takes only
+what the worker still holds, so it may come late, twice or never.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from orchestrator.workers.held import (
     CLAIMS_SECONDS,
     SharedClaims,
 )
-from orchestrator.workers.shared_calls import shared
+from orchestrator.workers.shared_calls import shared_value
 
 log = logging.getLogger(__name__)
 
@@ -46,26 +46,25 @@ Act = Callable[[str, float], None]
 class Waker:
     """Wakes a sleeping process, across a fork; made before the fork.
 
-    The end of the sleep stands in shared memory, so a waker seldom needs a system call.
+    The end of the sleep is in shared memory, so a waker seldom needs a system call.
     """
 
     def __init__(self) -> None:
-        self._until = shared(c_double)
+        self._until = shared_value(c_double)
         self._out, self._in = os.pipe()
         os.set_blocking(self._out, False)
         os.set_blocking(self._in, False)
 
     def wake(self, due: float) -> None:
-        """Wakes the sleeper unless it wakes before `due`, a time of the monotonic clock."""
+        """Wake the sleeper unless it wakes before `due`, a time of the monotonic clock."""
         if due < self._until.value:
             with suppress(BlockingIOError):  # enough is written to wake anybody
                 os.write(self._in, b".")
 
     def sleep(self, soonest: Callable[[], float]) -> None:
-        """Sleeps until the time that `soonest` returns, infinite for none, or until it is woken."""
-        self._until.value = float(
-            "inf"
-        )  # first: what is not seen by this look wakes it
+        """Sleep until the time that `soonest` returns, infinite for none, or until another process wakes it."""
+        # Set first: a page that this look does not see then wakes the sleeper.
+        self._until.value = float("inf")
         until = soonest()
         self._until.value = until
         pause = None if until == float("inf") else max(0.0, until - time.monotonic())
@@ -74,22 +73,22 @@ class Waker:
         self._until.value = 0.0
 
 
-class TakingOver:
-    """Takes over what workers of one queue hold.
+class TakeOver:
+    """Takes over claims and results of the busy workers of one queue.
 
     Args:
-        queue: whose workers.
-        workers: what each holds, by its boot id.
+        queue: the queue of the workers.
+        workers: what each worker holds, by its boot id.
     """
 
     def __init__(self, queue: str, workers: Mapping[str, SharedClaims]) -> None:
         self.queue = queue
         self.workers = workers
         self._seen: dict[tuple[str, str], float] = {}
-        """The last page that was taken over of each worker, by the time since when it holds."""
+        """The last page that was taken over of each worker, as the time since when it held."""
 
     def run(self, waker: Waker) -> None:
-        """Runs until this process is killed."""
+        """Run until this process is killed."""
         while True:
             waker.sleep(self.soonest)
             try:
@@ -100,7 +99,7 @@ class TakingOver:
                 time.sleep(AGAIN_SECONDS)
 
     def look(self) -> None:
-        """Takes over claims and results that were held for too long.
+        """Take over claims and results that were held for too long.
 
         Raises:
             DatabaseError: the database refused; it may be tried again.
@@ -110,11 +109,11 @@ class TakingOver:
                 act(owner, since)
 
     def soonest(self) -> float:
-        """Returns the monotonic time of the next look; infinite if no worker holds anything."""
+        """Return the monotonic time of the next look; infinite if no worker holds anything."""
         return min((due for *_, due in self._due()), default=float("inf"))
 
     def _due(self) -> Iterator[tuple[Act, str, float, float]]:
-        """Yields each page that was not taken over: its act, worker, time since when it holds, and due time."""
+        """Yield each page that was not taken over: its act, worker, time since when it holds, and due time."""
         for owner, held in self.workers.items():
             since = held.results.since
             if since and self._seen.get((owner, "results")) != since:
@@ -127,7 +126,7 @@ class TakingOver:
     def _store(self, owner: str, since: float) -> None:
         found = self.workers[owner].unstored()
         if found.since == since:
-            if not found.results:  # its worker is seeing to them now
+            if not found.results:  # its worker stores them now
                 return
             take_over.store_returned(owner, found.results)
             wake_queue(self.queue)
@@ -136,7 +135,7 @@ class TakingOver:
     def _free(self, owner: str, since: float) -> None:
         for _ in range(2):  # its lease may be renewed just now
             until = database_now() + timedelta(seconds=conf().LEASE_SECONDS)
-            # Only now: what is claimed anew after this look is leased for longer.
+            # Read after `until`: a later claim has a longer lease.
             found = self.workers[owner].unbegun()
             if found.since != since or not found.works:
                 break
@@ -146,7 +145,7 @@ class TakingOver:
         wake_queue(self.queue)
 
 
-class TakingOverProcess(group.Helper):
+class TakeOverProcess(group.Helper):
     """The process that takes over for a supervisor's workers; a new one is started for new workers."""
 
     def __init__(self, queue: str) -> None:
@@ -155,10 +154,10 @@ class TakingOverProcess(group.Helper):
         self._waker = Waker()
 
     def wake(self, due: float) -> None:
-        """Wakes the process for a page that is due at a time of the monotonic clock; any process may call it."""
+        """Wake the process for a page that is due at a time of the monotonic clock; any process may call it."""
         self._waker.wake(due)
 
     def start(self, workers: Mapping[str, SharedClaims]) -> None:
-        """Replaces the process by one that looks after these workers."""
+        """Replace the process by one for these workers."""
         self.end()
-        self.begin(lambda: TakingOver(self.queue, workers).run(self._waker))
+        self.begin(lambda: TakeOver(self.queue, workers).run(self._waker))

@@ -21,27 +21,27 @@ from rq.worker import WorkerStatus
 from orchestrator.conf import conf
 from orchestrator.queue import (
     ANSWER_SECONDS,
-    answers,
-    connected,
+    connect_queue,
     is_bell,
-    limit_waiting,
-    of_rq,
+    queue_of_rq_name,
+    redis_responds,
+    set_timeouts,
 )
-from orchestrator.workers.current import Current, become, current
+from orchestrator.workers.current import CurrentWorker, current, set_current
 
 log = logging.getLogger(__name__)
 
 POLLING_SECONDS = 2.0
 """How long a worker polls before it tries Redis again."""
 LISTEN_SECONDS = 2
-"""How long a worker listens for a bell before it listens anew: a connection that has fallen silent is known by that."""
+"""How long a worker waits for a bell before it asks again: that shows a connection that has fallen silent."""
 
 
 class DoorbellWorker(SimpleWorker):
-    """RQ's worker with what doorbells need: one allowed function, no maintenance, a stop that never cuts a commit."""
+    """RQ's worker for doorbells: one allowed function, no maintenance, a stop that never interrupts a commit."""
 
     def __init__(self, queue: Queue, name: str) -> None:
-        limit_waiting(queue.connection, LISTEN_SECONDS + ANSWER_SECONDS)
+        set_timeouts(queue.connection, LISTEN_SECONDS + ANSWER_SECONDS)
         super().__init__(
             [queue],
             name=name,
@@ -65,46 +65,46 @@ class DoorbellWorker(SimpleWorker):
         return LISTEN_SECONDS + ANSWER_SECONDS
 
     def register_birth(self) -> None:
-        """Begins; what stands under its name was left by itself, when Redis was out of reach."""
+        """Register the worker; an entry of its name is its own, from before Redis was out of reach."""
         self.connection.delete(self.key)
         super().register_birth()  # type: ignore[no-untyped-call]  # RQ's
 
     def teardown(self) -> None:
-        """Leaves when it stops; when Redis is out of reach, it could only wait."""
-        if self.stopping and answers(of_rq(self.queues[0].name)):
+        """Unregister the worker when it stops; without Redis that could only wait."""
+        if self.stopping and redis_responds(queue_of_rq_name(self.queues[0].name)):
             super().teardown()  # type: ignore[no-untyped-call]  # RQ's
 
     def _install_signal_handlers(self) -> None:
-        """Leaves the signals to `Stopping`, which outlives this object."""
+        """Leave the signals to `Stopping`, which outlives this object."""
 
     def subscribe(self) -> None:
-        """Hears none of RQ's commands: the supervisor alone stops it. The thread that would hear delays each stop."""
+        """Do not listen for RQ's commands: only the supervisor stops a worker, and the thread would delay each stop."""
 
     def heartbeat(
         self, timeout: int | None = None, pipeline: Pipeline | None = None
     ) -> None:
-        """Says that it lives together with what else it says, which it does whenever it begins to listen."""
+        """Send a heartbeat only along with other commands, as each wait for a bell begins with."""
         if pipeline is not None:
             super().heartbeat(timeout, pipeline)
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
-        """Waits for a bell; unlike RQ's own it lets a lost connection be seen, and does not read what the job says."""
+        """Wait for a bell; unlike RQ's method, raise for a lost connection, and do not read the job."""
         while not self.stopping:
-            self._rest()
+            self._mark_idle()
             self.listening = True
             if self.stopping:
                 raise StopRequested  # asked after the loop's test and before it could be interrupted
             try:
-                return self._next(timeout)
+                return self._next_bell(timeout)
             except (TimeoutError, DequeueTimeout):
                 continue
             finally:
                 self.listening = False
         raise StopRequested
 
-    def _next(self, timeout: int | None) -> tuple[Job, Queue]:
+    def _next_bell(self, timeout: int | None) -> tuple[Job, Queue]:
         [queue] = self.queues
         if get_version(self.connection) >= (6, 2, 0):
             found = self.queue_class.lmove(self.connection, queue.key, timeout)
@@ -114,16 +114,16 @@ class DoorbellWorker(SimpleWorker):
         job = self.job_class(as_text(job_id), self.connection, self.serializer)
         return job, queue
 
-    def _rest(self) -> None:
+    def _mark_idle(self) -> None:
         with self.connection.pipeline() as pipe:
             self.set_state(WorkerStatus.IDLE, pipeline=pipe)
             self.heartbeat(pipeline=pipe)
             pipe.execute()
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Answers a bell; of what RQ does around a job, which costs more than the bell, only what its pages show."""
+        """Answer a bell. Of RQ's work around a job, which costs more than the bell, do only what its pages show."""
         if not is_bell(job.id):
-            self._keep(job, queue)
+            self._refuse_job(job, queue)
             return
         with self.connection.pipeline() as pipe:
             pipe.lrem(queue.intermediate_queue_key, 1, job.id)
@@ -131,12 +131,12 @@ class DoorbellWorker(SimpleWorker):
             self.set_state(WorkerStatus.BUSY, pipeline=pipe)
             pipe.execute()
         try:
-            current().drain(of_rq(queue.name))
+            current().drain(queue_of_rq_name(queue.name))
         except Exception:
             log.exception("the work of %s was left to the next bell", queue.name)
 
-    def _keep(self, job: Job, queue: Queue) -> None:
-        """Puts what is not ours, as it came, among the queue's failed jobs, where its owner can requeue it."""
+    def _refuse_job(self, job: Job, queue: Queue) -> None:
+        """Move a job of others, unchanged, to the queue's failed jobs, where its owner can requeue it."""
         refusal = "refused a job that is not a doorbell"
         known = self.connection.exists(job.key)
         with self.connection.pipeline() as pipe:
@@ -151,19 +151,19 @@ class DoorbellWorker(SimpleWorker):
             log.error("%s: %s, kept among the queue's failed jobs", refusal, job.id)
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stops after the present piece of work; at once when there is none."""
+        """Stop after the present piece of work; at once without any."""
         self.stopping = self._stop_requested = True
         if self.listening:
             raise StopRequested
 
 
-def run(queue: str, worker: Current) -> None:
-    """Runs a worker in this process until it is asked to stop by SIGTERM or SIGINT."""
-    become(worker)
+def run_worker(queue: str, worker: CurrentWorker) -> None:
+    """Run a worker in this process until SIGTERM or SIGINT."""
+    set_current(worker)
     stopping = Stopping()
     worker.stopping = stopping
     while not stopping():
-        if answers(queue):
+        if redis_responds(queue):
             try:
                 _answer_bells(queue, worker, stopping)
             except (RedisError, OSError) as error:
@@ -174,7 +174,7 @@ def run(queue: str, worker: Current) -> None:
 
 
 class Stopping:
-    """Whether this worker was asked to stop."""
+    """Whether this worker was asked to stop; it handles the signals."""
 
     def __init__(self) -> None:
         self.bells: DoorbellWorker | None = None
@@ -191,8 +191,8 @@ class Stopping:
             self.bells.request_stop(signum, frame)
 
 
-def _answer_bells(queue: str, worker: Current, stopping: Stopping) -> None:
-    bells = DoorbellWorker(connected(queue), worker.owner)
+def _answer_bells(queue: str, worker: CurrentWorker, stopping: Stopping) -> None:
+    bells = DoorbellWorker(connect_queue(queue), worker.owner)
     stopping.bells = bells
     try:
         if not stopping():
@@ -203,7 +203,7 @@ def _answer_bells(queue: str, worker: Current, stopping: Stopping) -> None:
         stopping.bells = None
 
 
-def _poll(queue: str, worker: Current, stopping: Stopping) -> None:
+def _poll(queue: str, worker: CurrentWorker, stopping: Stopping) -> None:
     until = time.monotonic() + POLLING_SECONDS
     while time.monotonic() < until and not stopping():
         worker.drain(queue)

@@ -54,7 +54,7 @@ from orchestrator.models import (
     Status,
     StepRun,
 )
-from orchestrator.setup_status import status
+from orchestrator.setup_status import setup_figures
 from tests.services.cases import cases, words
 from tests.services.client import Client
 from tests.services.noting import noting
@@ -304,7 +304,9 @@ def test_what_all_are_called_by_stays_in_its_list() -> None:
 def test_status_says_that_there_may_be_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.setup_status.MOST", BOUND)
 
-    found = {row["name"]: row for row in status()["definitions"] if row["statuses"]}
+    found = {
+        row["name"]: row for row in setup_figures()["definitions"] if row["statuses"]
+    }
 
     inquiry = found["support-inquiry"]
     assert inquiry["at_least"] == ["live", "ended"]

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator.engine.claims.due import Due, due_by_queue
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, StepRun
-from orchestrator.queue import calls_of
+from orchestrator.queue import calls_queue
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import launch
 from tests.apps.patterns.fixtures import flows
@@ -49,7 +49,7 @@ def test_each_queue_has_what_is_due_on_it_and_since_when() -> None:
     InboxEvent.objects.all().delete()
     rows("alpha", 5, 30, 10, -60, now=now)
     rows("beta", -60, now=now)
-    rows(calls_of("gamma"), 3, now=now)
+    rows(calls_queue("gamma"), 3, now=now)
     rows("gamma", 1, 2, now=now)
     assert not IssuedCommand.objects.exists()
 

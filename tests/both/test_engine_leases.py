@@ -42,10 +42,10 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
-from orchestrator.queue import depth
+from orchestrator.queue import bell_count
 from orchestrator.testing import pass_time
 from orchestrator.testing.clock import age
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -309,7 +309,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
 
 def test_what_a_lost_answer_left_in_a_workers_name_is_freed() -> None:
     """The commit that settled one piece of work may have taken up the next, and the worker never heard of it."""
-    worker = Current()
+    worker = CurrentWorker()
     waiting_scan()
     assert len(claim(events, worker.owner)) == 1
     uncertain.note()
@@ -397,7 +397,7 @@ def test_what_goes_wrong_with_the_arguments_of_a_step_is_no_failure_of_its_funct
 
 def test_a_time_slice_ends_and_the_bell_is_rung_for_the_rest() -> None:
     waiting_scan()
-    assert (drain(seconds=0), depth("default")) == (0, 1)
+    assert (drain(seconds=0), bell_count("default")) == (0, 1)
     drain()
 
 

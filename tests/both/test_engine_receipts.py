@@ -17,7 +17,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.queue import depth
+from orchestrator.queue import bell_count
 from orchestrator.testing import run
 from tests.apps.process_managers.desk import place, underway, unknown
 from tests.apps.process_managers.messages import (
@@ -140,14 +140,14 @@ def test_a_start_is_undone_with_its_transaction_and_rings_after_its_commit() -> 
         send_event(ParcelPacked(3), id="2", process_id=unknown().pk)
         transaction.set_rollback(True)
     assert not InboxEvent.objects.exists()
-    assert depth("default") == 0
+    assert bell_count("default") == 0
     assert drain() == 0
     assert not ProcessInstance.objects.exists()
 
     with transaction.atomic():
         start_process(Shipping, ORDERED, id="1")
-        assert depth("default") == 0
-    assert depth("default") == 1
+        assert bell_count("default") == 0
+    assert bell_count("default") == 1
 
 
 @pytest.mark.django_db(transaction=True)

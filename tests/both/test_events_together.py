@@ -18,7 +18,7 @@ from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.held import SharedClaims
 from tests.apps.many_together.processes import (
     MEANWHILE,
@@ -225,7 +225,7 @@ def test_workers_that_share_processes_move_each_by_each_event_once() -> None:
             sent(pk, CardTurned())
 
     def work() -> None:
-        worker = Current(held=SharedClaims())
+        worker = CurrentWorker(held=SharedClaims())
         until = time.monotonic() + 60
         while "received" in verdicts() and time.monotonic() < until:
             worker.drain("default")

@@ -20,7 +20,7 @@ from django.db.transaction import TransactionManagementError
 from django.db.utils import DatabaseErrorWrapper
 
 from orchestrator.engine.storage.passing_errors import in_each_others_way, passes
-from orchestrator.management.procession_command import in_a_line
+from orchestrator.management.procession_command import failure_line
 from tests.services.cases import words
 
 on_postgresql = pytest.mark.skipif(
@@ -157,7 +157,7 @@ def test_a_locked_file_passes(file: Path) -> None:
     assert passes(error)
     assert in_each_others_way(error)
     said = "others were in the way, start it again: database is locked"
-    assert in_a_line(error) == said
+    assert failure_line(error) == said
 
 
 @pytest.mark.once

@@ -23,7 +23,7 @@ from orchestrator.exceptions import (
     UnknownEventType,
 )
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Verdict
-from orchestrator.queue import depth
+from orchestrator.queue import bell_count
 from orchestrator.testing import registered
 from tests.apps.process_managers.desk import underway, unknown
 from tests.apps.process_managers.fixtures import known
@@ -266,20 +266,20 @@ def test_an_event_that_cannot_be_stored_is_named_by_its_place_and_the_rest_can_b
 def test_many_events_are_undone_with_their_callers_transaction() -> None:
     with transaction.atomic():
         send_events([Envelope(DepotOpened("east"), id=id) for id in "ab"])
-        assert depth("default") == 0
+        assert bell_count("default") == 0
         transaction.set_rollback(True)
 
     assert (InboxEvent.objects.count(), IssuedCommand.objects.count()) == (0, 0)
-    assert depth("default") == 0
+    assert bell_count("default") == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_many_events_ring_once_after_the_callers_commit() -> None:
     parcel = underway()
-    before = depth("default") or 0
+    before = bell_count("default") or 0
     with transaction.atomic():
         send_events(scans(parcel, *"abc"))
-    assert (depth("default") or 0) <= before + 1
+    assert (bell_count("default") or 0) <= before + 1
     drain()
 
     assert not InboxEvent.objects.filter(verdict=Verdict.RECEIVED).exists()

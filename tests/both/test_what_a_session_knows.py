@@ -23,7 +23,7 @@ from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.engine.storage.tables import events, step_runs
 from orchestrator.models import ProcessInstance, Status, StepRun
-from orchestrator.queue import calls_of
+from orchestrator.queue import calls_queue
 from tests.services.crews import knowing
 from tests.services.doing import fresh
 from tests.services.supervised import Supervised, quick, unhurried
@@ -125,7 +125,7 @@ class First(Workflow):
 known = knowing(Chain, CallBesideTwo, Pair, First)
 
 
-WORKER = WorkerSlice(calls_of("default"), "A")
+WORKER = WorkerSlice(calls_queue("default"), "A")
 
 
 def started(number: int) -> None:

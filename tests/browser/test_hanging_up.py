@@ -44,7 +44,7 @@ def test_who_hangs_up_holds_up_nobody(path: str, cookie: str, live_site: Site) -
 
     assert asked(where.netloc, path, cookie) in (200, 404)
     wait_for(lambda: server.num_threads() <= before, 20, server.num_threads)
-    assert web.answers(live_site.url)
+    assert web.serves(live_site.url)
 
 
 def asked(netloc: str, path: str, cookie: str) -> int:

@@ -356,7 +356,7 @@ def test_the_page_is_followed_word_for_word(
         "python manage.py createsuperuser --noinput --email own@example.org",
         DJANGO_SUPERUSER_PASSWORD="correct horse",
     )
-    web = port.free()
+    web = port.free_port()
     site = f"http://127.0.0.1:{web}"
     context = browser.new_context(base_url=site)
     context.set_default_timeout(120_000)

@@ -22,13 +22,13 @@ from playwright.sync_api import Page, Route, expect
 
 from bench import clock
 from bench.fetching import FetchingPages
-from bench.live import paced
-from bench.ping import Missed, PingPong, Returned, Served, handled
-from bench.run import QUEUE, running
+from bench.live import pace
+from bench.ping import Missed, PingPong, Returned, Served, register_handlers
+from bench.run import QUEUE, registered_definition
 from bench.site import viewer
 from bench.sockets import allow_files
+from bench.workers import end_after as children
 from bench.workers import fork, workers
-from bench.workers import running as children
 from orchestrator import send_event, start_process
 from orchestrator.definition import Event as Happened
 from orchestrator.engine.drain import drain
@@ -138,7 +138,7 @@ def opened(
 @contextmanager
 def moving(number: int) -> Iterator[list[UUID]]:
     """So many processes, and workers that move them for each event."""
-    with running(PingPong), handled():
+    with registered_definition(PingPong), register_handlers():
         processes = [
             start_process(PingPong, Served(uuid4().hex)).process_id
             for _ in range(number)
@@ -170,7 +170,7 @@ def changes(processes: Sequence[UUID], valkey: ValkeyServer, losing: Losing) -> 
         units * 2 // 5: valkey.start,
         units * 3 // 5: losing.all.set,
     }
-    for number in paced(units, CHANGES):
+    for number in pace(units, CHANGES):
         its_turn = number % ITS_TURN == 0
         happened(processes[0 if its_turn else number % len(processes)], Returned())
         if number in turning_points:
@@ -179,7 +179,7 @@ def changes(processes: Sequence[UUID], valkey: ValkeyServer, losing: Losing) -> 
 
 def last_changes(processes: Sequence[UUID]) -> None:
     """Change each process once more; every second one ends."""
-    for number in paced(len(processes), CHANGES):
+    for number in pace(len(processes), CHANGES):
         happened(processes[number], Missed() if number % 2 else Returned())
 
 

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from monitoring.api import wrong_tokens as throttle
 from monitoring.api.wrong_tokens import WrongTokens
-from orchestrator.access_tokens import digest_of, holder_of, new_value
+from orchestrator.access_tokens import find_token, new_token_value, token_digest
 from orchestrator.engine.operations import make_token, revoke_token
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import AccessToken, OperatorAction
@@ -56,7 +56,7 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(operating: Client) ->
     [value] = set(VALUE.findall(answer.content.decode()))
     assert answer["Cache-Control"] == "no-store"
     token = AccessToken.objects.get()
-    assert token.digest == digest_of(value)
+    assert token.digest == token_digest(value)
     rows = [*AccessToken.objects.values(), *OperatorAction.objects.values()]
     assert value not in str(rows)
     assert (token.expires_at - token.created_at).days == 30
@@ -68,11 +68,11 @@ def test_a_token_is_shown_once_and_only_its_digest_is_kept(operating: Client) ->
 
 
 def test_two_tokens_are_never_alike_and_what_can_be_none_is_not_looked_for() -> None:
-    assert len({new_value() for _ in range(1_000)}) == 1_000
-    assert len(bytes.fromhex(digest_of(new_value()))) == 32
+    assert len({new_token_value() for _ in range(1_000)}) == 1_000
+    assert len(bytes.fromhex(token_digest(new_token_value()))) == 32
     with CaptureQueriesContext(connection) as asked_for:
         for text in ("", "pcs_", "x" * 47, "pcs_" + "é" * 43, "pcs_" + "a" * 44):
-            assert holder_of(digest_of(text)) is None
+            assert find_token(token_digest(text)) is None
     assert len(asked_for) == 0
 
 
@@ -154,17 +154,17 @@ def test_it_may_what_its_owner_may_at_that_moment(operator: User) -> None:
 
 
 def test_that_it_is_used_is_written_once_a_minute(operator: User) -> None:
-    digest = digest_of(made(operator)[1])
+    digest = token_digest(made(operator)[1])
     writes = []
     for _ in range(3):
         with CaptureQueriesContext(connection) as asked_for:
-            assert holder_of(digest)
+            assert find_token(digest)
         writes.append(sum(one["sql"].startswith("UPDATE") for one in asked_for))
     assert writes == [1, 0, 0]
     long_ago = timezone.now() - timedelta(minutes=2)
     AccessToken.objects.update(last_used_at=long_ago)
 
-    assert holder_of(digest)
+    assert find_token(digest)
     assert AccessToken.objects.get().last_used_at > long_ago  # type: ignore[operator]
 
 
@@ -198,13 +198,13 @@ def test_who_brings_wrong_ones_waits_and_who_brings_a_good_one_does_not(
 ) -> None:
     _token, value = made(operator)
     with caplog.at_level(logging.DEBUG):
-        answers = [bringing(new_value()).get("/api/") for _ in range(15)]
+        answers = [bringing(new_token_value()).get("/api/") for _ in range(15)]
 
     assert [one.status_code for one in answers] == [401] * 10 + [429] * 5
     assert 800 < int(answers[-1]["Retry-After"]) <= 900
     assert caplog.text.count("no good access token") == 10
     assert status(value) == 200
-    elsewhere = bringing(new_value(), REMOTE_ADDR="192.0.2.7")
+    elsewhere = bringing(new_token_value(), REMOTE_ADDR="192.0.2.7")
     assert elsewhere.get("/api/").status_code == 401
 
 
@@ -237,7 +237,10 @@ def test_no_value_is_logged_or_on_an_error_page(
         raise RuntimeError("planted")
 
     client = bringing(value, raise_request_exception=False)
-    for place in ("orchestrator.access_tokens._seen", "monitoring.api.reading.page_of"):
+    for place in (
+        "orchestrator.access_tokens._note_use",
+        "monitoring.api.reading.page_of",
+    ):
         with caplog.at_level(logging.DEBUG), monkeypatch.context() as patch:
             patch.setattr(place, broken)
             page = client.read("/api/processes/", status=500)

@@ -10,7 +10,7 @@ from bench.chain import LENGTH, Chain
 from bench.game import BenchFailed, Size
 from bench.measurement import Measurement
 from bench.memory import PROC
-from bench.run import HELD, QUEUE, held_back, release, running
+from bench.run import HELD, QUEUE, hold_back, registered_definition, release
 from bench.workflow_game import WorkflowGame
 from orchestrator import start_process
 from orchestrator.engine.drain import drain
@@ -40,7 +40,7 @@ print(sorted(play(ProcessMemory(Size(2, processes=1)))))
 @pytest.fixture
 def chains() -> Iterator[int]:
     """Run two chains to their end; give their number."""
-    with running(Chain):
+    with registered_definition(Chain):
         for _ in range(2):
             start_process(Chain)
         drain(QUEUE)
@@ -57,17 +57,17 @@ DAMAGE: dict[str, Callable[[], object]] = {
 
 
 def test_what_was_done_passes_and_what_was_not_voids_the_figure(chains: int) -> None:
-    checks.completed(Chain.name, chains, chains * LENGTH)
+    checks.check_completed(Chain.name, chains, chains * LENGTH)
     for said, damage in DAMAGE.items():
         with undone():
             damage()
             with pytest.raises(BenchFailed, match=said):
-                checks.completed(Chain.name, chains, chains * LENGTH)
+                checks.check_completed(Chain.name, chains, chains * LENGTH)
 
 
 def test_what_is_held_back_runs_when_it_is_released() -> None:
-    with running(Chain):
-        with held_back(Chain):
+    with registered_definition(Chain):
+        with hold_back(Chain):
             start_process(Chain)
 
         assert drain(QUEUE) == 0
@@ -75,7 +75,7 @@ def test_what_is_held_back_runs_when_it_is_released() -> None:
         release(bells=0)
         drain(QUEUE)
 
-        checks.completed(Chain.name, 1, LENGTH)
+        checks.check_completed(Chain.name, 1, LENGTH)
 
 
 def test_a_game_with_real_workers_measures_and_leaves_nothing_behind() -> None:
@@ -99,19 +99,19 @@ def test_a_table_says_how_busy_the_machine_was_before() -> None:
     assert "| ours (steps) | 1,234 (1,234-1,234) |" in table
 
 
-WHOLE = "write a whole number of 1 or more"
+WHOLE = "is not a whole number of 1 or more"
 
 
 @cases(
     "words, said",
-    *((f"chain --rounds {n}", f"--rounds: {WHOLE}, not '{n}'") for n in (0, "many")),
-    *((f"chain --count {n}", f"--count: {WHOLE}, not '{n}'") for n in (-5, 0)),
-    ("chain --processes 0", f"--processes: {WHOLE}"),
+    *((f"chain --rounds {n}", f"--rounds: '{n}' {WHOLE}") for n in (0, "many")),
+    *((f"chain --count {n}", f"--count: '{n}' {WHOLE}") for n in (-5, 0)),
+    ("chain --processes 0", f"--processes: '0' {WHOLE}"),
     ("chain --patience nan", "--patience: write a number of seconds above 0"),
     ("chain --patience 1e12", "--patience: write a number of seconds above 0"),
     ("graph --steps 0", "--steps: write whole numbers of 1 or more, as 50,1000"),
     ("graph --steps 50,", "--steps: write whole numbers of 1 or more, as 50,1000"),
-    ("live --changes 0", "--changes: write a whole number of 2 or more, not '0'"),
+    ("live --changes 0", "--changes: '0' is not a whole number of 2 or more"),
     ("paint --count 1", "bench paint needs a --count of 2 or more"),
     ("events --count 7", "bench events needs a --count of 8 or more"),
 )

@@ -18,7 +18,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import sharing
 from monitoring.sharing import ARRIVED, KEPT, shared, shared_part
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import run
 from tests.conftest import VIEWER_MAY, person
@@ -33,7 +33,7 @@ View = Callable[[HttpRequest], HttpResponse]
 @pytest.fixture(autouse=True)
 def no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begins with no answers kept."""
-    monkeypatch.setattr(sharing, "_answers", Latest(KEPT))
+    monkeypatch.setattr(sharing, "_answers", LruCache(KEPT))
 
 
 def asking(user: User, arrived: float = 0.0, path: str = "/?since=1") -> HttpRequest:

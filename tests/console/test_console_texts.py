@@ -32,7 +32,7 @@ from orchestrator.models import (
     ProcessInstance,
 )
 from orchestrator.testing import pass_time, run
-from orchestrator.text import Text, packed
+from orchestrator.text import Text, pack_text
 from tests.console.test_api import Program
 from tests.services.asking import asked as request_of
 from tests.services.bulk import begun, frozen, worked_on
@@ -200,7 +200,7 @@ def test_a_traceback_of_ours_is_told_in_a_line(operating: Client) -> None:
 # Releases
 
 
-@cases("text", None, {"sentence": 7}, packed(Text("there is no event %(key)s", 7)))
+@cases("text", None, {"sentence": 7}, pack_text(Text("there is no event %(key)s", 7)))
 def test_what_a_release_of_before_or_of_later_has_written_is_shown_in_english(
     early: ProcessInstance, operating: Client, text: Any
 ) -> None:

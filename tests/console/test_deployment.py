@@ -19,7 +19,7 @@ import pytest
 from django.conf import settings
 
 from orchestrator.serving import CannotStart, port
-from orchestrator.serving.web import listener
+from orchestrator.serving.web import open_listener
 from tests.services import deployment
 from tests.services.database import another_database
 from tests.services.patience import SHARED, bar, wait_for
@@ -80,7 +80,7 @@ def by_systemd(web: int) -> Started:
 
 def listening(web: int) -> int:
     """Return the descriptor of a socket that listens at a port, which other programs inherit."""
-    taken = port.taken(web)
+    taken = port.bind(web)
     taken.set_inheritable(True)
     return taken.detach()
 
@@ -156,7 +156,7 @@ SYSTEMD = pytest.param(by_systemd, marks=pytest.mark.once)
 def test_all_of_it_runs_as_it_is_written(
     how: Callable[[int], Started], image: Path, environ: dict[str, str]
 ) -> None:
-    web = port.free()
+    web = port.free_port()
     started, before = how(web), files(image)
     environ = {**started.environ, **environ}
     environ.pop("PGPASSWORD", None)  # the test's server asks for its own, or for none
@@ -195,17 +195,20 @@ def ended(status: str) -> bool:
 def test_what_is_no_address_or_that_of_somebody_is_told_in_a_line() -> None:
     for where in ("nowhere", "127.0.0.1:web", ":8000"):
         with pytest.raises(CannotStart, match=r"is no address: write HOST:PORT\.$"):
-            listener(where)
-    with port.taken(0) as other:
+            open_listener(where)
+    with port.bind(0) as other:
         where = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(CannotStart, match=r"^Port \d+ is in use: "):
-            listener(where)
+            open_listener(where)
 
 
 @pytest.mark.once
 def test_the_end_of_an_answer_does_not_wait_for_word_of_its_beginning() -> None:
     """Whichever way the server came by its socket: it would be 40 ms for every page."""
-    with port.taken(0) as bound, listener(str(os.dup(bound.fileno()))) as handed_over:
+    with (
+        port.bind(0) as bound,
+        open_listener(str(os.dup(bound.fileno()))) as handed_over,
+    ):
         assert asyncio.run(_sends_at_once(bound))
         assert asyncio.run(_sends_at_once(handed_over))
 

@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the test change what is registered."""
-    monkeypatch.setattr(registry, "twins", [])
+    monkeypatch.setattr(registry, "duplicates", [])
     known = dict(registry.definitions)
     yield
     registry.definitions.clear()
@@ -70,7 +70,7 @@ def shipping(version: int = 2, queue: str = "") -> type[ProcessManager]:
     other.version = version
     if queue:
         other.queue = queue
-    registry.register(other)
+    registry.register_definition(other)
     return other
 
 
@@ -111,7 +111,7 @@ def test_the_project_itself_is_in_order() -> None:
 
 
 def test_a_command_without_a_handler_is_an_error() -> None:
-    registry.register(cleaning())
+    registry.register_definition(cleaning())
 
     message = the_only("E001")
     assert message.msg == "Cleaning issues Sweep, which has no handler."
@@ -127,27 +127,27 @@ def test_a_command_of_two_handlers_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_definitions_of_one_name_and_version_are_an_error() -> None:
-    registry.register(Shipping)
+    registry.register_definition(Shipping)
     assert ids() == []
     shipping(version=1)
 
     message = the_only("E003")
     assert "are both shipping version 1" in message.msg
-    assert registry.definition("shipping") is Shipping
+    assert registry.find_definition("shipping") is Shipping
 
 
 def test_two_versions_of_one_name_are_in_order_and_the_newest_one_starts() -> None:
     other = shipping()
 
     assert "orchestrator.E003" not in ids()
-    assert registry.definition("shipping") is other
-    assert registry.definition("shipping", 1) is Shipping
-    assert {other, Shipping} & {*registry.newest()} == {other}
+    assert registry.find_definition("shipping") is other
+    assert registry.find_definition("shipping", 1) is Shipping
+    assert {other, Shipping} & {*registry.newest_definitions()} == {other}
 
 
 def test_two_event_classes_of_one_name_are_an_error() -> None:
     twin = type("ParcelPacked", (Event,), {"__module__": "elsewhere"})
-    registry.register(cleaning(event=twin))
+    registry.register_definition(cleaning(event=twin))
 
     message = the_only("E004", among=True)
     assert "The event name ParcelPacked stands for" in message.msg
@@ -243,7 +243,7 @@ class Mopping(Workflow):
 
 
 def test_a_step_on_a_queue_that_does_not_exist_is_an_error(settings: Settings) -> None:
-    registry.register(Mopping)
+    registry.register_definition(Mopping)
     with_queues(settings, "dry")
 
     message = the_only("E006")
@@ -262,7 +262,7 @@ class Littering(Workflow):
 def test_undoing_a_definition_or_a_handler_on_a_queue_that_does_not_exist_is_an_error(
     handler: SetHandler,
 ) -> None:
-    registry.register(Littering)
+    registry.register_definition(Littering)
     shipping(queue="wet")
     handler(BookCourier, lambda command: None, after_commit=True, queue="wet")
 

@@ -153,7 +153,7 @@ def test_a_message_said_twice_or_sent_until_it_is_taken_keeps_its_id(
 
 @pytest.mark.once
 def test_a_client_that_is_away_gets_its_messages_later() -> None:
-    number = port.free()
+    number = port.free_port()
     exchange = ExchangeProcess(f"http://127.0.0.1:{number}/hook", shortest=0, longest=0)
     exchange.start()
     order(exchange)

@@ -32,7 +32,7 @@ from orchestrator.notices.lines import one_line
 from orchestrator.notices.links import page
 from orchestrator.notices.message import compose
 from orchestrator.serving.programs import Programs
-from orchestrator.text import Text, packed, typed
+from orchestrator.text import Text, pack_text, with_error_type
 from orchestrator.workers import sending
 from tests.apps.own_channel.room import Room
 from tests.services.cases import cases, words
@@ -175,9 +175,11 @@ def test_the_engines_own_words_are_translated_and_kept_in_english(
 ) -> None:
     settings.LANGUAGE_CODE = "ja"
     settings.PROCESSION_NOTICES["ops"] = {"to": ["ops@example.org"]}
-    why = typed("LookupError", Text("there is nobody with the name %(who)s", "'ann'"))
+    why = with_error_type(
+        "LookupError", Text("there is nobody with the name %(who)s", "'ann'")
+    )
     told = "LookupError: 'ann' という名前の人はいません"
-    happened(topics=topics, state="new", message=why, text=packed(why))
+    happened(topics=topics, state="new", message=why, text=pack_text(why))
     happened(topics=topics, state="new", message="no such order", fingerprint="other")
     gathered()
     for written, absent in ((told, str(why)), (str(why), told)):
@@ -481,7 +483,7 @@ def test_up_is_known_at_its_own_address_unless_it_has_another(
 ) -> None:
     for given, known in (("", "http://127.0.0.1:8000"), ("https://h", "https://h")):
         programs = Programs(tmp_path, tmp_path, {"PROCESSION_SITE_URL": given})
-        programs.be_known_as("http://127.0.0.1:8000")
+        programs.set_site_url("http://127.0.0.1:8000")
         assert programs.environ["PROCESSION_SITE_URL"] == known
         (tmp_path / "logs").rmdir()
 
@@ -561,7 +563,7 @@ def test_as_many_as_an_exit_code_counts_are_not_told_and_it_is_no_success(
     way = {"url": "https://pager.example.org/", "secret": KEY}
     settings.PROCESSION_NOTICES = {f"pager-{number}": way for number in range(256)}
     failed = sending.SendingOutcome("no")
-    monkeypatch.setattr(notices, "attempt", lambda notice, recipient: failed)
+    monkeypatch.setattr(notices, "send_notice", lambda notice, recipient: failed)
 
     with pytest.raises(SystemExit, match=r"^1$"):
         call_command("notices", "--try", stdout=StringIO())

@@ -35,7 +35,7 @@ ENDED = "The process has ended"
 def remind(db: None) -> Iterator[RemindOfProcess]:
     """Make the action known, and its permission, as when the project starts and migrates."""
     operation = register(RemindOfProcess())
-    permissions.create(DEFAULT_DB_ALIAS)
+    permissions.create_permissions(DEFAULT_DB_ALIAS)
     yield operation
     del OPERATIONS[operation.name]
 

@@ -488,7 +488,7 @@ def test_notices_have_no_secret() -> None:
 def test_what_the_code_forgot_stays_masked(filled: Filled, admin: Client) -> None:
     stored = Definition.objects.filter(name="card-payment")
     assert all((one.secrets or {})["names"] for one in stored)
-    secret_names.forget()
+    secret_names.clear_stored_secrets()
     with without(CardPayment):
         found = crawl(
             admin,
@@ -536,8 +536,8 @@ def test_a_permission_that_was_split_off_is_kept_by_those_who_had_the_whole() ->
     viewers.permissions.add(Permission.objects.get(codename="view_processinstance"))
     Permission.objects.get(codename="view_data_processinstance").delete()
 
-    permissions.create("default")
-    permissions.create("default")
+    permissions.create_permissions("default")
+    permissions.create_permissions("default")
 
     kept = viewers.permissions.values_list("codename", flat=True)
     assert set(kept) == {"view_processinstance", "view_data_processinstance"}

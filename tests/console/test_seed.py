@@ -37,7 +37,7 @@ KINDS = len(SCENARIOS)
 
 
 def assert_there_are(number: int) -> None:
-    assert seeding.seeded() == ProcessInstance.objects.count() == number
+    assert seeding.count_copies() == ProcessInstance.objects.count() == number
 
 
 def said_of(number: int) -> str:
@@ -200,8 +200,8 @@ def test_a_value_survives_the_form_of_copy() -> None:
     for char, escaped in copies.ESCAPED:
         written = written.replace(char, escaped)
 
-    assert copies.unescaped(written) == text
-    assert copies.unescaped(r"\N") is None
+    assert copies.plain_value(written) == text
+    assert copies.plain_value(r"\N") is None
     assert not {"\n", "\t"} & set(written)
 
 

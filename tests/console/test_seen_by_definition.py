@@ -22,7 +22,7 @@ from monitoring.consumers import groups_wanted
 from monitoring.queries import resolved
 from monitoring.sharing import KEPT
 from monitoring.views import instances
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.engine.operations import ActionRequest, escalate, mark_handled
 from orchestrator.models import (
     BulkOperation,
@@ -424,7 +424,7 @@ def test_s12_1_an_answer_is_shared_with_nobody_who_sees_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Though all have asked before the first was answered; those who see the same are given the same."""
-    kept = Latest[sharing.SharedKey, sharing.SharedAnswer](KEPT)
+    kept = LruCache[sharing.SharedKey, sharing.SharedAnswer](KEPT)
     monkeypatch.setattr(sharing, "_answers", kept)
     bea = let_see(person("bea"), ORDERS, VIEW)
     people = {"viewer": [viewer, viewer], "ann": [ann, bea]}

@@ -16,7 +16,13 @@ from django.db import connection
 from pytest_django import Settings
 
 from orchestrator import sign_in
-from orchestrator.sign_in import InvalidLink, backend, hide_tokens, redeem, sign_in_path
+from orchestrator.sign_in import (
+    InvalidLink,
+    hide_tokens,
+    link_backend,
+    redeem_link,
+    sign_in_path,
+)
 from tests.conftest import of
 from tests.services.cases import cases
 from tests.services.client import Client
@@ -31,7 +37,7 @@ def token(user: User) -> str:
 def used(link: str) -> bool:
     """Try a link; whether it lets its user in."""
     try:
-        redeem(link)
+        redeem_link(link)
     except InvalidLink:
         return False
     finally:
@@ -118,11 +124,11 @@ def test_of_many_uses_at_once_one_wins(viewer: User) -> None:
 
 
 def test_a_link_stands_for_a_backend_that_the_project_has(settings: Settings) -> None:
-    assert backend() == "django.contrib.auth.backends.ModelBackend"
+    assert link_backend() == "django.contrib.auth.backends.ModelBackend"
 
     settings.AUTHENTICATION_BACKENDS = ["elsewhere.Directory"]
 
-    assert backend() == "elsewhere.Directory"
+    assert link_backend() == "elsewhere.Directory"
 
 
 def test_signing_out_takes_a_form_post(viewing: Client) -> None:

@@ -32,7 +32,7 @@ class Up:
 
     def __init__(self, data_dir: Path, number: int = 0) -> None:
         self.data_dir = data_dir
-        self.port = number or port.free()
+        self.port = number or port.free_port()
         options = f"up --port {self.port} --workers 1 --data-dir".split()
         self.command = [*MANAGE, *options, str(data_dir)]
         self.environ = environ()
@@ -251,7 +251,7 @@ def test_what_it_cannot_start_with_is_refused_in_a_line(tmp_path: Path) -> None:
     data.parent.mkdir()
     tmp_path.chmod(0o555)  # root may write anywhere but into a folder of the kernel's
     locked = Path("/proc") if os.access(tmp_path, os.W_OK) else tmp_path / "data"
-    nobody = f"postgresql://{port.LOOPBACK}:{port.free()}/nothing"
+    nobody = f"postgresql://{port.LOOPBACK}:{port.free_port()}/nothing"
     for folder, database, said in (
         (locked, "", rf"Cannot .*{re.escape(str(locked))}"),
         (data, "mysql://x/y", "DATABASE_URL must look like"),

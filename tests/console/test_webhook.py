@@ -14,8 +14,8 @@ from uuid6 import uuid7
 from orchestrator import Receipt
 from orchestrator.models import InboxEvent, IssuedCommand
 from orchestrator.webhooks import views
-from orchestrator.webhooks.body import Posted
-from orchestrator.webhooks.views import deliver
+from orchestrator.webhooks.body import PostedEvents
+from orchestrator.webhooks.views import store_events
 from tests.services.cases import cases, words
 from tests.services.client import Client
 from tests.services.exchange import headers
@@ -145,12 +145,12 @@ def test_it_has_transactions_of_its_own_in_a_project_that_makes_one_of_each_requ
 ) -> None:
     within: list[bool] = []
 
-    def seen(posted: Posted) -> list[Receipt]:
+    def seen(posted: PostedEvents) -> list[Receipt]:
         within.append(connection.in_atomic_block)
-        return deliver(posted)
+        return store_events(posted)
 
     monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
-    monkeypatch.setattr(views, "deliver", seen)
+    monkeypatch.setattr(views, "store_events", seen)
 
     assert post(listed("1", "2")).status_code == 202
     assert within == [False]

@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from orchestrator.conf import log_once
 from orchestrator.models import InboxEvent
-from orchestrator.site_settings import site_url, token_of_metrics
-from orchestrator.webhook_settings import source_named
+from orchestrator.site_settings import metrics_token, site_url
+from orchestrator.webhook_settings import find_source
 from tests.services.cases import cases
 from tests.services.client import Client
 from tests.services.exchange import headers
@@ -255,7 +255,7 @@ def test_a_text_may_be_made_when_it_is_asked_for(lazy: Any, settings: Settings) 
     settings.PROCESSION_SITE_URL = lazy("https://procession.example.org/")
     settings.PROCESSION_METRICS_TOKEN = lazy(TOKEN)
 
-    assert (site_url(), token_of_metrics()) == ("https://procession.example.org", TOKEN)
-    assert source_named("bank") == ([KEY], [ip_network("127.0.0.0/8")], None)
+    assert (site_url(), metrics_token()) == ("https://procession.example.org", TOKEN)
+    assert find_source("bank") == ([KEY], [ip_network("127.0.0.0/8")], None)
     assert sent().status_code == 202
     assert not {"orchestrator.E013", "orchestrator.E014"} & {one.id for one in told()}

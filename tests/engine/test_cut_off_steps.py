@@ -17,7 +17,7 @@ from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.report import WorkerReport
 from orchestrator.workers.supervisor import WorkerProcess
 from tests.apps.patterns import lost
@@ -113,12 +113,12 @@ CARRIED_OUT: tuple[str, list[str], list[str]] = ("completed", ["pay"], [])
 
 def stopped(child: WorkerProcess) -> None:
     """Have a supervisor stop a worker, which does not end in time."""
-    WorkerReport("supervisor", "default", [], [child.gone(Lost.CUT_OFF)]).store()
+    WorkerReport("supervisor", "default", [], [child.as_lost(Lost.CUT_OFF)]).store()
 
 
 def stopped_at_a_step(*, begins: bool = True) -> None:
     """Let a worker claim a step and perhaps begin it, and be killed then because its supervisor stops."""
-    child = WorkerProcess(os.getpid(), Current())
+    child = WorkerProcess(os.getpid(), CurrentWorker())
     [claimed] = step_runs.claim("default", child.worker.owner, 1, 10, **CLAIMED)
     name = name_of(claimed.work)
     with child.worker.slot.watch(300, name) if begins else nullcontext():
@@ -168,9 +168,9 @@ def test_a_supervisor_that_stops_has_no_step_called_twice(start: Start) -> None:
 # A database that is away for a moment, when a step has returned or failed
 
 
-def drained(worker: Current | None = None, times: int = 9) -> None:
+def drained(worker: CurrentWorker | None = None, times: int = 9) -> None:
     """Let a worker run what is ready, with a database that may go away."""
-    worker = worker or Current()
+    worker = worker or CurrentWorker()
     with connection.execute_wrapper(DATABASE):
         for _ in range(times):
             worker.drain("default")
@@ -205,10 +205,10 @@ def test_what_may_be_called_twice_is_called_again_uncharged(statements: int) -> 
 
 def test_who_stops_while_the_database_is_away_leaves_its_step_to_people() -> None:
     process = begun(PaysOnce)
-    child = WorkerProcess(os.getpid(), Current())
+    child = WorkerProcess(os.getpid(), CurrentWorker())
     DATABASE.goes_away_for = 99
     drained(child.worker, times=1)
-    assert not child.living.holds  # its lease is over by itself
+    assert not child.as_live.holds  # its lease is over by itself
     stopped(child)
     drain()
 
@@ -220,7 +220,7 @@ def test_a_step_that_was_not_called_yet_is_called_when_the_database_is_back() ->
     DATABASE.refuses = 3
     with connection.execute_wrapper(DATABASE):
         for _ in range(9):
-            Current().drain("default")
+            CurrentWorker().drain("default")
 
     assert stands(process) == CARRIED_OUT
 
@@ -235,4 +235,4 @@ def test_a_worker_tries_again_when_its_connection_is_no_longer_usable() -> None:
         return execute(*given)
 
     with connection.execute_wrapper(refused):
-        assert Current().drain("default") == 0
+        assert CurrentWorker().drain("default") == 0

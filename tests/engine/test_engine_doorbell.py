@@ -20,10 +20,10 @@ from orchestrator.queue import (
     ANSWER,
     BELL_SECONDS,
     _bell,
-    _ringing,
-    answering,
-    depth,
-    of_rq,
+    _ring_script,
+    bell_count,
+    queue_of_rq_name,
+    suppress_wakes,
     wake_queue,
     wake_queue_after_commit,
 )
@@ -63,7 +63,7 @@ def test_a_bell_names_a_queue_and_any_rq_worker_answers(valkey: ValkeyServer) ->
         worker = SimpleWorker([queue], connection=client, serializer=JSONSerializer)
         worker.work(burst=True)
 
-    assert (ProcessInstance.objects.count(), depth("default")) == (1, 0)
+    assert (ProcessInstance.objects.count(), bell_count("default")) == (1, 0)
 
 
 def test_the_default_queue_is_called_as_the_settings_say(
@@ -78,33 +78,33 @@ def test_the_default_queue_is_called_as_the_settings_say(
     with valkey.client() as client:
         assert client.llen("rq:queue:ours") == 1
         assert not client.exists("rq:queue:default", "rq:queue:procession")
-    assert (of_rq("ours"), of_rq("mail")) == ("default", "mail")
+    assert (queue_of_rq_name("ours"), queue_of_rq_name("mail")) == ("default", "mail")
     forget_queues()
 
 
 def forget_queues() -> None:
     """Has this process look again which queues there are, which otherwise takes a new one."""
     _bell.cache_clear()
-    _ringing.cache_clear()
+    _ring_script.cache_clear()
 
 
 def test_no_more_bells_are_out_than_workers_or_one(valkey: ValkeyServer) -> None:
-    with answering("default"):
+    with suppress_wakes("default"):
         wake_queue("default")
-        assert depth("default") == 0
+        assert bell_count("default") == 0
         wake_queue("default", others=True)
-        assert depth("default") == 1
+        assert bell_count("default") == 1
     valkey.forget_everything()
-    with answering("other"):  # each queue has bells of its own
+    with suppress_wakes("other"):  # each queue has bells of its own
         for _ in range(MANY):
             wake_queue("default")
-    assert depth("default") == 1
+    assert bell_count("default") == 1
 
     with valkey.client() as client:
         client.sadd(WORKERS_BY_QUEUE_KEY % "procession", "one", "two", "three")
     for _ in range(MANY):
         wake_queue("default")
-    assert depth("default") == 3
+    assert bell_count("default") == 3
 
 
 @committing
@@ -112,16 +112,16 @@ def test_a_bell_rings_after_a_commit(handler: SetHandler, valkey: ValkeyServer) 
     for undone in (True, False):
         with transaction.atomic():
             wake_queue_after_commit("default")
-            assert depth("default") == 0
+            assert bell_count("default") == 0
             transaction.set_rollback(undone)
-        assert depth("default") == (0 if undone else 1)
+        assert bell_count("default") == (0 if undone else 1)
 
     valkey.forget_everything()
     parcel = place("P-1", Courier.PARTNER)
-    assert depth("default") == 1
+    assert bell_count("default") == 1
     handler(BookCourier, taking, after_commit=True)
     accept(parcel, ParcelPacked(3))  # it issues a command for later
-    assert depth("default") == 1
+    assert bell_count("default") == 1
     drain()
 
 
@@ -131,7 +131,7 @@ def test_a_bell_rings_after_a_commit(handler: SetHandler, valkey: ValkeyServer) 
 @committing
 def test_a_commit_does_not_wait_for_a_redis_that_is_away(valkey: ValkeyServer) -> None:
     valkey.stop()
-    assert depth("default") is None
+    assert bell_count("default") is None
     numbers, told = count(), list[str]()
 
     def start(times: int) -> None:
@@ -154,7 +154,7 @@ def test_a_commit_does_not_wait_for_a_redis_that_is_away(valkey: ValkeyServer) -
 
     def rung() -> bool:
         wake_queue("default")
-        return bool(depth("default"))
+        return bool(bell_count("default"))
 
     wait_for(rung, 5)
 
@@ -167,7 +167,7 @@ def test_the_sweep_rings_for_work_that_no_bell_announced(valkey: ValkeyServer) -
     valkey.forget_everything()
 
     assert sweep("default")
-    assert depth("default") == 1
+    assert bell_count("default") == 1
     drain()
 
 

@@ -319,7 +319,7 @@ def test_a_failing_reaction_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
 
     send_event(DepotOpened("east"), id="1", source="depot")
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "reaction", reacting(write_and_fail))
+        patch.setattr(registry, "find_reaction", reacting(write_and_fail))
         run()
         assert not Group.objects.exists()
         assert IssuedCommand.objects.get().status == "retrying"
@@ -329,7 +329,7 @@ def test_a_failing_reaction_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_reaction_that_fails_is_an_incident(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "reaction", reacting(raising(Permanent("no"))))
+    monkeypatch.setattr(registry, "find_reaction", reacting(raising(Permanent("no"))))
     send_event(DepotOpened("east"), id="1")
     run()
 

@@ -29,8 +29,8 @@ from orchestrator.models import (
     ProcessInstance,
     Worker,
 )
-from orchestrator.queue import ANSWER, BELL, depth
-from orchestrator.setup_status import status
+from orchestrator.queue import ANSWER, BELL, bell_count
+from orchestrator.setup_status import setup_figures
 from tests.apps.process_managers.desk import accept, place
 from tests.apps.process_managers.messages import (
     Courier,
@@ -148,8 +148,8 @@ def test_a_definition_changed_under_its_processes_stops_workers(
 
 def test_workers_carry_on_whatever_is_cut_and_stop_at_once(start: Start) -> None:
     workers = start(2)
-    wait_for(lambda: status()["sweep_lag_seconds"] is not None, 5, log(workers))
-    found, rows = status(), Worker.objects.all()
+    wait_for(lambda: setup_figures()["sweep_lag_seconds"] is not None, 5, log(workers))
+    found, rows = setup_figures(), Worker.objects.all()
     assert found["workers"] == 2
     assert found["sweep_lag_seconds"] < bar(3)
     assert {row.pid for row in rows} == set(workers.pids)
@@ -245,7 +245,7 @@ def test_a_job_that_is_no_doorbell_is_refused_and_kept_for_its_owner(
         bell = queue.enqueue(ANSWER, args=("default",), **about)
         wait_for(lambda: not client.exists(bell.key), A_MINUTE, log(workers))
         assert client.get("called back") is None
-        wait_for(lambda: depth("default") == 0, 5, log(workers))
+        wait_for(lambda: bell_count("default") == 0, 5, log(workers))
         order()
         starts(workers, 1)
         assert default.get_job_ids() == [job.id]

@@ -75,7 +75,7 @@ def everybody_is_out() -> Iterator[None]:
 
 def under_way(houses: int = 6) -> ProcessInstance:
     """Return a round: of its houses two were tried, and are again in an hour; the others wait outside the window."""
-    definition = registry.definition(NAME, NARROW)
+    definition = registry.find_definition(NAME, NARROW)
     assert issubclass(definition, Workflow)
     with only(NAME, NARROW):
         receipt = start_process(definition, Street(list(range(houses))))

@@ -60,7 +60,7 @@ def test_no_more_is_held_than_a_statement_takes(
     """Of large lines that is less than of small ones: thousands of them need not fit into memory."""
     monkeypatch.setattr(send_events, "MUCH", 2 * len(line("a")))
     text = "".join(map(line, "abcde"))
-    sets = send_events._sets(BytesIO(text.encode()), lambda read: None)
+    sets = send_events._line_sets(BytesIO(text.encode()), lambda read: None)
     assert [len(lines) for lines in sets] == [2, 2, 1]
 
     assert "sent 5" in given(text)

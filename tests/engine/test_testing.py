@@ -45,7 +45,7 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from orchestrator.queue import depth
+from orchestrator.queue import bell_count
 from orchestrator.testing import (
     Process,
     failing,
@@ -655,7 +655,7 @@ def test_no_bell_is_rung_where_commits_are_real(procession_quiet: None) -> None:
     by_partner()
     pass_time(hours=1)
     start_process(Shipping, ParcelOrdered("P-2"))
-    assert depth("default") == 0
+    assert bell_count("default") == 0
     run()
 
     assert found(Shipping, "P-2").open_steps == ["Packing"]

@@ -8,10 +8,10 @@ from orchestrator.engine.claims import leases
 from orchestrator.engine.claims.calls import Call
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import IssuedCommand, StepRun
-from orchestrator.queue import calls_of
+from orchestrator.queue import calls_queue
 from orchestrator.testing import replaced, started
 from orchestrator.workers.caller import Caller
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.event_loop import Flight
 from orchestrator.workers.shared_calls import SharedCalls
 from tests.apps.waiting_calls import processes as p
@@ -49,7 +49,7 @@ def test_what_waits_outside_has_a_queue_of_its_own() -> None:
     started(p.Calling, p.Wanted("a"))
 
     runs = StepRun.objects.filter(instance=process.id).order_by("pk")
-    here, calls = "default", calls_of("default")
+    here, calls = "default", calls_queue("default")
     assert [run.queue for run in runs] == [here, calls, calls, here]
     assert {command.queue for command in IssuedCommand.objects.all()} == {calls}
 
@@ -60,8 +60,8 @@ def test_a_call_that_others_took_over_while_it_was_prepared_is_not_begun(
     """One that is still the worker's own begins, however long that took."""
     for name in ("a", "b"):
         start_process(p.OneCall, p.Told(name))
-    Current().drain("default")
-    caller = Caller(calls_of("default"), Current(), SharedCalls(4))
+    CurrentWorker().drain("default")
+    caller = Caller(calls_queue("default"), CurrentWorker(), SharedCalls(4))
     begun = list[Flight]()
     monkeypatch.setattr(caller.loop, "begin", begun.extend)
     prepared, late = caller.to_make.prepared, iter([False, True])
@@ -129,4 +129,4 @@ def test_a_visit_goes_where_it_belongs_when_its_function_waits_since_a_deploy() 
     StepRun.objects.update(queue="default")
     process.retry()
 
-    assert StepRun.objects.get().queue == calls_of("default")
+    assert StepRun.objects.get().queue == calls_queue("default")

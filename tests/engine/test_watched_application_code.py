@@ -30,7 +30,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.exceptions import Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
-from orchestrator.workers.held import results_of
+from orchestrator.workers.held import parse_results
 from tests.apps.patterns.desk import statuses
 from tests.apps.watched.doubled import Numbers, doubled, given, total
 from tests.services.operated import knowing, operated
@@ -201,7 +201,7 @@ def lost() -> Asked | None:
         dying.drain()
     except Killed:
         owner, work = dying.worker.owner, dying.at[-1]
-        send(take_over.returned(owner, results_of(dying.held)))
+        send(take_over.returned(owner, parse_results(dying.held)))
         leases.end([owner], in_hand={work: Lost.DIED} if work else {})
         return dying
     return None

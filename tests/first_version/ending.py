@@ -90,7 +90,7 @@ def see_to(process: ProcessInstance, *, tried: bool) -> None:
 
 def tell(process: ProcessInstance, number: int) -> None:
     """Decide what a process asks, and send it the events that it waits for."""
-    definition = registry.definition(process.name)
+    definition = registry.find_definition(process.name)
     if issubclass(definition, ProcessManager):
         event, data = EVENTS[process.name, process.step]
         send(process, f"{number}", event, data)

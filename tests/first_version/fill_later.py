@@ -136,7 +136,7 @@ def plain(value: Any) -> str:
 
 def main() -> None:
     for workflow in RALLIES:
-        registry.register(workflow)
+        registry.register_definition(workflow)
     load()
     call_command("migrate", verbosity=0)
     desk.numbers = count(10_000)  # the first version has used those before

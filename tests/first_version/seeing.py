@@ -99,7 +99,7 @@ def changed_processes() -> Iterator[str]:
 
 
 def graph(process: ProcessInstance) -> Graph:
-    definition = registry.definition(process.name, process.definition.version)
+    definition = registry.find_definition(process.name, process.definition.version)
     if issubclass(definition, ProcessManager):
         return definition.graph()
     return definition.graph(definition.plan(decode(definition.Input, process.data)))
@@ -120,7 +120,7 @@ def ended(undone_later: ProcessInstance) -> dict[str, Any]:
 
 def main() -> None:
     for workflow in RALLIES:
-        registry.register(workflow)
+        registry.register_definition(workflow)
     load()
     back = there_and_back()
     call_command("migrate", verbosity=0)
@@ -133,7 +133,7 @@ def main() -> None:
 def later() -> None:
     """The same of a database that commit d584bb8 has filled."""
     for workflow in RALLIES:
-        registry.register(workflow)
+        registry.register_definition(workflow)
     load(LATER)
     call_command("migrate", verbosity=0)
     statuses = ProcessInstance.objects.values_list("status", flat=True)

@@ -33,7 +33,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import pass_time
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from tests.apps.long_work.fixtures import begin, long_work, said, written
 from tests.apps.long_work.processes import LongMap, LongStep
 from tests.apps.long_work.ways import entries
@@ -323,7 +323,7 @@ def test_work_whose_claim_was_not_answered_is_claimed_again_at_once(
     about_to_be_booked()
     start_process(LongStep, LongStep.Input("a"))
     with line.cut("after", claim_of(table)):
-        Current().drain("default")
+        CurrentWorker().drain("default")
 
     event = InboxEvent.objects.get(type="ParcelPacked")
     assert (event.verdict, event.attempt, event.error) == (Verdict.MOVED, 1, "")
@@ -341,7 +341,7 @@ def test_what_the_lost_answer_to_an_elements_commit_left_is_gone_on_with_at_once
     """The commit that settled the last element of a map took up what follows."""
     process = start_process(LongMap, LongMap.Input({"a": "at once"}))
     with line.cut("after"):
-        Current().drain("default")
+        CurrentWorker().drain("default")
 
     ended = ProcessInstance.objects.get(pk=process.process_id)
     assert ended.status == Status.COMPLETED
@@ -394,7 +394,7 @@ def cut_all(over: threading.Event) -> int:
 
 def work_until_quiet() -> None:
     """Run what is ready as a worker does, until nothing has been ready for a while."""
-    worker, quiet = Current(), 0
+    worker, quiet = CurrentWorker(), 0
     deadline = time.monotonic() + A_MINUTE
     while quiet < 15 and time.monotonic() < deadline:
         quiet = 0 if worker.drain("default") else quiet + 1

@@ -15,8 +15,8 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.queue import calls_of
-from orchestrator.queue import plain as plain_queue
+from orchestrator.queue import base_queue as plain_queue
+from orchestrator.queue import calls_queue
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.desk import all_ended, started, until
 from tests.apps.waiting_calls.fixtures import (
@@ -65,7 +65,7 @@ def test_what_waits_since_a_deploy_and_what_waits_no_more_are_run(begin: Begin) 
     """Some visits of each were begun by the code before, and are on the other queue."""
     plain = [started(p.Mixed, f"plain-{number}") for number in range(MANY)]
     waiting = [started(p.OneCall, f"waiting-{number}") for number in range(MANY)]
-    of_calls = calls_of("default")
+    of_calls = calls_queue("default")
     StepRun.objects.filter(instance__in=plain).update(queue=of_calls)
     plain_one = plain_queue(of_calls)
     StepRun.objects.filter(instance__in=waiting).update(queue=plain_one)

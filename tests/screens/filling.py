@@ -18,7 +18,7 @@ from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest, Pace, Wanted
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import ProcessInstance, Status, StepRun
-from orchestrator.queue import silenced
+from orchestrator.queue import suppress_all_wakes
 from orchestrator.testing import clock, started
 from tests.apps.pictured.processes import (
     CreditOpened,
@@ -69,7 +69,7 @@ def fill(sizes: Sizes, told: Told) -> AbstractBaseUser:
     told(f"Making {sizes.processes:,} copies of them ...")
     seeding.seed(sizes.processes, recorded)
     told("Acting on some of them ...")
-    with silenced():
+    with suppress_all_wakes():
         _acted_on(people)
     return people[0]
 

@@ -18,17 +18,17 @@ def running(told: Callable[[str], None]) -> Iterator[str]:
     Raises:
         CannotStart: a part of it does not start.
     """
-    with closing(port.taken(0)) as listener:
+    with closing(port.bind(0)) as listener:
         site = f"http://{port.LOOPBACK}:{listener.getsockname()[1]}"
         programs = Programs(settings.DATA_DIR, settings.BASE_DIR)
-        programs.be_known_as(site)
+        programs.set_site_url(site)
         children = ChildProcesses(told, lambda: False)
         connections.close_all()
         try:
             socket = settings.VALKEY_SOCKET
-            children.start(programs.valkey(), lambda: valkey.answers(socket))
+            children.start(programs.valkey(), lambda: valkey.is_up(socket))
             web_server = programs.web(listener.fileno())
-            children.start(web_server, lambda: web.answers(site))
+            children.start(web_server, lambda: web.serves(site))
             children.start(programs.workers(3))
             yield site
         finally:

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 from orchestrator.testing import registered
 from tests.apps.random_graphs import steps
 from tests.services.words import words
@@ -28,7 +28,7 @@ QUICK: dict[str, object] = {"BACKOFF_SECONDS": 0.1, "SWEEP_SECONDS": 0.2}
 
 
 def knowing(
-    *definitions: Declared, autouse: bool = True
+    *definitions: DefinitionClass, autouse: bool = True
 ) -> Callable[..., Iterator[None]]:
     """Return the fixture by which the running code knows some definitions while a module's tests run.
 

@@ -47,7 +47,7 @@ class LoadedProcess:
             stdout=subprocess.PIPE,
             text=True,
             process_group=0,
-            preexec_fn=group.end_with(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  as in ChildProcess
+            preexec_fn=group.end_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  as in ChildProcess
         )
         atexit.register(self.end)
 
@@ -148,7 +148,7 @@ def serve(questions: IO[str], answers: IO[str]) -> list[str]:
                 if pid == 0:
                     become_child(parent, log)
                     return list(words)
-                group.lead(pid)
+                group.lead_group(pid)
                 answer: int | None = pid
             case "ending", pid:
                 found, status = os.waitpid(pid, os.WNOHANG)
@@ -160,8 +160,8 @@ def serve(questions: IO[str], answers: IO[str]) -> list[str]:
 
 def become_child(parent: int, log: str) -> None:
     """Give this process what ChildProcess gives those it starts."""
-    group.lead()
-    if ask := group.end_with(parent, signal.SIGTERM):
+    group.lead_group()
+    if ask := group.end_with_parent(parent, signal.SIGTERM):
         ask()
     to_log = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for path, flags, targets in ((os.devnull, os.O_RDONLY, [0]), (log, to_log, [1, 2])):
@@ -178,9 +178,9 @@ def load() -> None:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestrator.settings")
     django.setup()
-    from orchestrator.management.commands.work import tags_of_workers
+    from orchestrator.management.commands.work import worker_check_tags
 
-    run_checks(tags=tags_of_workers())
+    run_checks(tags=worker_check_tags())
     gc.freeze()  # what is loaded stays, and is shared by all
 
 

@@ -60,7 +60,7 @@ class PgBouncer:
     """
 
     def __init__(self, program: str, folder: Path) -> None:
-        self.port = port.free()
+        self.port = port.free_port()
         own, knows = connection.get_connection_params(), version(program) >= PREPARES
         host, of_server = address_of_server()
         server = make_conninfo(host=host, port=of_server)

@@ -17,7 +17,7 @@ class Site:
     """The real web server on the test database."""
 
     def __init__(self) -> None:
-        self.listener = port.taken(0)
+        self.listener = port.bind(0)
         self.url = f"http://{port.LOOPBACK}:{self.listener.getsockname()[1]}"
         descriptor = self.listener.fileno()
         command = [sys.executable, "-m", "orchestrator.serving.web", str(descriptor)]
@@ -25,7 +25,7 @@ class Site:
 
     def start(self) -> None:
         self.program.start()
-        self.program.wait_until(lambda: web.answers(self.url))
+        self.program.wait_until(lambda: web.serves(self.url))
 
     def stop(self) -> None:
         self.program.stop()

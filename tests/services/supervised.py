@@ -8,18 +8,18 @@ from orchestrator.engine import drain as draining
 from orchestrator.engine.claims import held
 from orchestrator.engine.claims.held import BEGIN_SECONDS
 from orchestrator.engine.steps import session
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.held import SharedClaims
-from orchestrator.workers.taking_over import TakingOver
+from orchestrator.workers.taking_over import TakeOver
 
 
-class Supervised(Current):
+class Supervised(CurrentWorker):
     """A worker of this process, and who looks after what it holds; the work itself lets it look."""
 
     def __init__(self) -> None:
         self.shown = SharedClaims()
         super().__init__(held=self.shown)
-        self.others = TakingOver("default", {self.owner: self.shown})
+        self.others = TakeOver("default", {self.owner: self.shown})
 
     def look(self) -> None:
         """Let what is held be looked at when it is time."""

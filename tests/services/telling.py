@@ -8,7 +8,7 @@ from orchestrator.engine.notices import outbox
 from orchestrator.engine.notices.gathering import gather
 from orchestrator.models import Notice
 from orchestrator.notice_settings import recipients
-from orchestrator.workers.sending import SendingOutcome, attempt
+from orchestrator.workers.sending import SendingOutcome, send_notice
 
 OPS = "ops"
 
@@ -38,7 +38,7 @@ def deliver() -> list[SendingOutcome]:
     found, seen = list[SendingOutcome](), set[object]()
     while (notice := outbox.claim("test")) and notice.pk not in seen:
         seen.add(notice.pk)
-        outcome = attempt(notice, recipients()[notice.recipient])
+        outcome = send_notice(notice, recipients()[notice.recipient])
         if outcome.error:
             outbox.not_sent(notice, outcome.error, hopeless=outcome.hopeless)
         else:

@@ -17,13 +17,13 @@ class ValkeyServer:
     def __init__(self, data_dir: Path, socket: Path) -> None:
         self.socket = socket
         self.url = socket_url(socket)
-        self.child = valkey.valkey(
+        self.child = valkey.server(
             data_dir, socket, data_dir / "valkey.log", dict(os.environ)
         )
 
     @property
     def running(self) -> bool:
-        return self.child.alive and valkey.answers(self.socket)
+        return self.child.alive and valkey.is_up(self.socket)
 
     def start(self) -> None:
         """Start the server if it is not running, and wait until it answers."""
@@ -31,7 +31,7 @@ class ValkeyServer:
             return
         self.child.start()
         deadline = time.monotonic() + A_MINUTE
-        while not valkey.answers(self.socket):
+        while not valkey.is_up(self.socket):
             if time.monotonic() > deadline:
                 raise TimeoutError(self.child.log.read_text()[-1000:])
             time.sleep(0.02)

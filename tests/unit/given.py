@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.conf import SettingRefused
-from orchestrator.variables import Variables, read
+from orchestrator.variables import Variables, read_variables
 
 OTHERS_TOO = ("DATABASE_URL", "REDIS_URL", "ORDER_LISTING_EXCHANGE_URL")
 """The variables whose names do not begin with PROCESSION_."""
@@ -18,7 +18,7 @@ def given(**variables: str) -> Variables:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(named(name), value)
-        return read()
+        return read_variables()
 
 
 def refusal(**variables: str) -> str:

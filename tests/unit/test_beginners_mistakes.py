@@ -26,7 +26,7 @@ from orchestrator.registry import CommandContext, Handler
 from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
-from orchestrator.variables import misspelt, read
+from orchestrator.variables import misspelling_lines, read_variables
 from tests.services.cases import cases, words
 from tests.services.loaded import ForkedProcess
 from tests.services.patience import A_MINUTE
@@ -280,7 +280,7 @@ def test_a_variable_misspelt(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv(name, "kiosk")
 
     with pytest.raises(SettingRefused) as refused:
-        read()
+        read_variables()
 
     assert str(refused.value) == f"{name} means nothing: write PROCESSION_APPS."
 
@@ -290,7 +290,7 @@ def test_a_variable_of_somebody_else() -> None:
         PROCESSION_TESTS PROCESSION_KIOSK_NAME PROCESSOR_APPS
         PROCESSION_WEBHOOK_RATE_HTTPS
     """)
-    assert not list(misspelt(dict.fromkeys(others, "kiosk")))
+    assert not list(misspelling_lines(dict.fromkeys(others, "kiosk")))
 
 
 @pytest.mark.parametrize("name", ["kisok", "kiosk.shopp", "kiosk.shop.till"])

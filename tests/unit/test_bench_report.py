@@ -9,11 +9,11 @@ import pytest
 from bench import report
 from bench.fetching import BESIDE, LATE, QUICK, FetchingPage
 from bench.game import BenchFailed, Figures, Game, Size
-from bench.graph import drawn
+from bench.graph import make_graph
 from bench.live import delays_of_each, delays_on_list
 from bench.measurement import Measurement, Ratio
 from bench.sockets import Told
-from bench.steps_told import LOG, chain_figures, step, told
+from bench.steps_told import LOG, chain_figures, step, step_times
 from tests.services.cases import cases
 
 
@@ -79,7 +79,7 @@ def test_a_table_replaces_what_stood_between_its_markers(tmp_path: Path) -> None
 
 @cases("steps, edges", (50, 120), (1000, 4000), (1000, 17_000))
 def test_a_graph_has_as_many_edges_as_it_says(steps: int, edges: int) -> None:
-    needed = drawn(steps, edges).needed
+    needed = make_graph(steps, edges).needed
 
     assert len(needed) == steps
     assert sum(len(set(found)) for found in needed) == edges
@@ -99,7 +99,7 @@ def test_steps_say_their_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for left in (3, 2, 1):
         step(left, 0)
 
-    [(begun, ended)] = told(tmp_path / "told")  # the last one alone
+    [(begun, ended)] = step_times(tmp_path / "told")  # the last one alone
     assert begun <= ended
 
 

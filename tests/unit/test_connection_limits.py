@@ -2,7 +2,7 @@
 
 import json
 
-from orchestrator.environment import POSTGRES_LINE, limited
+from orchestrator.environment import POSTGRES_KEEPALIVE, with_limits
 from tests.services.python import printed
 
 PROJECT = """
@@ -14,15 +14,15 @@ settings.configure(DATABASES={
 }, USE_TZ=True)
 from django.db import connections as databases
 from orchestrator.workers import connections
-connections.limit()
+connections.limit_connections()
 print(json.dumps([databases[name].settings_dict["OPTIONS"] for name in ("default", "lite")]))
 """
 
 
 def test_connections_that_say_nothing_get_all_limits() -> None:
-    options = limited({})
+    options = with_limits({})
 
-    assert options.items() >= POSTGRES_LINE.items()
+    assert options.items() >= POSTGRES_KEEPALIVE.items()
     assert options["options"] == (
         "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000 -c statement_timeout=300000 -c jit=off"
     )
@@ -31,10 +31,10 @@ def test_connections_that_say_nothing_get_all_limits() -> None:
 def test_what_a_project_says_itself_holds() -> None:
     said = "-c lock_timeout=1 -c search_path=a -c jit=on"
     given = {"connect_timeout": 60, "options": said}
-    options = limited(given)
+    options = with_limits(given)
 
     assert options["connect_timeout"] == 60
-    assert options["tcp_user_timeout"] == POSTGRES_LINE["tcp_user_timeout"]
+    assert options["tcp_user_timeout"] == POSTGRES_KEEPALIVE["tcp_user_timeout"]
     assert options["options"].startswith(f"{said} -c ")
     assert options["options"].count("lock_timeout") == 1
     assert options["options"].count("jit") == 1
@@ -42,6 +42,6 @@ def test_what_a_project_says_itself_holds() -> None:
 
 def test_worker_processes_of_any_project_have_limits_and_no_pool() -> None:
     [options, of_sqlite] = json.loads(printed(PROJECT))
-    session = limited({})["options"]
-    assert options == {**limited({}), "options": f"{session} -c TimeZone=UTC"}
+    session = with_limits({})["options"]
+    assert options == {**with_limits({}), "options": f"{session} -c TimeZone=UTC"}
     assert of_sqlite == {}

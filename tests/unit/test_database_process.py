@@ -42,7 +42,7 @@ def test_one_that_is_stopped_is_replaced(process: DatabaseProcess) -> None:
     assert stored(process, NOTHING)
     first = process.pid
     os.kill(first, signal.SIGSTOP)
-    wait_for(lambda: group.stands_still(first), 20)
+    wait_for(lambda: group.is_stopped(first), 20)
 
     assert stored(process, LONG)
     assert process.pid != first
@@ -55,4 +55,4 @@ def test_a_connection_that_was_closed_is_a_refusal_and_does_not_end_the_process(
         raise InterfaceError("the connection is closed")
 
     monkeypatch.setattr(WorkerReport, "store", closed)
-    assert database_process._stored(NOTHING) is None
+    assert database_process._store(NOTHING) is None

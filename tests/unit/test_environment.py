@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.environment import (
     LONGEST_SOCKET_PATH,
-    database,
+    database_settings,
     generated_secret,
     socket_path,
 )
@@ -17,7 +17,7 @@ DATA = Path("/somewhere/data")
 
 
 def test_without_an_address_the_database_is_a_file_in_the_data_folder() -> None:
-    settings = database("", DATA, web=False)
+    settings = database_settings("", DATA, web=False)
 
     assert settings["NAME"] == "/somewhere/data/db.sqlite3"
     assert settings["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
@@ -26,7 +26,7 @@ def test_without_an_address_the_database_is_a_file_in_the_data_folder() -> None:
 
 def test_a_postgresql_address_is_taken_apart() -> None:
     address = "postgresql://me:p%40ss@db.example:5433/orders?sslmode=require"
-    settings = database(address, DATA, web=False)
+    settings = database_settings(address, DATA, web=False)
 
     assert (settings["USER"], settings["PASSWORD"]) == ("me", "p@ss")
     assert (settings["HOST"], settings["PORT"]) == ("db.example", "5433")
@@ -37,12 +37,12 @@ def test_a_postgresql_address_is_taken_apart() -> None:
 def test_a_postgresql_server_may_be_reached_through_a_socket() -> None:
     address = "postgresql://me@/orders?host=%2Frun%2Fpg"
 
-    assert database(address, DATA, web=False)["HOST"] == "/run/pg"
+    assert database_settings(address, DATA, web=False)["HOST"] == "/run/pg"
 
 
 def test_a_worker_keeps_one_connection_and_the_web_server_has_a_pool() -> None:
-    worker = database("postgresql://db/orders", DATA, web=False)
-    web = database("postgresql://db/orders", DATA, web=True)
+    worker = database_settings("postgresql://db/orders", DATA, web=False)
+    web = database_settings("postgresql://db/orders", DATA, web=True)
 
     assert worker["CONN_MAX_AGE"] is None
     assert "pool" not in worker["OPTIONS"]
@@ -51,7 +51,9 @@ def test_a_worker_keeps_one_connection_and_the_web_server_has_a_pool() -> None:
 
 
 def test_a_postgresql_session_that_stands_still_is_ended() -> None:
-    options = database("postgresql://db/orders", DATA, web=False)["OPTIONS"]["options"]
+    options = database_settings("postgresql://db/orders", DATA, web=False)["OPTIONS"][
+        "options"
+    ]
 
     assert "idle_in_transaction_session_timeout=5000" in options
     assert "lock_timeout=5000" in options
@@ -59,7 +61,7 @@ def test_a_postgresql_session_that_stands_still_is_ended() -> None:
 
 def test_through_pgbouncer_nothing_is_kept_in_a_session() -> None:
     address = "postgresql://db/orders?pgbouncer=true&sslmode=require"
-    settings = database(address, DATA, web=False)
+    settings = database_settings(address, DATA, web=False)
 
     assert settings["DISABLE_SERVER_SIDE_CURSORS"]
     assert settings["OPTIONS"]["prepare_threshold"] is None
@@ -70,7 +72,9 @@ def test_through_pgbouncer_nothing_is_kept_in_a_session() -> None:
 def test_a_newer_pgbouncer_knows_on_which_sessions_statements_are_prepared() -> None:
     address = "postgresql://db/orders?pgbouncer=true&prepare_threshold=2"
 
-    assert database(address, DATA, web=False)["OPTIONS"]["prepare_threshold"] == 2
+    assert (
+        database_settings(address, DATA, web=False)["OPTIONS"]["prepare_threshold"] == 2
+    )
 
 
 @cases(
@@ -81,7 +85,7 @@ def test_a_newer_pgbouncer_knows_on_which_sessions_statements_are_prepared() -> 
 )
 def test_another_database_and_parameters_of_no_sense_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="neither a SQLite nor a PostgreSQL"):
-        database(address, DATA, web=False)
+        database_settings(address, DATA, web=False)
 
 
 def test_a_secret_is_made_once_and_belongs_to_its_owner_alone(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import gc
 from orchestrator.serving import web
 
 held = [{} for _ in range(1000)]
-web._keep_what_is_loaded()
+web._freeze_loaded_objects()
 print(gc.get_freeze_count() >= len(held), gc.isenabled(), gc.get_threshold()[2])
 """
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.definition.codec import encode
 from orchestrator.definition.typing import never_changes
 from orchestrator.engine.storage.definitions import Began
@@ -98,7 +98,7 @@ def test_an_input_of_another_form_is_refused_whatever_is_asked_of_it() -> None:
 def test_as_many_are_kept_as_there_is_room_for() -> None:
     kept = Input(Order, encode(ORDER))
     inputs, now = (
-        Latest[Began, Input](2 * kept.size, lambda input: input.size),
+        LruCache[Began, Input](2 * kept.size, lambda input: input.size),
         datetime.now(UTC),
     )
     first, second, third = ((uuid4(), now, 1) for _ in range(3))

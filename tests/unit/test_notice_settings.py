@@ -8,7 +8,7 @@ from django.core.checks import run_checks
 from pytest_django import Settings
 
 from orchestrator.conf import SettingRefused
-from orchestrator.notice_settings import Topic, is_wanted, recipients
+from orchestrator.notice_settings import Topic, is_notice_wanted, recipients
 from tests.services.cases import cases
 from tests.unit.given import given, refusal
 
@@ -42,11 +42,11 @@ BAD: list[tuple[Any, str]] = [
     ({"ops": {"url": "https://h/\r\nX: y", "secret": KEY}}, "['url'] must look like"),
     ({"ops": {"url": URL, "secret": "hello"}}, "['secret'] must be whsec_ and the"),
     ({"ops": {"url": URL, "secret": [KEY] * 3}}, "['secret'] must be whsec_ and the"),
-    ({"ops": {"channel": "chat"}}, "['channel'] must be where a class is, such as"),
-    ({"ops": {**OPS, "options": {"a": 1}}}, "must have a channel that its options"),
+    ({"ops": {"channel": "chat"}}, "['channel'] must be the path of a class, such as"),
+    ({"ops": {**OPS, "options": {"a": 1}}}, "must have a channel for its options"),
     (
         {"ops": {"options": {"a": 1}}},
-        "['ops'] must have one of to, url and channel, not none. It must have a channel that its options are for.",
+        "['ops'] must have one of to, url and channel, not none. It must have a channel for its options.",
     ),
     (
         {"ops": {**OPS, "about": ["escalations"]}},
@@ -80,7 +80,7 @@ def test_what_is_wrong_is_refused(notices: Any, line: str, settings: Settings) -
 def test_the_engine_goes_on_where_they_are_wrong(settings: Settings) -> None:
     settings.PROCESSION_NOTICES = {"ops": {}}
 
-    assert is_wanted([Topic.FAILURE], "any")
+    assert is_notice_wanted([Topic.FAILURE], "any")
 
 
 def test_one_text_is_a_list_of_that(settings: Settings) -> None:
@@ -155,7 +155,7 @@ WHOSE = "The recipient of PROCESSION_NOTICE_TO_OPS and the like must have"
     ("NOTICE_SECONDS_OPS", "soon", "PROCESSION_NOTICE_SECONDS_OPS must be a"),
     ("NOTICE_URL_OPS", "ftp://h", "PROCESSION_NOTICE_URL_OPS must look like"),
     ("NOTICE_SECRET_OPS", "abc", "PROCESSION_NOTICE_SECRET_OPS must be whsec_"),
-    ("NOTICE_CHANNEL_OPS", "x", "PROCESSION_NOTICE_CHANNEL_OPS must be where"),
+    ("NOTICE_CHANNEL_OPS", "x", "PROCESSION_NOTICE_CHANNEL_OPS must be the path"),
     ("NOTICE_ABOUT_OPS", "queue", f"{WHOSE} one of"),
     ("NOTICE_URL_OPS", URL, f"{WHOSE} url and"),
     ("SMTP_URL", "mail.example.org", "PROCESSION_SMTP_URL must look like smtp:"),

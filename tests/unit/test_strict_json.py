@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.definition.codec import MAX_BYTES, MAX_DEPTH
 from orchestrator.exceptions import InvalidMessage
-from orchestrator.strict_json import MAX_KEYS, TooMuch, parse
+from orchestrator.strict_json import MAX_KEYS, TooLarge, parse
 from tests.services.cases import cases
 from tests.services.patience import quickest
 
@@ -82,11 +82,11 @@ def test_anything_else_is_refused_with_a_reason(raw: bytes, reason: str) -> None
 
 @cases("raw", of_size(MAX_BYTES + 1), nested(MAX_DEPTH + 1), with_keys(MAX_KEYS + 1))
 def test_too_much_is_told_apart_from_what_is_no_json(raw: bytes) -> None:
-    with pytest.raises(TooMuch):
+    with pytest.raises(TooLarge):
         parse(raw)
     with pytest.raises(InvalidMessage) as refused:
         parse(b"{")
-    assert not isinstance(refused.value, TooMuch)
+    assert not isinstance(refused.value, TooLarge)
 
 
 @cases(

@@ -237,7 +237,7 @@ print(readers.look_at(films / "team.webm", 2.0).faces)
 def test_the_demonstration_says_in_one_line_that_its_readers_are_light(
     lacking: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(up, "lacks_readers", lambda: lacking)
+    monkeypatch.setattr(up, "lacks_media_readers", lambda: lacking)
     said = StringIO()
 
     ours = programs.Programs(tmp_path, MEDIA)

@@ -27,7 +27,14 @@ from orchestrator.exceptions import (
     ProcessionError,
     WorkerDied,
 )
-from orchestrator.text import PLACE, Text, code_of, first_wording, packed, unpacked
+from orchestrator.text import (
+    PLACE,
+    Text,
+    code_of,
+    first_wording,
+    pack_text,
+    unpack_text,
+)
 from tests.services.cases import cases, words
 
 ROOT = Path(__file__).parents[2]
@@ -159,7 +166,7 @@ def test_an_error_of_ours_is_a_text_within_a_text() -> None:
 @cases("text", "", "no", "100% of %(step)s", "%(step)s", "{}")
 def test_what_the_application_says_stays_as_it_is(text: str) -> None:
     assert in_japanese(text) == text
-    assert packed(text) is None
+    assert pack_text(text) is None
     assert in_japanese(named(Permanent(text or "no"))).endswith(text)
     died = Text("%(why)s, %(number)s times", text, 3)
     assert in_japanese(died).startswith(text)
@@ -169,9 +176,9 @@ def test_what_the_application_says_stays_as_it_is(text: str) -> None:
     "text", NO_DELIVERY, named(WorkerDied("%(why)s, %(number)s times", NO_DELIVERY, 3))
 )
 def test_a_text_is_stored_as_json(text: Text) -> None:
-    stored = json.loads(json.dumps(packed(text)))
+    stored = json.loads(json.dumps(pack_text(text)))
 
-    again = unpacked(str(text), stored)
+    again = unpack_text(str(text), stored)
 
     assert again == text
     assert isinstance(again, Text)
@@ -180,15 +187,15 @@ def test_a_text_is_stored_as_json(text: Text) -> None:
 
 
 def test_it_is_found_at_the_end_of_a_traceback_and_where_it_was_cut() -> None:
-    stored = packed(NO_DELIVERY)
+    stored = pack_text(NO_DELIVERY)
 
     for english in (f"Traceback\n  File x\n{NO_DELIVERY}\n", NO_DELIVERY[:20]):
-        assert unpacked(english, stored) == NO_DELIVERY
+        assert unpack_text(english, stored) == NO_DELIVERY
 
 
 @cases(
     "stored",
-    packed(Text("there is no event %(key)s", 7)),
+    pack_text(Text("there is no event %(key)s", 7)),
     {"template": NO_DELIVERY.template, "values": {"name": "delivery"}},
     {"sentence": 7},
     {"template": 7, "values": [], "code": ""},
@@ -197,7 +204,7 @@ def test_it_is_found_at_the_end_of_a_traceback_and_where_it_was_cut() -> None:
     7,
 )
 def test_what_is_kept_of_another_text_or_release_does_not_count(stored: object) -> None:
-    said = unpacked(str(NO_DELIVERY), stored)
+    said = unpack_text(str(NO_DELIVERY), stored)
 
     assert said == NO_DELIVERY
     assert not isinstance(said, Text)
@@ -206,7 +213,7 @@ def test_what_is_kept_of_another_text_or_release_does_not_count(stored: object) 
 def test_a_template_that_the_running_code_does_not_know_is_shown_in_english() -> None:
     newer = Text("the moon is in the way of %(step)s", "pay")
 
-    assert in_japanese(unpacked(str(newer), packed(newer))) == newer
+    assert in_japanese(unpack_text(str(newer), pack_text(newer))) == newer
 
 
 def test_a_text_stays_one_where_it_is_copied() -> None:
@@ -227,7 +234,7 @@ def test_values_of_secret_fields_are_masked_in_what_is_stored() -> None:
     masked = named(error)
 
     assert isinstance(masked, Text)
-    assert "hunter22" not in masked + json.dumps(packed(masked))
+    assert "hunter22" not in masked + json.dumps(pack_text(masked))
     assert "hunter22" not in first_wording(masked)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.models import Lost
-from orchestrator.workers.current import Current
+from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.supervisor import LATE_SECONDS, WorkerProcess
 
 TICK = 0.1  # seconds
@@ -19,7 +19,7 @@ def child() -> Iterator[WorkerProcess]:
     """Return a worker process that does nothing."""
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     process = subprocess.Popen(sleep, process_group=0)
-    yield WorkerProcess(process.pid, Current())
+    yield WorkerProcess(process.pid, CurrentWorker())
     process.kill()
     process.wait()
 
@@ -72,9 +72,9 @@ def test_what_was_given_to_one_is_not_given_to_the_next(child: WorkerProcess) ->
 
 
 def test_a_worker_holds_its_work_until_it_is_killed(child: WorkerProcess) -> None:
-    assert not child.living.holds
+    assert not child.as_live.holds
     with child.worker.slot.watch(60, "step:1"):
-        assert child.living.holds
+        assert child.as_live.holds
     with child.worker.slot.watch(-1, "step:1"):
         child.look(TICK)
-        assert not child.living.holds
+        assert not child.as_live.holds

@@ -4,7 +4,7 @@ import tracemalloc
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.definition import Workflow, needs, step
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.storage.definitions import BYTES, Began, Made, plan_size
@@ -19,7 +19,7 @@ small, other, dense = (
 
 
 def test_a_plan_belongs_to_its_class_and_its_input() -> None:
-    plans = Latest[Made, Plan](BYTES, plan_size)
+    plans = LruCache[Made, Plan](BYTES, plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), other)
 
@@ -29,7 +29,7 @@ def test_a_plan_belongs_to_its_class_and_its_input() -> None:
 
 
 def test_what_was_not_used_for_longest_makes_room() -> None:
-    plans = Latest[Made, Plan](2 * plan_size(small), plan_size)
+    plans = LruCache[Made, Plan](2 * plan_size(small), plan_size)
     for name in "one", "two":
         plans.keep((Workflow, name), small)
     plans.get((Workflow, "one"))
@@ -43,7 +43,7 @@ def test_links_take_room_too() -> None:
     assert len(dense.links) > len(dense.vertices)
     more = plan_size(other) - plan_size(small)
     assert plan_size(dense) > plan_size(small) + 2 * more
-    plans = Latest[Made, Plan](3 * plan_size(small), plan_size)
+    plans = LruCache[Made, Plan](3 * plan_size(small), plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), small)
     plans.keep((Workflow, "dense"), dense)
@@ -53,7 +53,7 @@ def test_links_take_room_too() -> None:
 
 
 def test_one_that_is_larger_than_all_room_is_kept_alone() -> None:
-    plans = Latest[Made, Plan](1, plan_size)
+    plans = LruCache[Made, Plan](1, plan_size)
     plans.keep((Workflow, "one"), small)
     plans.keep((Workflow, "two"), other)
 
@@ -62,7 +62,7 @@ def test_one_that_is_larger_than_all_room_is_kept_alone() -> None:
 
 
 def test_the_same_plan_again_takes_no_more_room() -> None:
-    plans = Latest[Made, Plan](2 * plan_size(small), plan_size)
+    plans = LruCache[Made, Plan](2 * plan_size(small), plan_size)
     plans.keep((Workflow, "one"), small)
     for _ in range(5):
         plans.keep((Workflow, "two"), small)
@@ -71,7 +71,7 @@ def test_the_same_plan_again_takes_no_more_room() -> None:
 
 
 def test_of_so_many_processes_the_checksums_are_known() -> None:
-    checksums = Latest[Began, str](2)
+    checksums = LruCache[Began, str](2)
     now = datetime.now(UTC)
     first, second, third = ((uuid4(), now, 1) for _ in range(3))
     for process in (first, second, third):

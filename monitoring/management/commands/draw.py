@@ -60,7 +60,7 @@ def graph_of(name: str, version: int | None) -> Graph:
         CommandError: there is none.
     """
     try:
-        return registry.definition(name, version).graph()
+        return registry.find_definition(name, version).graph()
     except UnknownDefinition as unknown:
         rows = Definition.objects.filter(name=name).order_by("-version", "-pk")
         stored = (rows.filter(version=version) if version is not None else rows).first()

@@ -15,7 +15,7 @@ from monitoring.queries.counts import Capped
 from monitoring.queries.definition.standing import StepCounts
 from monitoring.queries.graphs import running_plan
 from monitoring.queries.lists import number_in
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Definition
@@ -69,7 +69,7 @@ def step_page(
     ]
     shown = Paginator(found, PAGE).get_page(number_in(page, 9) or 1)
     names = {node.id for node in shown}
-    onward = gathered((one.source, one) for one in graph.edges if one.source in names)
+    onward = group_by_key((e.source, e) for e in graph.edges if e.source in names)
     labels = {node.id: node.label for node in graph.nodes}
     plan = running_plan(definition)
     vertices = plan.vertices if plan else {}

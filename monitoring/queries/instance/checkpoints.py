@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from monitoring.queries.instance.entries import Issued
 from monitoring.queries.instance.moment import ProcessMoment
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -69,7 +69,7 @@ def commands_of(
     """The commands of a page's transitions, by revision."""
     rows = instance.commands.filter(revision__range=page.revisions)
     rows = rows.exclude(delivery=Delivery.REACTION)
-    found = gathered((one.revision, Issued(one)) for one in as_written(rows))
+    found = group_by_key((one.revision, Issued(one)) for one in as_written(rows))
     for issued in found.values():
         holders = {one.command.holds: one for one in issued}
         for one in issued:

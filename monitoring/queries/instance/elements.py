@@ -164,7 +164,7 @@ def element_page(
     head, visits = _head(instance, filters)
     if head is None:
         return None
-    secrets = secret_names.of_process(instance)
+    secrets = secret_names.process_secrets(instance)
     rows, looked_to = _look(_elements(head, filters, secrets), head, filters)
     older, last = "", (head.expected or 0) - 1
     if len(rows) > PAGE:
@@ -191,7 +191,7 @@ def element_batches(
     head, _visits = _head(instance, filters)
     if head is None:
         return
-    secrets = secret_names.of_process(instance)
+    secrets = secret_names.process_secrets(instance)
     rows = _elements(head, filters, secrets)
     for first in range(0, head.expected or 0, AT_ONCE):
         if found := list(_numbered(rows, first, first + AT_ONCE)):

@@ -41,7 +41,7 @@ from orchestrator.engine.operations import (
 from orchestrator.exceptions import PermissionMissing
 from orchestrator.models import Definition, ProcessInstance, Repair
 from orchestrator.snapshot import snapshot
-from orchestrator.text import told_by
+from orchestrator.text import text_from
 
 GHOST = "has-ghost"
 """The class of a step that the repair would enter."""
@@ -136,7 +136,7 @@ def repair_page(
         try:
             targets = targets_of(instance, step, item)
         except Exception as error:  # noqa: BLE001  # the code is gone, or the application's may raise anything
-            problem = told_by(error)
+            problem = text_from(error)
         draft = draft_of(instance, user)
         proposals = [
             _summary(instance, row)
@@ -177,7 +177,7 @@ def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
     try:
         plan = plan_repair(instance, repair.edits)
     except Exception as error:  # noqa: BLE001  # the code is gone, or the application's may raise anything
-        return RepairSummary(repair, refusal=told_by(error), moved=moved, told=told)
+        return RepairSummary(repair, refusal=text_from(error), moved=moved, told=told)
     return RepairSummary(
         repair,
         [
@@ -243,7 +243,7 @@ def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> 
     hidden, stored = names_of(instance.definition), instance.data
     kind = edit.get("edit")
     if kind == EditKind.EVENT:
-        known = secret_names.of_message(str(edit.get("target", "")))
+        known = secret_names.message_secrets(str(edit.get("target", "")))
         hidden, stored = hidden | known, None
     elif kind in (EditKind.RESULT, EditKind.SKIP):
         target = str(edit.get("target", ""))[:18]

@@ -62,11 +62,11 @@ def _holders(instance: ProcessInstance) -> Iterator[Holder]:
     names = names_of(instance.definition)
     yield Holder("data", "", None, list(secrets_in(instance.data, names)))
     for event in instance.events.order_by("-pk")[:NEWEST]:
-        own = names | secret_names.of_message(event.type)
+        own = names | secret_names.message_secrets(event.type)
         found = list(secrets_in(event.body, own))
         yield Holder("event", event.type, event.received_at, found)
     for command in instance.commands.order_by("-revision", "-pk")[:NEWEST]:
-        own = names | secret_names.of_message(command.type)
+        own = names | secret_names.message_secrets(command.type)
         found = list(secrets_in(command.body, own))
         yield Holder("command", command.type, command.issued_at, found)
     runs = instance.step_runs.exclude(result=None).order_by("-pk")

@@ -25,7 +25,7 @@ from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Incident, ProcessInstance, StepRun, StepStatus
-from orchestrator.text import unpacked
+from orchestrator.text import unpack_text
 
 VISITS = 3
 """Most visits that the panel shows, the newest first."""
@@ -223,7 +223,7 @@ def _messages(runs: Sequence[StepRun]) -> dict[int, dict[datetime, str]]:
     newest = rows.order_by("-pk").values_list(*columns)[: TOLD * VISITS]
     for run, at, message, text in newest:
         if run is not None:
-            found[run][at] = unpacked(message, text)
+            found[run][at] = unpack_text(message, text)
     return found
 
 

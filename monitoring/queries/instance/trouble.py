@@ -16,7 +16,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.models.inbox_event import UNDECIDED
-from orchestrator.text import Text, typed
+from orchestrator.text import Text, with_error_type
 
 MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
 """The module of an error's type, before its name."""
@@ -88,7 +88,7 @@ def _tried_again(
 ) -> Trouble:
     said = last_line(retrying.said)
     return Trouble(
-        typed(retrying.type, said) if said else retrying.type,
+        with_error_type(retrying.type, said) if said else retrying.type,
         instance.step,
         next_try=retrying.wake_at,
         remaining=retrying.remaining if isinstance(retrying, InboxEvent) else None,

@@ -27,7 +27,6 @@ from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.lists import KeyedPage, page_by_key
-from orchestrator import secret_names
 from orchestrator.definition.secrets import masked, masked_text
 from orchestrator.models import (
     ProcessInstance,
@@ -36,7 +35,8 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.text import unpacked
+from orchestrator.secret_names import process_secrets
+from orchestrator.text import unpack_text
 
 PAGE = 30
 
@@ -75,7 +75,7 @@ class RunRow:
     @property
     def said(self) -> str:
         """The error in one line."""
-        return last_line(unpacked(self.error, self.run.text))
+        return last_line(unpack_text(self.error, self.run.text))
 
     @property
     def element(self) -> str:
@@ -148,7 +148,7 @@ def run_page(
             found = [*([] if alone else [elements.head]), *elements.rows]
             shown = table_rows(found, moment, states)
             return RunPage(shown, elements.older, filters=filters, elements=elements)
-    rows, secrets = _matching(moment, filters), secret_names.of_process(moment.present)
+    rows, secrets = _matching(moment, filters), process_secrets(moment.present)
     group = moment.drawing.group(filters.group)
     if group is not None:
         rows = rows.filter(node__in=group.members[:MEMBERS])

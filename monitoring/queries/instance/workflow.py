@@ -19,7 +19,7 @@ from monitoring.queries.instance.step_states import MOST, StepState, visit_statu
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instance.visits import worth_a_look
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
-from orchestrator.text import unpacked
+from orchestrator.text import unpack_text
 
 SHOWN_NOW = 12
 """Most open steps that the page shows."""
@@ -192,7 +192,7 @@ def _open_step(
     label, detail = (node.label, detail_of(node)) if node else (run.node, "")
     if detail.casefold() in label.casefold():
         detail = ""
-    error = last_line(unpacked(run.error_text, run.text))  # type: ignore[attr-defined]  # annotated above
+    error = last_line(unpack_text(run.error_text, run.text))  # type: ignore[attr-defined]  # annotated above
     status = visit_status(run, instance, states)
     return OpenStep(run, status, label, detail, attempts(run.node), error, choices)
 

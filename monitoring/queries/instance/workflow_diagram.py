@@ -13,7 +13,7 @@ from monitoring.queries.graphs import attempts_of
 from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import StepState
 from monitoring.statuses import look
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Graph
 from orchestrator.models import ProcessInstance, Status
 
@@ -54,7 +54,7 @@ def _possible(
     """The steps that can still be visited."""
     if instance.finished_at is not None:
         return set()
-    after = gathered((edge.source, edge.target) for edge in graph.edges)
+    after = group_by_key((edge.source, edge.target) for edge in graph.edges)
     waiting = [n for n, s in states.items() if s.open or s.status == "gathering"]
     found = set(waiting)
     while waiting:

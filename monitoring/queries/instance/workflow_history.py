@@ -9,7 +9,7 @@ from monitoring.queries.instance.checkpoints import Checkpoints, events_of
 from monitoring.queries.instance.entries import Began, Entry, status_change
 from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import shown_status
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -105,7 +105,7 @@ def _began(
     rows = rows.filter(entered__range=page.revisions)
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
     begun = rows.order_by("pk").values_list("entered", "node", "kind")[:LOOKED_AT]
-    found = gathered(
+    found = group_by_key(
         (revision, Began(named(node, revision), kind == StepKind.UNDO))
         for revision, node, kind in begun
     )

@@ -28,7 +28,7 @@ from monitoring.queries.timeouts import (
 from monitoring.queries.waits.kinds import KINDS, WaitKind, kind_of
 from orchestrator.definition.graph import Node
 from orchestrator.models import ProcessInstance, StepKind, StepRun
-from orchestrator.text import unpacked
+from orchestrator.text import unpack_text
 
 SHOWN = 2_000
 """Characters of an error to read: its last line has the message."""
@@ -89,7 +89,7 @@ class Wait:
     @property
     def error(self) -> str:
         """The error of the last attempt."""
-        return last_line(unpacked(_tail(self.run), self.run.text))
+        return last_line(unpack_text(_tail(self.run), self.run.text))
 
     @property
     def has_deadline(self) -> bool:

@@ -38,7 +38,7 @@ from orchestrator.models import (
 )
 from orchestrator.notice_settings import Topic
 from orchestrator.queue import wake_queue_after_commit
-from orchestrator.text import packed, storable
+from orchestrator.text import pack_text, storable_text
 
 
 class ProcessChange:
@@ -122,8 +122,8 @@ class ProcessChange:
             self.now,
             process=self.instance,
             step=self._where,
-            message=storable(self._why)[:500],
-            text=packed(self._why),
+            message=storable_text(self._why)[:500],
+            text=pack_text(self._why),
             recipients=self._recipients,
         )
 

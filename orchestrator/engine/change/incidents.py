@@ -13,8 +13,15 @@ from orchestrator.engine.change.failure_cause import error_of, fingerprint, plac
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.models import Incident, Occurrence, ProcessInstance
-from orchestrator.notice_settings import Topic, is_wanted
-from orchestrator.text import Text, first_wording, packed, storable, told_by, typed
+from orchestrator.notice_settings import Topic, is_notice_wanted
+from orchestrator.text import (
+    Text,
+    first_wording,
+    pack_text,
+    storable_text,
+    text_from,
+    with_error_type,
+)
 
 MAX_DETAIL = 16 * 1024
 
@@ -46,21 +53,21 @@ def opened(
         about: which event, command or step run it concerns (as `event_id=…`).
     """
     name, step = (instance.name, instance.step) if instance else (definition, "")
-    first = storable(first_wording(message))[:500]
-    raised = storable(error_of(error)) if error else ""
-    place = storable(place_of(error)) if error else ""
+    first = storable_text(first_wording(message))[:500]
+    raised = storable_text(error_of(error)) if error else ""
+    place = storable_text(place_of(error)) if error else ""
     alike: dict[str, Any] = {
         "kind": kind,
         "step": step,
-        "message": storable(message)[:500],
-        "text": packed(message),
+        "message": storable_text(message)[:500],
+        "text": pack_text(message),
         "error": raised,
         "place": place,
         "fingerprint": fingerprint(kind, name, step, first, raised, place),
     }
     incident = Incident(
         instance_id=instance.pk if instance else None,
-        detail=storable(detail)[-MAX_DETAIL:],
+        detail=storable_text(detail)[-MAX_DETAIL:],
         opened_at=now,
         **alike,
         **about,
@@ -97,7 +104,7 @@ def told(
         more |= {"process_id": process.pk, "correlation_key": process.correlation_key}
         step = step or process.step
     topics = list(topics)
-    if not topics or not is_wanted(topics, definition, recipients):
+    if not topics or not is_notice_wanted(topics, definition, recipients):
         return []
     row = Occurrence(
         topics=" ".join(topics),
@@ -139,22 +146,22 @@ OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
 def said(error: BaseException) -> str:
     """The text of an error, or why it has none: its class may do anything. Secret values are masked in it."""
     try:
-        return secret_values.without(error, told_by(error))
+        return secret_values.without(error, text_from(error))
     except Exception as unspoken:  # noqa: BLE001  # the application's
         return f"its text cannot be had ({type(unspoken).__name__})"
 
 
 def named(error: BaseException) -> str:
     """The type of an error and its text."""
-    return typed(type(error).__name__, said(error))
+    return with_error_type(type(error).__name__, said(error))
 
 
 def kept(error: BaseException) -> dict[str, Any]:
     """The columns of a piece of work in which it keeps what its last attempt failed with."""
-    return {"error": trace(error), "text": packed(named(error))}
+    return {"error": trace(error), "text": pack_text(named(error))}
 
 
 def trace(error: BaseException) -> str:
     """The traceback as text, its end kept when it is long."""
     text = "".join(traceback.format_exception(error))
-    return storable(secret_values.without(error, text))[-MAX_DETAIL:]
+    return storable_text(secret_values.without(error, text))[-MAX_DETAIL:]

@@ -36,9 +36,9 @@ from orchestrator.models import (
     StepStatus,
     command_id,
 )
-from orchestrator.queue import calls_of, wake_queue_after_commit
+from orchestrator.queue import calls_queue, wake_queue_after_commit
 from orchestrator.registry import CommandContext
-from orchestrator.text import Text, storable
+from orchestrator.text import Text, storable_text
 
 
 class ManagerChange(ProcessChange):
@@ -82,7 +82,7 @@ class ManagerChange(ProcessChange):
             if handler.after_commit
             else Delivery.IN_TRANSACTION,
             status=CommandStatus.READY if handler.after_commit else CommandStatus.DONE,
-            queue=calls_of(handler.queue) if handler.is_call else handler.queue,
+            queue=calls_queue(handler.queue) if handler.is_call else handler.queue,
             issued_at=self.now,
         )
         self.issued.append(row)
@@ -96,7 +96,7 @@ class ManagerChange(ProcessChange):
         with blocking_transaction(kind):
             answer = handler(own, context)
         said = secret_values.line_without(answer.text, kind, row.body)
-        row.answer, row.finished_at = storable(said), self.now
+        row.answer, row.finished_at = storable_text(said), self.now
         row.follow_ups = len(answer.events)
         # They come into the inbox with this same commit.
         self.caused += inbox.follow_ups(self.instance, answer.events, row.id, self.now)

@@ -28,7 +28,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
-from orchestrator.text import Text, packed
+from orchestrator.text import Text, pack_text
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> Non
         "owner": "",
         "attempt": reader.attempt - 1,
         "error": why,
-        "text": packed(why),
+        "text": pack_text(why),
         "lost": "",
         "given_back": 0,
     }

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange, is_by_itself
 from orchestrator.engine.change.workflow import UNBLOCKED
@@ -126,9 +126,9 @@ def _facts(keys: Sequence[UUID]) -> FailedParts:
     steps = runs.only(*fields).order_by("pk")
     opened = Incident.objects.open().filter(instance__in=keys).order_by("pk")
     return FailedParts(
-        gathered((one.instance_id, one) for one in failed),
-        gathered((one.instance_id, one) for one in steps),
-        gathered(opened.values_list("instance_id", "pk")),
+        group_by_key((one.instance_id, one) for one in failed),
+        group_by_key((one.instance_id, one) for one in steps),
+        group_by_key(opened.values_list("instance_id", "pk")),
     )
 
 

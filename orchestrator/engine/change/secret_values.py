@@ -20,7 +20,7 @@ from orchestrator.models import (
     StepRun,
     Work,
 )
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 NOTED = "_procession_secret_values"
@@ -49,25 +49,25 @@ def note_of_work(error: BaseException, work: Work) -> None:
         error: what was raised.
         work: what it was raised by: an event, a command or a visit.
     """
-    if not secret_names.any_known():
+    if not secret_names.has_secret_fields():
         return
     names, bodies = set[str](), list[Any]()
     process_id: UUID | None = None
     if isinstance(work, InboxEvent):
         process_id = work.process_id
-        names |= secret_names.of_message(work.type)
-        names |= secret_names.of_name(work.target).names
+        names |= secret_names.message_secrets(work.type)
+        names |= secret_names.code_secrets(work.target).names
         bodies.append(work.body)
     elif isinstance(work, IssuedCommand):
         process_id = work.instance_id
-        names |= secret_names.of_message(work.type)
+        names |= secret_names.message_secrets(work.type)
         bodies.append(work.body)
     elif isinstance(work, StepRun):
         process_id = work.instance_id
         bodies += [work.element, work.result, work.saved]
     process = _process(process_id)
     if process is not None:
-        names |= secret_names.of_name(process[0]).names
+        names |= secret_names.code_secrets(process[0]).names
         bodies.append(process[1])
     note(error, names, *bodies)
 
@@ -76,13 +76,13 @@ def note_of_process(
     error: BaseException, process: ProcessInstance, *bodies: Any
 ) -> None:
     """Notes the secret values of a process, and of what else was in hand."""
-    names = secret_names.of_name(process.name).names
+    names = secret_names.code_secrets(process.name).names
     note(error, names, process.data, *bodies)
 
 
 def note_of_message(error: BaseException, kind: str, body: Any) -> None:
     """Notes the secret values of an event that is no process's yet."""
-    note(error, secret_names.of_message(kind), body)
+    note(error, secret_names.message_secrets(kind), body)
 
 
 def _process(pk: UUID | None) -> tuple[str, Any] | None:
@@ -117,11 +117,11 @@ def line_without(text: str, name: str, body: Any) -> str:
     """
     if not text:
         return text
-    names = secret_names.of_name(name).names | secret_names.of_message(name)
+    names = secret_names.code_secrets(name).names | secret_names.message_secrets(name)
     return hidden(text, values(body, names)) if names else text
 
 
-def summary_of(definition: Declared, value: Any, body: Any) -> str:
+def summary_of(definition: DefinitionClass, value: Any, body: Any) -> str:
     """What a definition says of a process in a line, without its secret values.
 
     Args:

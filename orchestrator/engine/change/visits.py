@@ -17,7 +17,7 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
-from orchestrator.queue import calls_of, plain
+from orchestrator.queue import base_queue, calls_queue
 
 KINDS = {
     "step": StepKind.STEP,
@@ -32,8 +32,8 @@ def queue_of(step: Step | None, queue: str) -> str:
     """The queue of a visit in which a step's function runs, given what another one of its process has."""
     if step is None:
         return queue
-    queue = step.policy.queue or plain(queue)
-    return calls_of(queue) if step.is_call else queue
+    queue = step.policy.queue or base_queue(queue)
+    return calls_queue(queue) if step.is_call else queue
 
 
 def visit(

@@ -15,7 +15,7 @@ from orchestrator.engine.storage.batch import NOW, database_now, prepared_cursor
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import WORK
 from orchestrator.models import Worker
-from orchestrator.queue import plain, wake_queue
+from orchestrator.queue import base_queue, wake_queue
 
 
 def due(queue: str, tables: Sequence[Table[Any]] = WORK) -> list[bool]:
@@ -68,8 +68,8 @@ def due_by_queue(now: datetime, most: int) -> dict[str, Due]:
         if not number:  # all of it is for later
             continue
         since = _read(oldest)
-        before = found.get(plain(name), Due(0, since))
-        found[plain(name)] = Due(before.number + number, min(before.oldest, since))
+        before = found.get(base_queue(name), Due(0, since))
+        found[base_queue(name)] = Due(before.number + number, min(before.oldest, since))
     return found
 
 

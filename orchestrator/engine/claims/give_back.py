@@ -19,7 +19,7 @@ from orchestrator.engine.storage.tables import table_of
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
 from orchestrator.queue import wake_queue
-from orchestrator.text import storable
+from orchestrator.text import storable_text
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def step_refused(run: StepRun, refusal: Exception) -> bool:
     times = run.given_back + 1
     if times > FREE:
         return False
-    told = f"Refused {times}: {storable(incidents.said(refusal))}"
+    told = f"Refused {times}: {storable_text(incidents.said(refusal))}"
     refused(run, refusal, error=told, lost="", given_back=times)
     return True
 

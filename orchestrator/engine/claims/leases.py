@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.conf import conf
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import (
@@ -21,7 +21,7 @@ from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import WORK, step_runs
 from orchestrator.models import Lost, StepStatus, Work
-from orchestrator.text import Text, packed, typed
+from orchestrator.text import Text, pack_text, with_error_type
 
 ERRORS = {Lost.TIMED_OUT: "TimedOut", Lost.DIED: "WorkerDied"}
 TOLD = {
@@ -120,7 +120,7 @@ def charged(
         now: the database's time.
     """
     works = ((*named(work), happened) for work, happened in lost.items())
-    by_kind = gathered(((table, happened), pk) for table, pk, happened in works)
+    by_kind = group_by_key(((table, happened), pk) for table, pk, happened in works)
     for (table, happened), keys in by_kind.items():
         for owner in owners:
             yield from _charged(table, keys, owner, happened, now)
@@ -145,12 +145,12 @@ def _charged(
     if table is not step_runs:
         return [table.update(freed, mine, None, these)]
     # A process manager's visit only waits for its deadline; a workflow's has lost an attempt.
-    said = typed(ERRORS[happened], TOLD[happened])
+    said = with_error_type(ERRORS[happened], TOLD[happened])
     lost = {
         **freed,
         "status": StepStatus.RETRYING,
         "error": said,
-        "text": packed(said),
+        "text": pack_text(said),
         "lost": happened,
         "given_back": 0,
     }

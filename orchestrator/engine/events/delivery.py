@@ -113,7 +113,7 @@ def _started_by(event: InboxEvent) -> type[ProcessManager] | None:
     """The definition that the event may start, if any: one addressed to a process id must be meant to start it."""
     if not event.target or (event.process_id is not None and not event.starts):
         return None
-    definition = registry.definition(event.target)
+    definition = registry.find_definition(event.target)
     if not issubclass(definition, ProcessManager):
         return None
     return definition if event.type in definition.starting_events() else None

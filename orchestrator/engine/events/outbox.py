@@ -31,9 +31,9 @@ from orchestrator.models import (
     Delivery,
     IssuedCommand,
 )
-from orchestrator.queue import calls_of, is_of_calls, wake_queue_after_commit
+from orchestrator.queue import calls_queue, holds_calls, wake_queue_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
-from orchestrator.text import Text, storable
+from orchestrator.text import Text, storable_text
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ def carry_out(command: IssuedCommand) -> None:
     """Runs a claimed command's handler and stores the outcome; nothing is raised for a failing handler."""
     handler = handler_of(command)
     try:
-        if handler is not None and handler.is_call and not is_of_calls(command.queue):
-            give_back.to_queue(command, calls_of(command.queue))
+        if handler is not None and handler.is_call and not holds_calls(command.queue):
+            give_back.to_queue(command, calls_queue(command.queue))
             return
         _carry_out(command, checked(command, handler))
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
@@ -73,7 +73,7 @@ def attempts_of(handler: Handler | None) -> int:
 def handler_of(command: IssuedCommand) -> Handler | None:
     """The function that carries a command out, in the running code."""
     if command.delivery == Delivery.REACTION:
-        return registry.reaction(command.type)
+        return registry.find_reaction(command.type)
     return registry.command_handler(command.type)
 
 
@@ -119,7 +119,7 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
 def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
     values = {
         "status": CommandStatus.DONE,
-        "answer": storable(
+        "answer": storable_text(
             secret_values.line_without(answer.text, command.type, command.body)
         ),
         "follow_ups": len(answer.events),

@@ -24,7 +24,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 LOOK = 500
@@ -42,7 +42,7 @@ class Parking(EventHandling):
         assert self.instance is not None  # noqa: S101  # it was found
         return self.instance
 
-    def park(self, definition: Declared, takes: Takes) -> None:
+    def park(self, definition: DefinitionClass, takes: Takes) -> None:
         """Keeps the event; when its patience is over people are told."""
         until = self._until(definition)
         if until > self.now:
@@ -53,7 +53,7 @@ class Parking(EventHandling):
         marks += self._counted(1)
         self._put_aside([*marks, *self._behind(takes)])
 
-    def _until(self, definition: Declared) -> datetime:
+    def _until(self, definition: DefinitionClass) -> datetime:
         return self.event.patience_until or self.now + inbox.patience(definition)
 
     def _late(self, until: datetime) -> list[Statement]:
@@ -66,7 +66,7 @@ class Parking(EventHandling):
         reason = Text("%(type)s is not expected in step %(step)s", event.type, step)
         return self.turned_away(Verdict.PARKED, reason, **kept)
 
-    def rest(self, definition: Declared) -> None:
+    def rest(self, definition: DefinitionClass) -> None:
         """Keeps the event, whose process stands still, with the patience it has left."""
         event = self.event
         if event.verdict == Verdict.RECEIVED and event.error:  # between two attempts

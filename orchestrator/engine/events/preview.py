@@ -23,7 +23,7 @@ from orchestrator.engine.events.delivery import of_key
 from orchestrator.engine.steps.waits import Waiting
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 
 Outcome = Literal[
     "moved",
@@ -92,12 +92,12 @@ def foresee(
     Returns:
         For each the definition's name, the process that it would find, if any, and what it would lead to.
     """
-    known = [one for one in registry.interested(kind) if name in ("", one.name)]
+    known = [one for one in registry.receivers(kind) if name in ("", one.name)]
     return [(one.name, *_foreseen(one, kind, body, key)) for one in known]
 
 
 def _foreseen(
-    definition: Declared, kind: str, body: object, key: str
+    definition: DefinitionClass, kind: str, body: object, key: str
 ) -> tuple[ProcessInstance | None, Preview]:
     try:
         key = key or inbox.key_of(definition, inbox.read(kind, body))

@@ -14,7 +14,7 @@ from orchestrator.engine.change.announcements import announce_event
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.models import InboxEvent, Incident, Verdict
-from orchestrator.text import Text, packed
+from orchestrator.text import Text, pack_text
 
 FIRST_LOOK = timedelta(seconds=1)
 LONGEST = timedelta(days=1)
@@ -53,7 +53,7 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     if told:
         return [handling.verdict(Verdict.UNROUTED, error=event.error, **kept)]
     reason = Text("no process takes %(type)s: %(why)s", event.type, address(event))
-    kept |= {"error": reason, "text": packed(reason)}
+    kept |= {"error": reason, "text": pack_text(reason)}
     kept_so = handling.verdict(Verdict.UNROUTED, **kept)
     return [kept_so, *handling.told(Incident.Kind.UNROUTED_EVENT, reason)]
 

@@ -16,7 +16,7 @@ from orchestrator.models import (
     ProcessInstance,
     Verdict,
 )
-from orchestrator.text import Text, packed
+from orchestrator.text import Text, pack_text
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class EventHandling:
         rejected = outcome == Verdict.REJECTED
         kinds = Incident.Kind
         return [
-            self.verdict(outcome, error=reason, text=packed(reason), **more),
+            self.verdict(outcome, error=reason, text=pack_text(reason), **more),
             *self.told(
                 kinds.REJECTED_EVENT if rejected else kinds.UNEXPECTED_EVENT, reason
             ),

@@ -15,8 +15,8 @@ from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import IssuedCommand
-from orchestrator.queue import plain
-from orchestrator.registry import Answer, Handler, in_use
+from orchestrator.queue import base_queue
+from orchestrator.registry import Answer, Handler, function_in_use
 
 
 class CommandCall(Call):
@@ -31,7 +31,7 @@ class CommandCall(Call):
     def __init__(
         self, command: IssuedCommand, handler: Handler, worker_slice: WorkerSlice
     ) -> None:
-        asynchronous = is_asynchronous(in_use(handler.function))
+        asynchronous = is_asynchronous(function_in_use(handler.function))
         super().__init__(
             command,
             timeout=handler.timeout,
@@ -50,8 +50,8 @@ class CommandCall(Call):
 
     async def wait(self) -> Answer:
         with contained(self.command.type):
-            returned = await self.handler.returned(self.message, self.context)
-            return self.handler.answered(returned)
+            returned = await self.handler.call_function(self.message, self.context)
+            return self.handler.to_answer(returned)
 
     def returned(self, result: Any) -> Call | None:
         with self.worker_slice.watched(self.command):
@@ -76,7 +76,7 @@ def begin(command: IssuedCommand, worker_slice: WorkerSlice, room: Room) -> Call
     with worker_slice.watched(command):
         try:
             if handler is not None and not handler.is_call:
-                give_back.to_queue(command, plain(command.queue))
+                give_back.to_queue(command, base_queue(command.queue))
                 return None
             mine = room.taken(command.type)
             if handler is not None and mine >= (handler.threads or mine + 1):

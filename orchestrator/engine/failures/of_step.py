@@ -64,7 +64,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.text import Text, storable
+from orchestrator.text import Text, storable_text
 
 log = logging.getLogger(__name__)
 
@@ -284,7 +284,7 @@ def failed(run: StepRun, error: Exception) -> dict[str, Any]:
     told: dict[str, Any] = {
         "step": run.node,
         "type": type(error).__name__,
-        "message": storable(incidents.said(error))[:2000],
+        "message": storable_text(incidents.said(error))[:2000],
         "attempts": run.attempt,
     }
     if isinstance(error, SubprocessFailed):

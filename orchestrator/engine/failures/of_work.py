@@ -44,7 +44,7 @@ from orchestrator.models import (
     Verdict,
     Work,
 )
-from orchestrator.text import Text, packed, storable
+from orchestrator.text import Text, pack_text, storable_text
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ def _show(
 def hold(work: Work, error: Exception) -> None:
     """Sets work aside until the running code has what it needs; people are told once."""
     now, said = database_now(), incidents.said(error)
-    told = {"error": storable(said), "text": packed(said)}
+    told = {"error": storable_text(said), "text": pack_text(said)}
     held = give_back.given_back(work, now + HOLD, **told)
     held.rows = 1
     marks = [held]

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.invariants.reading import pages
@@ -165,7 +165,7 @@ def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
         instances = {run.instance_id: run.instance for run in page}
         active = StepRun.objects.filter(finished_at=None, instance__in=list(instances))
         active = active.exclude(kind=StepKind.JOIN).order_by().distinct()
-        nodes = gathered(active.values_list("instance_id", "node"))
+        nodes = group_by_key(active.values_list("instance_id", "node"))
         reached: dict[UUID, set[str]] = {}
         for pk, instance in instances.items():
             # Where the running code has no plan for it, `model` says so.

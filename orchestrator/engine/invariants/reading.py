@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.storage import definitions
@@ -96,21 +96,21 @@ class ProcessSet:
     def checkpoints(self) -> Mapping[UUID, list[Checkpoint]]:
         """In the order of their revisions."""
         rows = self.of(Checkpoint.objects.order_by("revision"))
-        return gathered((row.instance_id, row) for row in rows)
+        return group_by_key((row.instance_id, row) for row in rows)
 
     @cached_property
     def events(self) -> Mapping[UUID, list[tuple[int, str, Any]]]:
         """The key, type and body of each."""
         rows = self.of(InboxEvent.objects.all(), "process")
         read = rows.values_list("process_id", "pk", "type", "body")
-        return gathered((process, tuple(row)) for process, *row in read)
+        return group_by_key((process, tuple(row)) for process, *row in read)
 
     @cached_property
     def commands(self) -> Mapping[UUID, list[tuple[UUID, int, str, Any]]]:
         """The id, revision, type and body of each."""
         rows = self.of(IssuedCommand.objects.all())
         read = rows.values_list("instance_id", "pk", "revision", "type", "body")
-        return gathered((process, tuple(row)) for process, *row in read)
+        return group_by_key((process, tuple(row)) for process, *row in read)
 
     @cached_property
     def repairs(self) -> Mapping[UUID, dict[str, Mapping[str, Any]]]:
@@ -128,7 +128,7 @@ class ProcessSet:
         """When each went over to another version, the first time first."""
         done = OperatorAction.objects.filter(action=MIGRATE, result="done")
         rows = self.of(done).values_list("instance_id", "before", "after")
-        found = gathered(
+        found = group_by_key(
             (process, Switch.told(before, after)) for process, before, after in rows
         )
         for some in found.values():

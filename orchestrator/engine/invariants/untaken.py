@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
@@ -34,7 +34,7 @@ def parked(some: ProcessSet) -> Iterator[str]:
     mine = InboxEvent.objects.filter(
         verdict=Verdict.PARKED, handled_at__isnull=False, process__in=going_on
     )
-    parked = gathered((event.process_id, event) for event in mine.order_by("id"))
+    parked = group_by_key((event.process_id, event) for event in mine.order_by("id"))
     if not parked:
         return
     waiting = _waiting(some)
@@ -58,7 +58,7 @@ def _with_events_under_way(some: ProcessSet) -> set[UUID]:
 def _waiting(some: ProcessSet) -> Mapping[UUID, list[str]]:
     """The steps of each workflow that wait for an event."""
     waiting = StepRun.objects.filter(kind=StepKind.WAIT, status=StepStatus.WAITING)
-    return gathered(some.of(waiting).values_list("instance_id", "node"))
+    return group_by_key(some.of(waiting).values_list("instance_id", "node"))
 
 
 def _takes(process: ProcessInstance, event: InboxEvent, waiting: Iterable[str]) -> bool:

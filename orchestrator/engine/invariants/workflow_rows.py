@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.codec import digest
 from orchestrator.engine.invariants.reading import ProcessSet, pages
 from orchestrator.engine.storage import definitions
@@ -165,7 +165,7 @@ UNDONE = ("instance_id", "node", "visit", "item", "left", "entered")
 
 
 def _of_each(runs: Iterable[StepRun]) -> Mapping[UUID, list[StepRun]]:
-    return gathered((run.instance_id, run) for run in runs)
+    return group_by_key((run.instance_id, run) for run in runs)
 
 
 def _undone(

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Q
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.notices import turn
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus, Occurrence
@@ -60,7 +60,7 @@ def _wants(name: str, recipient: Recipient, item: Item) -> bool:
 def _items(found: Sequence[Occurrence]) -> Iterator[Item]:
     """What is worth telling: of failures, groups."""
     yield from (_item(one) for one in found if not one.fingerprint)
-    failures = gathered((one.fingerprint, one) for one in found if one.fingerprint)
+    failures = group_by_key((one.fingerprint, one) for one in found if one.fingerprint)
     known = FailureGroup.objects.in_bulk(list(failures))
     groups = [known.get(key) or _new(alike[0]) for key, alike in failures.items()]
     for group, alike in zip(groups, failures.values(), strict=True):

@@ -14,7 +14,7 @@ from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus
 from orchestrator.notice_settings import recipients
-from orchestrator.text import storable
+from orchestrator.text import storable_text
 
 LEASE = timedelta(seconds=60)
 """After which another sender may try; longer than any attempt takes."""
@@ -86,7 +86,7 @@ def not_sent(
         after: how long the receiver wants to be left alone.
         hopeless: whether another attempt would not change it.
     """
-    error = storable(error)[:500]
+    error = storable_text(error)[:500]
     if hopeless or notice.attempt >= ATTEMPTS:
         return _settle(_held(notice), NoticeStatus.GIVEN_UP, error)
     pause = min(max(after or timedelta(), _pause(notice.attempt)), LONGEST_PAUSE)

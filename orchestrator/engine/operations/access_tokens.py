@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.access_tokens import (
     LONGEST_LIFE,
     MOST,
-    digest_of,
-    living,
-    new_value,
+    new_token_value,
+    token_digest,
     tokens_of,
+    valid_tokens,
 )
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
@@ -75,9 +75,9 @@ class MakeToken(Operation):
         def carry_out() -> dict[str, Any]:
             self._check_permission(request)
             now = database_now()
-            value = new_value()
+            value = new_token_value()
             token = _stored(
-                checked_name(name, LONGEST), days, digest_of(value), request
+                checked_name(name, LONGEST), days, token_digest(value), request
             )
             made.append((token, value))
             after = {"token": token.name, "until": token.expires_at.isoformat()}
@@ -142,7 +142,7 @@ def _stored(name: str, days: int, digest: str, request: ActionRequest) -> Access
     # Two at once are counted one after the other.
     people = get_user_model()._default_manager.select_for_update()
     list(people.filter(pk=request.actor.pk).values_list("pk"))
-    if living().filter(owner=request.actor.pk).count() >= MOST:
+    if valid_tokens().filter(owner=request.actor.pk).count() >= MOST:
         raise OperationRefused(
             "You have %(number)s tokens already: revoke one of them first", MOST
         )

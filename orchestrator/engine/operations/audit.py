@@ -27,7 +27,7 @@ from orchestrator.models import (
     OperatorAction,
     ProcessInstance,
 )
-from orchestrator.text import Text, packed, storable
+from orchestrator.text import Text, pack_text, storable_text
 
 TOLD_APART = {kind.__name__: kind for kind in (PermissionMissing, StaleRevision)}
 """Refusals that callers tell apart. The row keeps the kind, so that the same request gets the same answer again."""
@@ -194,7 +194,7 @@ def row_of(
         facts["after"] = {**facts.get("after", {}), "way": request.way}
     if request.bulk is not None:
         facts["bulk_id"] = request.bulk
-    facts["text"] = packed(facts.get("detail", ""))
+    facts["text"] = pack_text(facts.get("detail", ""))
     actor = request.actor if not isinstance(request.actor, AnonymousUser) else None
     return OperatorAction(
         key=request.key,
@@ -202,7 +202,7 @@ def row_of(
         actor=actor,
         actor_name=request.actor_name,
         address=request.address,
-        reason=storable(request.reason),
+        reason=storable_text(request.reason),
         expected_revision=request.expected_revision,
         result=result,
         **facts,

@@ -34,7 +34,7 @@ from orchestrator.exceptions import (
     ProcessionError,
     StaleRevision,
 )
-from orchestrator.grants import definition_of, definitions_of, grants_of
+from orchestrator.grants import definition_name_of, definitions_of, grants_of
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -440,7 +440,7 @@ class EventOperation(LockedOperation):
         mine = self.definitions(user)
         if not mine:  # without a look at whose it is
             return "" if mine is None else PermissionMissing().told
-        names = {definition_of(one) for one in (event, *processes)}
+        names = {definition_name_of(one) for one in (event, *processes)}
         return self.forbidden(user, *sorted(names - {""}))
 
     def why_not(self, event: InboxEvent) -> str:

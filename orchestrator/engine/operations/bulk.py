@@ -33,7 +33,7 @@ from orchestrator.exceptions import (
 )
 from orchestrator.models import BulkOperation
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
-from orchestrator.text import Text, storable
+from orchestrator.text import Text, storable_text
 
 LOOKED_AT = 500
 """Rows that are looked at before it is begun, where it is limited to some definitions: more are found as it goes."""
@@ -224,7 +224,7 @@ def _new(
         actor=request.actor,
         actor_name=request.actor_name,
         address=request.address,
-        reason=storable(request.reason),
+        reason=storable_text(request.reason),
         again_of=before,
         selection=wanted.selection,
         about=dict(wanted.about),

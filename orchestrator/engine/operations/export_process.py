@@ -98,7 +98,7 @@ class ExportProcess(Operation):
             asked = tree.values_list("name", "definition__secrets").distinct()
             for name, secrets in asked:
                 self._check_permission(request, name)
-                hides = secrets or secret_names.of_name(name)
+                hides = secrets or secret_names.code_secrets(name)
                 if hides and reveal.forbidden(actor, name):
                     raise OperationRefused(
                         Text(

@@ -19,9 +19,9 @@ from orchestrator.engine.operations.base import Given, LockedOperation, Press
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
-from orchestrator.grants import definition_of
+from orchestrator.grants import definition_name_of
 from orchestrator.models import FailureMark, Incident
-from orchestrator.text import Text, storable
+from orchestrator.text import Text, storable_text
 
 MOST_HANDLED = 100
 """Groups that may be marked as handled at once: each is looked for by every page that counts failures."""
@@ -56,7 +56,7 @@ class FailuresOperation(LockedOperation):
         now = database_now()
         mark, newest = _mark_of(key, now), newest_open(key)
         if newest is not None:
-            self._check_permission(request, definition_of(newest))
+            self._check_permission(request, definition_name_of(newest))
         if request.expected_revision not in (None, mark.revision):
             raise StaleRevision(
                 Text(
@@ -120,7 +120,7 @@ class MarkHandled(FailuresOperation):
             )
         mark.handled_at, mark.last = press.now, newest.pk
         mark.handled_by = press.request.actor_name
-        mark.note = storable(press.request.reason)
+        mark.note = storable_text(press.request.reason)
         mark.until = press.now + timedelta(days=days) if days else None
 
 

@@ -25,7 +25,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.models.inbox_event import PROBLEMS
-from orchestrator.text import Text, unpacked
+from orchestrator.text import Text, unpack_text
 
 UNDER_WAY = IssuedCommand.UNDER_WAY
 STILL_FAILED = Text("it is still failed")
@@ -93,7 +93,7 @@ def _failures_since(tried: Sequence[Tried]) -> dict[UUID, str]:
     moments = {one.target: one.at for one in tried}
     rows = Incident.objects.open().filter(instance__in=list(moments)).order_by("pk")
     return {
-        pk: unpacked(message, text)
+        pk: unpack_text(message, text)
         for pk, opened, message, text in rows.values_list(
             "instance_id", "opened_at", "message", "text"
         )

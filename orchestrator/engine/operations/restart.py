@@ -79,7 +79,7 @@ restart = register(RestartProcess())
 
 
 def _definition(instance: ProcessInstance) -> type[Workflow]:
-    found = registry.definition(instance.name)
+    found = registry.find_definition(instance.name)
     if not issubclass(found, Workflow):
         raise OperationRefused("%(name)s is no longer a workflow", instance.name)
     return found

@@ -14,7 +14,7 @@ from orchestrator.engine.operations.base import LockedOperation, Press, locked_p
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
-from orchestrator.grants import definition_of
+from orchestrator.grants import definition_name_of
 from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.text import Text
 
@@ -54,7 +54,7 @@ class RevealSecrets(LockedOperation):
         """
         found = super().__call__(key, *given, request=request)
         # A repeated request gets its first answer, even without the permission.
-        self._check_permission(request, definition_of(found.instance))
+        self._check_permission(request, definition_name_of(found.instance))
         if database_now() - found.at > GOOD_FOR:
             raise OperationRefused(Text("that look is over: say again why"))
         return found
@@ -69,7 +69,7 @@ class RevealSecrets(LockedOperation):
         return Press(request, instance, now), instance
 
     def _do(self, press: Press, row: ProcessInstance, *given: Any) -> dict[str, Any]:
-        fields = sorted(secret_names.of_process(row).names)
+        fields = sorted(secret_names.process_secrets(row).names)
         return {"instance": row, "after": {"fields": fields}}
 
 

@@ -26,7 +26,7 @@ from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.exceptions import OperationRefused, ProcessionError, StaleRevision
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 REPEATED = Text("it was sent before, and is not sent again")
@@ -144,7 +144,7 @@ class SendEvent(Operation):
 
 def _interested_names(kind: str) -> list[str]:
     """The definitions whose processes may take an event of this type."""
-    return sorted({one.name for one in registry.interested(kind)})
+    return sorted({one.name for one in registry.receivers(kind)})
 
 
 def _read(wanted: EventToSend) -> Event:
@@ -174,13 +174,13 @@ def _addressee(
     return locked_process(pk)
 
 
-def _interested(wanted: EventToSend) -> Declared:
+def _interested(wanted: EventToSend) -> DefinitionClass:
     """The definition that it is for.
 
     Raises:
         OperationRefused: no row of it is for such an event.
     """
-    for definition in registry.interested(wanted.type):
+    for definition in registry.receivers(wanted.type):
         if definition.name == wanted.definition:
             return definition
     raise OperationRefused(UNTAKEN.filled(wanted.definition, wanted.type))

@@ -9,7 +9,7 @@ from orchestrator.engine.change.following import arrivals_of, failed_branches
 from orchestrator.engine.claims.leases import TOLD
 from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
-from orchestrator.queue import calls_of, is_of_calls
+from orchestrator.queue import calls_queue, holds_calls
 from orchestrator.text import Text
 
 MOST_STARTS = 50
@@ -29,8 +29,8 @@ def other_queue(run: StepRun, vertex: Vertex) -> str:
     "" for one that is where it belongs. One that waits no more is run where it is.
     """
     step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
-    calls = step is not None and step.is_call and not is_of_calls(run.queue)
-    return calls_of(run.queue) if calls else ""
+    calls = step is not None and step.is_call and not holds_calls(run.queue)
+    return calls_queue(run.queue) if calls else ""
 
 
 def check_attempts(run: StepRun, policy: Policy) -> None:
@@ -129,6 +129,6 @@ def has_room(run: StepRun, name: str, policy: Policy, mine: int = 0) -> bool:
         status=StepStatus.RUNNING,
         instance__name=name,
     ).exclude(owner__in=["", run.owner])
-    if is_of_calls(run.queue):
+    if holds_calls(run.queue):
         return held.count() + mine < policy.concurrency
     return held.values("owner").distinct().count() < policy.concurrency

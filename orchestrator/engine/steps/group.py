@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
@@ -218,4 +218,4 @@ def _split(
     group: Iterable[HeldResult], by: Callable[[HeldResult], Any]
 ) -> Iterable[list[HeldResult]]:
     """The results in parts that have something in common, in their order."""
-    return gathered((by(one), one) for one in group).values()
+    return group_by_key((by(one), one) for one in group).values()

@@ -60,7 +60,7 @@ from orchestrator.models import (
     StepKind,
     StepRun,
 )
-from orchestrator.registry import in_use
+from orchestrator.registry import function_in_use
 
 HELD = (StepKind.STEP, StepKind.ITEM)
 """The visits whose results may be held, and so be stored by others."""
@@ -244,7 +244,7 @@ class Session(KnownProcess):
                 "nothing runs for %(step)s in the running code", run.node
             )
         bindings = vertex.undo_bindings if undo else vertex.bindings
-        function = in_use(step.function)
+        function = function_in_use(step.function)
         if is_asynchronous(step.function) or is_asynchronous(function):
             awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)

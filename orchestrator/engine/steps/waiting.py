@@ -35,7 +35,7 @@ from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
 from orchestrator.exceptions import HandlerMissing, Outcome
 from orchestrator.models import StepKind, StepRun, StepStatus
-from orchestrator.queue import is_of_calls, plain
+from orchestrator.queue import base_queue, holds_calls
 
 
 class StepCallKind(NamedTuple):
@@ -186,8 +186,8 @@ def call_of(session: Session, run: StepRun | None, room: Room) -> Call | None:
                     "%(name)s has no step %(step)s now", name, run.node
                 )
             step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
-            if is_of_calls(run.queue) and (step is None or not step.is_call):
-                give_back.to_queue(run, plain(run.queue))
+            if holds_calls(run.queue) and (step is None or not step.is_call):
+                give_back.to_queue(run, base_queue(run.queue))
                 return None
             check_attempts(run, policy)
             check_branches(run, vertex)

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from orchestrator import registry
-from orchestrator.collecting import Latest
+from orchestrator.collecting import LruCache
 from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode, digest, encode, seal
@@ -22,9 +22,9 @@ from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.inputs import Input
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 
-_rows: dict[Declared, int] = {}
+_rows: dict[DefinitionClass, int] = {}
 _known: dict[int, tuple[int, str]] = {}
 
 BYTES = 100_000_000
@@ -51,14 +51,14 @@ def plan_size(plan: Plan) -> int:
     return STEP_BYTES * len(plan.vertices) + LINK_BYTES * len(plan.links)
 
 
-_plans = Latest[Made, Plan](BYTES, plan_size)
-_checksums = Latest[Began, str](PROCESSES)
-_inputs = Latest[Began, Input](BYTES, lambda input: input.size)
+_plans = LruCache[Made, Plan](BYTES, plan_size)
+_checksums = LruCache[Began, str](PROCESSES)
+_inputs = LruCache[Began, Input](BYTES, lambda input: input.size)
 
 STORED_AS = f"SELECT version, kind FROM {Definition._meta.db_table} WHERE id = %s"  # noqa: S608  # its own name
 
 
-def row_of(definition: Declared) -> int:
+def row_of(definition: DefinitionClass) -> int:
     """The key of a definition's row; made at its first use."""
     if definition in _rows:
         return _rows[definition]
@@ -175,13 +175,13 @@ def _began(instance: ProcessInstance) -> Began:
     return instance.pk, instance.started_at, instance.definition_id
 
 
-def definition_of(instance: ProcessInstance) -> Declared:
+def definition_of(instance: ProcessInstance) -> DefinitionClass:
     """The class an instance runs on.
 
     Raises:
         UnknownDefinition: the running code no longer has it.
     """
-    return registry.definition(instance.name, _stored_as(instance)[0])
+    return registry.find_definition(instance.name, _stored_as(instance)[0])
 
 
 def manager_of(instance: ProcessInstance) -> type[ProcessManager]:
@@ -262,7 +262,7 @@ def keep_secrets(pk: int, before: Definition) -> None:
         _add_secrets(Definition.objects.filter(pk=pk).defer("graph"), found)
 
 
-def _note_secrets(definition: Declared) -> None:
+def _note_secrets(definition: DefinitionClass) -> None:
     """Has all that is stored of a definition say which fields are secret: a mark counts for what is stored already."""
     if found := definition.secrets():
         others = Definition.objects.filter(name=definition.name).defer("graph")

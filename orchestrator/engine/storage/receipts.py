@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.engine.storage.batch import Batch, send
 from orchestrator.engine.storage.row_statements import ALL, Condition
 from orchestrator.engine.storage.tables import commands, events, instances
@@ -276,7 +276,7 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
 def _count_again(arrivals: Iterable[Arrival]) -> None:
     """Counts the repeats among events that come together; their rows are new, or locked."""
     counts = Counter(arrival.name for arrival in arrivals)
-    again = gathered((times - 1, name) for name, times in counts.items())
+    again = group_by_key((times - 1, name) for name, times in counts.items())
     for number, names in again.items():
         if number:
             rows = InboxEvent.objects.filter(_is_row_of(names))
@@ -305,13 +305,13 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
 def _known(names: Iterable[Name]) -> Known:
     """The rows of events, the first of each first."""
     rows = InboxEvent.objects.filter(_is_row_of(names)).defer("body").order_by("id")
-    return gathered(((row.source, row.event_id), row) for row in rows)
+    return group_by_key(((row.source, row.event_id), row) for row in rows)
 
 
 def _is_row_of(names: Iterable[Name]) -> Q:
     """The condition of being the row of one of these events."""
     wanted = Q()
-    for source, of_source in gathered(names).items():
+    for source, of_source in group_by_key(names).items():
         wanted |= Q(source=source, event_id__in=of_source)
     return wanted
 

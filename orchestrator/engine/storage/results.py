@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
-from orchestrator.collecting import gathered
+from orchestrator.collecting import group_by_key
 from orchestrator.definition.codec import decode, digest, encode_as, seal
 from orchestrator.definition.typing import MISSING, takes_none
 from orchestrator.definition.workflow.context import AttemptContext, Failure
@@ -140,7 +140,7 @@ class Results:
         )
         rows = rows.exclude(kind__in=[StepKind.UNDO, StepKind.JOIN])
         found = rows.order_by("visit", "round").only(*READ)
-        for step, visits in gathered((row.node, row) for row in found).items():
+        for step, visits in group_by_key((row.node, row) for row in found).items():
             if (last := last_visit(visits)) is not None:
                 self.read[step] = self._whole(self.plan[step], last)
 

@@ -250,7 +250,7 @@ class _Storing:
             raise OperationRefused("the process %(process)s has two names", pk)
         if values["finished_at"] is None:
             instances.check_free(values["name"], values["correlation_key"])
-        known = registry.definition(definition.name, definition.version)
+        known = registry.find_definition(definition.name, definition.version)
         if isinstance(values["data"], dict):
             ids = identifiers(known.outside_ids, values["data"])
             self._outside_ids += rows_of(pk, ids)
@@ -368,7 +368,7 @@ def _definition(name: PinnedDefinition, data: Any, known_graphs: dict[str, str])
     Raises:
         OperationRefused: the running code does not have it, or has another one under its name and version.
     """
-    known = registry.definition(name.name, name.version)
+    known = registry.find_definition(name.name, name.version)
     if issubclass(known, Workflow) and known.static is None:
         pin = starting.pinned(known, decode(known.Input, data))
         fingerprint, key = str((pin.columns or {}).get("fingerprint")), pin.row

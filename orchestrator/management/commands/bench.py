@@ -1,14 +1,17 @@
 import json
+import math
 from argparse import ArgumentTypeError
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.management.procession_command import ProcessionCommand
+from orchestrator.management.procession_command import (
+    ProcessionCommand,
+    whole_number,
+)
 
-USUAL = {
+USUAL_COUNTS = {
     "chain": 500,
     "events": 4000,
     "fanout": 60,
@@ -18,34 +21,24 @@ USUAL = {
     "paint": 20,
     "peers": 200,
 }
-"""What is measured, each by its module, and of how many by default."""
+"""The measurements, each by its module, with their usual counts."""
 
-LEAST = {"events": 8, "live": 2, "paint": 2}
-"""Where one is too few: a percentile is of two at least, and some games of `events` have a quarter of them."""
+LEAST_COUNTS = {"events": 8, "live": 2, "paint": 2}
+"""Counts of two and more: a percentile needs two values, and some games of `events` use a quarter of the count."""
 
-MORE = {"graph": ("steps",), "live": ("changes",)}
+OWN_OPTIONS = {"graph": ("steps",), "live": ("changes",)}
 """Options of one measurement alone."""
 
+WHOLE = whole_number(1, math.inf, "a whole number of 1 or more")
+CHANGES = whole_number(2, math.inf, "a whole number of 2 or more")
+"""The page in Chromium has a tenth of the changes of ten seconds, and needs two."""
 
 LONGEST = 1_000_000
-"""Seconds of patience; Python cannot sleep for any time."""
-
-
-def at_least(least: int) -> Callable[[str], int]:
-    """The type of an option that is a whole number, and not less than this."""
-
-    def whole_number(text: str) -> int:
-        if text.isdecimal() and int(text) >= least:
-            return int(text)
-        raise ArgumentTypeError(
-            f"write a whole number of {least} or more, not {text!r}"
-        )
-
-    return whole_number
+"""The most seconds of patience; Python cannot sleep for any time."""
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers with commas between them, each once."""
+    """Return whole numbers with commas between them, each once."""
     each = [one.strip() for one in text.split(",")]
     if not all(one.isdecimal() and int(one) > 0 for one in each):
         raise ArgumentTypeError(
@@ -54,7 +47,7 @@ def numbers(text: str) -> list[int]:
     return list(dict.fromkeys(map(int, each)))
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -69,46 +62,25 @@ def seconds(text: str) -> float:
 class Command(ProcessionCommand):
     help = (
         "Measures the engine beside raw RQ and the limits of the configured database, in interleaved rounds, "
-        "and removes what it wrote."
+        "and removes its rows."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("what", choices=sorted(USUAL))
-        parser.add_argument(
-            "--count",
-            type=at_least(1),
-            help="how many events, chains, fan-outs, graphs or sockets",
-        )
-        parser.add_argument(
-            "--processes", type=at_least(1), default=2, help="how many workers"
-        )
-        parser.add_argument(
-            "--rounds",
-            type=at_least(1),
-            default=3,
-            help="how often each game is played",
-        )
-        parser.add_argument(
-            "--patience",
-            type=seconds,
-            default=600,
-            help="seconds within which each part of a game has to be done",
-        )
-        parser.add_argument(
-            "--steps", type=numbers, help="graph: of how many steps, such as 50,1000"
-        )
-        parser.add_argument(
-            "--changes",
-            # The page in Chromium has a tenth of the changes of ten seconds, and needs two.
-            type=at_least(2),
-            help="live: how many a second, usually 50",
-        )
-        parser.add_argument(
+        add = parser.add_argument
+        add("what", choices=sorted(USUAL_COUNTS))
+        add("--count", type=WHOLE, help="events, chains, fan-outs, graphs or sockets")
+        add("--processes", type=WHOLE, default=2, help="how many workers")
+        add("--rounds", type=WHOLE, default=3, help="how often each game is played")
+        of_parts = "seconds within which each part of a game has to be done"
+        add("--patience", type=parse_seconds, default=600, help=of_parts)
+        add("--steps", type=numbers, help="graph: of how many steps, such as 50,1000")
+        add("--changes", type=CHANGES, help="live: how many a second, usually 50")
+        add(
             "--write",
             action="store_true",
             help="put the table into docs/performance.md",
         )
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         what = options["what"]
@@ -121,26 +93,25 @@ class Command(ProcessionCommand):
             raise CommandError(
                 "The benches are not part of the installed package: run them in a clone of the project."
             ) from None
-
         size = Size(count, options["processes"], options["patience"])
-        asked = {name: options[name] for name in MORE.get(what, ())}
-        more = {name: value for name, value in asked.items() if value is not None}
+        own = OWN_OPTIONS.get(what, ())
+        given = {name: options[name] for name in own if options[name] is not None}
         try:
             check_ready()
-            measured = import_module(f"bench.{what}").measurement(size, **more)
+            measured = import_module(f"bench.{what}").measurement(size, **given)
             rows = measured.run(options["rounds"], self.stderr.write)
             table = report.as_markdown(measured, rows, size.processes)
             if options["write"]:
                 report.write(measured.name, table)
         except BenchFailed as error:
             raise CommandError(str(error)) from None
-        found = json.dumps(report.as_json(measured, rows), indent=2)
-        self.stdout.write(found if options["json"] else table)
+        figures = json.dumps(report.as_json(measured, rows), indent=2)
+        self.stdout.write(figures if options["json"] else table)
 
 
 def _count(what: str, asked: int | None) -> int:
-    """Of how many something is measured."""
-    count = USUAL[what] if asked is None else asked
-    if count < (least := LEAST.get(what, 1)):
+    """Return how many of a measurement are made."""
+    count = USUAL_COUNTS[what] if asked is None else asked
+    if count < (least := LEAST_COUNTS.get(what, 1)):
         raise CommandError(f"bench {what} needs a --count of {least} or more")
     return count

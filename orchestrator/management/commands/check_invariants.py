@@ -11,7 +11,7 @@ from orchestrator.management.procession_command import ProcessionCommand
 
 
 class Command(ProcessionCommand):
-    help = "Checks what must always hold of the stored processes; exit code 1 when something does not."
+    help = "Checks the invariants of the stored processes; exit code 1 if one does not hold."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="print JSON")
@@ -20,15 +20,12 @@ class Command(ProcessionCommand):
         found = invariants.violations(_bar)
         if options["json"]:
             checks = [check.__name__ for check in invariants.CHECKS]
-            self.stdout.write(
-                json.dumps({"checks": checks, "violations": found}, indent=2)
-            )
+            lines = [json.dumps({"checks": checks, "violations": found}, indent=2)]
         else:
-            for line in found:
-                self.stdout.write(line)
-            self.stdout.write(
-                f"{len(invariants.CHECKS)} invariants, {len(found)} violations"
-            )
+            number = len(invariants.CHECKS)
+            lines = [*found, f"{number} invariants, {len(found)} violations"]
+        for line in lines:
+            self.stdout.write(line)
         if found:
             raise SystemExit(1)
 

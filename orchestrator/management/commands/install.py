@@ -6,20 +6,20 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from orchestrator.management.procession_command import ProcessionCommand
-from orchestrator.serving.programs import lacks_readers
+from orchestrator.serving.programs import lacks_media_readers
 
 
 class Command(ProcessionCommand):
     """Says that the extra is there."""
 
-    help = "Install what the example processes read pictures, speech, films and documents with."
+    help = "Install the readers of pictures, speech and films for the examples."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("extra", choices=["media"])
 
     def handle(self, **options: Any) -> None:
-        if lacks_readers():
+        if lacks_media_readers():
             raise CommandError(
                 "not installed; in an environment of your own: pip install --require-hashes -r requirements-media.lock"
             )

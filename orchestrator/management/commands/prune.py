@@ -6,7 +6,7 @@ import stat
 import sys
 from argparse import ArgumentTypeError
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import Any, BinaryIO
@@ -30,14 +30,14 @@ class Command(ProcessionCommand):
         parser.add_argument(
             "--keep",
             action="append",
-            type=kept,
+            type=parse_keep,
             default=[],
             metavar="[NAME=]DAYS",
-            help="for how many days the ended processes of a definition are kept, or of all that are not named; "
-            "without it as definitions and settings say",
+            help="keep the ended processes of a definition, or of all others, for so many days; by default as "
+            "definitions and settings say",
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="only tell how many would go"
+            "--dry-run", action="store_true", help="only count the processes to remove"
         )
         parser.add_argument(
             "--export", metavar="FILE", help="append each process as a line of JSON"
@@ -45,34 +45,27 @@ class Command(ProcessionCommand):
         parser.add_argument(
             "--hurry",
             action="store_true",
-            help="make no pauses: nobody else is at work",
+            help="make no pauses: the database has no other work",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        keep = dict(options["keep"])
-        if len(keep) < len(options["keep"]):
-            raise CommandError("--keep names a definition twice")
-        _refuse_unknown(keep)
-        if not (keep := keep or retention()):
-            raise CommandError(
-                "every process is kept for ever: say --keep DAYS, or set PROCESSION_RETENTION_DAYS"
-            )
+        keep = _kept(options["keep"])
+        rest = 0 if options["hurry"] else REST
+        if options["dry_run"]:
+            due = Pruning(keep, _account(), None, rest).due()
+            names = due.values_list("name", flat=True)
+            self._say(Counter(names.iterator()), "would go with their sub-processes")
+            return
         with ExitStack() as stack:
             export = None
-            if options["export"] is not None and not options["dry_run"]:
-                export = stack.enter_context(_opened(options["export"]))
-            rest = 0 if options["hurry"] else REST
-            pruning = Pruning(keep, _account(), export, rest)
-            if options["dry_run"]:
-                names = pruning.due().values_list("name", flat=True)
-                self._say(
-                    Counter(names.iterator()), "would go with their sub-processes"
-                )
-                return
-            with click.progressbar(
-                length=pruning.due().count(), label="Pruning", file=sys.stderr
-            ) as bar:
-                pruning.run(bar.update)
+            if options["export"] is not None:
+                export = stack.enter_context(_open_export(options["export"]))
+            self._prune(Pruning(keep, _account(), export, rest))
+
+    def _prune(self, pruning: Pruning) -> None:
+        number = pruning.due().count()
+        with click.progressbar(length=number, label="Pruning", file=sys.stderr) as bar:
+            pruning.run(bar.update)
         self._say(pruning.pruned, "removed")
         if pruning.items:
             self.stdout.write(f"{pruning.items:,} items of bulk operations removed")
@@ -85,9 +78,22 @@ class Command(ProcessionCommand):
         self.stdout.write(f"{found.total():,} processes {what}")
 
 
+def _kept(chosen: Sequence[tuple[str, timedelta]]) -> Mapping[str, timedelta]:
+    """Return how long processes are kept: as options say, else as definitions and settings say."""
+    keep = dict(chosen)
+    if len(keep) < len(chosen):
+        raise CommandError("--keep names a definition twice")
+    _refuse_unknown(keep)
+    if not (keep := keep or retention()):
+        raise CommandError(
+            "every process is kept for ever: say --keep DAYS, or set PROCESSION_RETENTION_DAYS"
+        )
+    return keep
+
+
 def _refuse_unknown(keep: Mapping[str, timedelta]) -> None:
-    """A name that no code and no process has is a slip, and what it means would stay."""
-    known = {one.name for one in registry.newest()}
+    """Refuse a name that no code and no process has: it is misspelt, and the processes meant would stay."""
+    known = {one.name for one in registry.newest_definitions()}
     named = keep.keys() - known - {ALL_OTHERS}
     if not named:
         return
@@ -100,17 +106,17 @@ def _refuse_unknown(keep: Mapping[str, timedelta]) -> None:
 
 
 def _account() -> str:
-    """Who runs it; in a container the number may have no name."""
+    """Return the user who runs the command; in a container the number may have no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
 
 
-def _opened(path: str) -> BinaryIO:
-    """The file, to be added to, for its owner alone; half a line of a run that was cut off is ended."""
+def _open_export(path: str) -> BinaryIO:
+    """Open the file to append to, for its owner alone; complete the last line of an interrupted run."""
     try:
-        file = open(path, "ab+", opener=_private)  # noqa: SIM115  # the caller closes it
+        file = open(path, "ab+", opener=_private_opener)  # noqa: SIM115  # the caller closes it
         if file.tell():
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
@@ -125,17 +131,17 @@ def _opened(path: str) -> BinaryIO:
     return file
 
 
-def _private(path: str, flags: int) -> int:
-    """Opens a file that nobody else may read: secret fields are in it.
+def _private_opener(path: str, flags: int) -> int:
+    """Open a file that nobody else may read: secret fields are in it.
 
     Raises:
         BlockingIOError: another run has it open.
-        OSError: it cannot be opened, or is a pipe or a device, which keep nothing of what is then removed.
+        OSError: it cannot be opened, or is a pipe or a device, which keep nothing of the removed processes.
     """
     number = os.open(path, flags, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(errno.EINVAL, "it is no file that keeps what is added to it")
+            raise OSError(errno.EINVAL, "it is no regular file")
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(number)
@@ -145,16 +151,16 @@ def _private(path: str, flags: int) -> int:
     return number
 
 
-def kept(text: str) -> tuple[str, timedelta]:
-    """A definition's name and how long its processes are kept.
+def parse_keep(text: str) -> tuple[str, timedelta]:
+    """Return a definition's name and how long its processes are kept.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the text has another form.
     """
     name, named, days = text.rpartition("=")
     if named and not name:
         raise ArgumentTypeError(
-            f"{text!r} names no definition: order-listing=90, or 90 for all that are not named"
+            f"{text!r} names no definition: order-listing=90, or 90 for all others"
         )
     if not days.isdecimal() or not 1 <= int(days) <= 36_500:
         raise ArgumentTypeError(

@@ -3,6 +3,7 @@ from importlib import import_module
 from subprocess import CalledProcessError
 from typing import Any
 
+import click
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
@@ -13,7 +14,7 @@ from orchestrator.management.procession_command import (
 
 
 class Command(ProcessionCommand):
-    """Fills the database with copies of processes that were run for real; a run that was cut off goes on."""
+    """Fills the database with copies of processes that were run for real; after an interruption it goes on."""
 
     help = (
         "Fills the database with processes of the examples, for trying it out at size."
@@ -23,7 +24,7 @@ class Command(ProcessionCommand):
         parser.add_argument(
             "--instances",
             type=whole_number(1, 100_000_000, "a number of processes: 1 to 100000000"),
-            help="how many there are then, with those of earlier calls",
+            help="how many seeded processes to have, with those of earlier calls",
         )
         parser.add_argument("--record", action="store_true", help=SUPPRESS)
 
@@ -34,34 +35,34 @@ class Command(ProcessionCommand):
         try:
             seeding = import_module("bench.seed.seeding")
             recording = import_module("bench.seed.recording")
-            click = import_module("click")
         except (ImportError, RuntimeError):
             raise CommandError(
                 "Seeding is not part of the installed package: run it in a clone of the project, with its examples."
             ) from None
-        # The examples' tables may be new to the database: it had them only if they were asked for before.
+        # The tables of the examples may be new to the database.
         call_command("migrate", verbosity=0, interactive=False)
         if options["record"]:
             self.stdout.write(recording.as_json())
             return
-        there = seeding.seeded()
+        there = seeding.count_copies()
         if there > number:
             raise CommandError(
                 f"There are {there:,} seeded processes already, more than {number:,}. None is removed."
             )
         if there < number:
-            self.stdout.write("Running the processes that are copied ...")
-            copied = _recordings(recording)
-            label = "Seeding"
-            with click.progressbar(length=number, label=label, show_pos=True) as bar:
-                bar.update(there)
-                try:
-                    seeding.seed(number, copied, bar.update)
-                except seeding.SeededBeside as error:
-                    raise CommandError(str(error)) from None
-            self.stdout.write("Letting the database look at what it has now ...")
-            seeding.tidy()
-        self.stdout.write(f"There are {seeding.seeded():,} seeded processes.")
+            self.stdout.write("Running the processes to copy ...")
+            self._seed(seeding, _recordings(recording), there, number)
+        self.stdout.write(f"There are {seeding.count_copies():,} seeded processes.")
+
+    def _seed(self, seeding: Any, copied: Any, there: int, number: int) -> None:
+        with click.progressbar(length=number, label="Seeding", show_pos=True) as bar:
+            bar.update(there)
+            try:
+                seeding.seed(number, copied, bar.update)
+            except seeding.SeededBeside as error:
+                raise CommandError(str(error)) from None
+        self.stdout.write("Updating the statistics of the database ...")
+        seeding.tidy()
 
 
 def _recordings(recording: Any) -> Any:

@@ -26,25 +26,17 @@ class Command(ProcessionCommand):
             help='its fields as JSON, "-" for standard input',
         )
         parser.add_argument(
-            "--id", default="", help="the sender's id of the event; made up when absent"
+            "--id", default="", help="the sender's id of the event; random if absent"
         )
-        parser.add_argument("--source", default="command line", help="who sends it")
+        parser.add_argument("--source", default="command line", help="its sender")
         parser.add_argument("--process", help="the process id it is for")
         parser.add_argument("--key", default="", help="the correlation key it is for")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        raw = (
-            sys.stdin.buffer.read()
-            if options["data"] == "-"
-            else _bytes(options["data"])
-        )
         try:
-            data = strict_json.parse(raw)
-            if not isinstance(data, dict):
-                raise InvalidMessage("the data must be a JSON object")
             receipt = send_event(
                 options["type"],
-                data,
+                _data(options["data"]),
                 id=options["id"] or str(uuid4()),
                 source=options["source"],
                 process_id=options["process"],
@@ -52,7 +44,7 @@ class Command(ProcessionCommand):
             )
         except UnknownEventType as error:
             raise CommandError(
-                f"not sent: {error}; {_instead(options['type'])}"
+                f"not sent: {error}; {_suggestion(options['type'])}"
             ) from None
         except ProcessionError as error:
             raise CommandError(f"not sent: {error}") from None
@@ -60,20 +52,28 @@ class Command(ProcessionCommand):
         self.stdout.write(f"receipt {receipt.number}: {receipt.verdict}{again}")
 
 
-def _instead(name: str) -> str:
-    if similar := registry.resembling(name):
+def _data(text: str) -> dict[str, Any]:
+    raw = sys.stdin.buffer.read() if text == "-" else _bytes(text)
+    data = strict_json.parse(raw)
+    if not isinstance(data, dict):
+        raise InvalidMessage("the data must be a JSON object")
+    return data
+
+
+def _suggestion(name: str) -> str:
+    if similar := registry.similar_event_type(name):
         return f"did you mean {similar}?"
-    looked_into = ", ".join(map(_found, filter(_own, apps.get_app_configs())))
-    return f"looked into: {looked_into or 'no app'}; {NAMED}"
+    looked_into = ", ".join(map(_describe, filter(_is_own, apps.get_app_configs())))
+    return f"looked into: {looked_into or 'no app'}; {WHERE_NAMED}"
 
 
-NAMED = (
+WHERE_NAMED = (
     "PROCESSION_APPS names the apps, or INSTALLED_APPS where the settings are your own"
 )
 
 
-def _own(app: AppConfig) -> bool:
-    """Whether an app may be meant to have processes: it has, or neither a package nor Procession brought it."""
+def _is_own(app: AppConfig) -> bool:
+    """Return whether an app may be meant to have processes: it has some, or is no package and not of Procession."""
     brought = {"site-packages", "dist-packages"} & set(Path(app.path).parts)
     return _declares(app) or not (brought or app.name in BUNDLED)
 
@@ -82,15 +82,15 @@ BUNDLED = ("orchestrator", "monitoring")
 
 
 def _declares(app: AppConfig) -> bool:
-    """Whether any definition or handler is of this app."""
+    """Return whether any definition or handler is of this app."""
     handlers = [*registry.command_handlers.values(), *registry.reactions.values()]
     declared = [one.__module__ for one in registry.definitions.values()]
     declared += [one.function.__module__ for some in handlers for one in some]
     return any(f"{name}.".startswith(f"{app.name}.") for name in declared)
 
 
-def _found(app: AppConfig) -> str:
-    """An app, and what it lacks."""
+def _describe(app: AppConfig) -> str:
+    """Return the name of an app, and what it lacks."""
     if _declares(app):
         return app.name
     wanted = ("processes", "handlers")

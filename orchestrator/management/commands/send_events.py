@@ -17,27 +17,27 @@ from orchestrator.engine.storage.receipts import MANY, MUCH
 from orchestrator.exceptions import EventRefused, ProcessionError
 from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.missing_tables import lacks_tables
-from orchestrator.written_events import read_of_many
+from orchestrator.written_events import read_listed_event
 
 
 class Command(ProcessionCommand):
-    """Sends a set of lines at a time; a run that was cut off is made good by another of the same lines."""
+    """Sends a set of lines at a time; after an interruption, another run of the same lines sends the rest."""
 
     help = 'Sends many events: one {"id": "1", "type": "OrderCreated", "data": {…}} a line, on standard input.'
 
     requires_system_checks = ()  # they load every page, for a command that only stores
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--source", default="command line", help="who sends them")
+        parser.add_argument("--source", default="command line", help="their sender")
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = sys.stdin.buffer
         counts = {"sent": 0, "repeated": 0}
-        # Of a pipe nobody knows how much there is: then the bar only shows that it goes on.
+        # The size of a pipe is unknown: then the bar only shows progress.
         with click.progressbar(
             repeat(None), length=_size(given), label="Sending", file=sys.stderr
         ) as bar:
-            for lines in _sets(given, bar.update):
+            for lines in _line_sets(given, bar.update):
                 self._send(lines, options["source"], counts)
         self.stdout.write(
             "sent {sent:,}, received before {repeated:,}".format(**counts)
@@ -46,14 +46,7 @@ class Command(ProcessionCommand):
     def _send(
         self, lines: list[tuple[int, bytes]], source: str, counts: dict[str, int]
     ) -> None:
-        envelopes: list[Envelope] = []
-        error: ProcessionError | None = None
-        for _, line in lines:
-            try:
-                envelopes.append(read_of_many(strict_json.parse(line), source))
-            except ProcessionError as unreadable:
-                error = unreadable
-                break
+        envelopes, error = _read(lines, source)
         try:
             receipts = send_events(envelopes)
         except EventRefused as refused:
@@ -76,10 +69,23 @@ class Command(ProcessionCommand):
             )
 
 
-def _sets(
+def _read(
+    lines: list[tuple[int, bytes]], source: str
+) -> tuple[list[Envelope], ProcessionError | None]:
+    """Return the events of the lines before the first unreadable one, and its error."""
+    envelopes: list[Envelope] = []
+    for _, line in lines:
+        try:
+            envelopes.append(read_listed_event(strict_json.parse(line), source))
+        except ProcessionError as error:
+            return envelopes, error
+    return envelopes, None
+
+
+def _line_sets(
     given: BinaryIO, read: Callable[[int], None]
 ) -> Iterator[list[tuple[int, bytes]]]:
-    """The lines that are not empty with their numbers, so many together as one statement takes."""
+    """Yield the lines that are not empty, with their numbers, in sets of the size of one statement."""
     found: list[tuple[int, bytes]] = []
     number = size = 0
     while line := given.readline(MAX_BYTES + 2):
@@ -99,7 +105,7 @@ def _sets(
 
 
 def _size(given: BinaryIO) -> int | None:
-    """How many bytes there are, if it is a file."""
+    """Return the number of bytes, if it is a file."""
     try:
         about = os.fstat(given.fileno())
     except OSError:

@@ -20,11 +20,11 @@ from orchestrator.management.procession_command import (
     whole_number,
 )
 from orchestrator.serving import CannotStart, port, valkey, web
-from orchestrator.serving.administrator import first_administrator, way_in
+from orchestrator.serving.administrator import first_administrator, sign_in_lines
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
-from orchestrator.serving.lock import sole_use
-from orchestrator.serving.programs import Programs, lacks_readers
+from orchestrator.serving.lock import lock_folder
+from orchestrator.serving.programs import Programs, lacks_media_readers
 
 PORT = whole_number(0, 65_535, "a port: 1 to 65535, or 0 for any that is free")
 PROCESSES = whole_number(1, math.inf, "a number of processes: 1 or more")
@@ -67,34 +67,26 @@ class Command(ProcessionCommand):
             signal.signal(number, self.stop)
         data_dir: Path = settings.DATA_DIR
         try:
-            with closing(port.taken(options["port"])) as listener, sole_use(data_dir):
-                self.run(Programs(data_dir, settings.BASE_DIR), listener, **options)
+            with closing(port.bind(options["port"])) as listener, lock_folder(data_dir):
+                programs = Programs(data_dir, settings.BASE_DIR)
+                self.run(programs, listener, options["workers"], demo=options["demo"])
         except CannotStart as error:
             sys.exit(str(error))
         self.say("Stopped.")
 
     def run(
-        self,
-        programs: Programs,
-        listener: socket,
-        *,
-        workers: int,
-        demo: bool,
-        **options: Any,
+        self, programs: Programs, listener: socket, workers: int, *, demo: bool
     ) -> None:
         """Start the children in the order they need each other, and look after them until it is time to stop."""
         site = f"http://{port.LOOPBACK}:{listener.getsockname()[1]}"
-        programs.be_known_as(site)
+        programs.set_site_url(site)
         self.prepare(programs)
         children = ChildProcesses(self.say, lambda: self.stopping)
         try:
             if settings.EMBEDDED_VALKEY:
-                valkey.wait_for_former(settings.VALKEY_SOCKET)
-                children.start(
-                    programs.valkey(), lambda: valkey.answers(settings.VALKEY_SOCKET)
-                )
+                start_valkey(programs, children)
             others = self.demo(programs, site) if demo else []
-            children.start(programs.web(listener.fileno()), lambda: web.answers(site))
+            children.start(programs.web(listener.fileno()), lambda: web.serves(site))
             for child in [programs.workers(workers), *others]:
                 children.start(child)
             if not self.stopping:
@@ -104,8 +96,8 @@ class Command(ProcessionCommand):
             children.end()
 
     def demo(self, programs: Programs, site: str) -> list[ChildProcess]:
-        """Return the streams of work; say so if what they carry is read by light readers."""
-        if lacks_readers():
+        """Return the streams of work; say so if the examples have only light readers."""
+        if lacks_media_readers():
             self.say(LIGHT)
         return programs.demo(site)
 
@@ -127,7 +119,7 @@ class Command(ProcessionCommand):
 
     def greet(self, site: str) -> None:
         """Say where the site is and how to get in, now that it answers."""
-        lines = way_in(first_administrator()).format(site=site)
+        lines = sign_in_lines(first_administrator()).format(site=site)
         connections.close_all()  # nothing more is asked of the database here
         self.say(f"\n{lines}\n\nCtrl-C stops everything.")
 
@@ -144,3 +136,14 @@ class Command(ProcessionCommand):
     def say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def start_valkey(programs: Programs, children: ChildProcesses) -> None:
+    """Start the embedded Valkey, after the end of a previous one.
+
+    Raises:
+        CannotStart: the previous one does not end, or the new one does not start.
+    """
+    socket: Path = settings.VALKEY_SOCKET
+    valkey.wait_for_previous(socket)
+    children.start(programs.valkey(), lambda: valkey.is_up(socket))

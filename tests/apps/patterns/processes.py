@@ -4,4 +4,4 @@ from orchestrator import registry
 from tests.apps.patterns.catalogue import WORKFLOWS
 
 for workflow in WORKFLOWS:
-    registry.register(workflow)
+    registry.register_definition(workflow)

@@ -18,7 +18,7 @@ SetHandler = Callable[..., None]
 """Gives a command another handler until the end of the test."""
 
 
-def known(*definitions: registry.Declared) -> Iterator[None]:
+def known(*definitions: registry.DefinitionClass) -> Iterator[None]:
     """Let the running code have these definitions too."""
     with registered(*definitions):
         yield

@@ -42,7 +42,7 @@ def filed(claim: str = "C-1", version: int = 1, amount: int = 7) -> ProcessInsta
 
 def written(letter: str = "L-1", version: int = 1) -> ProcessInstance:
     """A letter that waits for its approval, on that version."""
-    found = registry.definition(NAME, version)
+    found = registry.find_definition(NAME, version)
     assert issubclass(found, Workflow)
     with only(NAME, version):
         receipt = start_process(found, found.Input(letter))

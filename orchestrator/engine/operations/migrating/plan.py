@@ -12,7 +12,7 @@ from orchestrator.engine.operations.repairing.plan import lost_key
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import NotMigrated, OperationRefused
 from orchestrator.models import Definition, IssuedCommand, ProcessInstance
-from orchestrator.registry import Declared
+from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 MOST = 5_000
@@ -37,7 +37,7 @@ class MigrationTarget:
         chosen: which step is which, beyond what the code says.
     """
 
-    definition: Declared
+    definition: DefinitionClass
     pinned: Definition
     row: MigratesFrom
     chosen: Mapping[str, str]
@@ -57,7 +57,7 @@ def target_of(instance: ProcessInstance, version: Any, steps: Any) -> MigrationT
         UnknownDefinition: the running code does not have that version.
     """
     _check(version, steps)
-    found = registry.definition(instance.name, version)
+    found = registry.find_definition(instance.name, version)
     pinned = instance.definition
     if found.kind != pinned.kind:
         raise NotMigrated(
@@ -100,7 +100,9 @@ def check_commands(instance: ProcessInstance) -> None:
         )
 
 
-def key_kept(definition: Declared, instance: ProcessInstance, message: object) -> None:
+def key_kept(
+    definition: DefinitionClass, instance: ProcessInstance, message: object
+) -> None:
     """Refuses data under which the process would not be found any more.
 
     Raises:

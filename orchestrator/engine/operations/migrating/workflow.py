@@ -368,7 +368,7 @@ def _same_form(old: Vertex, new: Vertex) -> bool:
 def _known_plan(pinned: Definition) -> Plan | None:
     """The plan of the version that it is on, if the running code still has it."""
     try:
-        found: Any = registry.definition(pinned.name, pinned.version)
+        found: Any = registry.find_definition(pinned.name, pinned.version)
     except UnknownDefinition:
         return None
     plan: Plan | None = found.static

@@ -12,7 +12,7 @@ from orchestrator.engine.operations.repairing.edits import Edit
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance, Repair
-from orchestrator.text import Text, storable
+from orchestrator.text import Text, storable_text
 
 MOST_PROPOSALS = 20
 """Proposals of one process that are shown."""
@@ -118,7 +118,7 @@ def propose(press: Press, edits: list[Edit]) -> Repair:
     draft = begun(press.process, press.request.actor)
     draft.edits = [edit.to_json() for edit in edits]
     draft.revision = press.process.revision
-    draft.reason = storable(press.request.reason)
+    draft.reason = storable_text(press.request.reason)
     draft.proposed_at = draft.changed_at = press.now
     draft.save()
     return draft

@@ -28,8 +28,8 @@ from orchestrator.exceptions import (
     ProcessionError,
 )
 from orchestrator.models import ProcessInstance
-from orchestrator.registry import Declared
-from orchestrator.text import Text, told_by, typed
+from orchestrator.registry import DefinitionClass
+from orchestrator.text import Text, text_from, with_error_type
 
 SOURCE = "repair"
 """The source of an event that a repair adds."""
@@ -48,7 +48,7 @@ class Mistake:
     @property
     def told(self) -> str:
         """Both, as people are told of it."""
-        return typed(self.path, self.why) if self.path else self.why
+        return with_error_type(self.path, self.why) if self.path else self.why
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class RepairPlan(ABC):
         if isinstance(why, InvalidMessage):
             path = why.path
             why = why.told.removeprefix(f"{path}: ") if path else why
-        self.mistakes.setdefault(place, Mistake(told_by(why), path))
+        self.mistakes.setdefault(place, Mistake(text_from(why), path))
 
     @property
     def refusal(self) -> str:
@@ -168,7 +168,9 @@ class RepairPlan(ABC):
         return ""
 
 
-def lost_key(definition: Declared, instance: ProcessInstance, data: object) -> str:
+def lost_key(
+    definition: DefinitionClass, instance: ProcessInstance, data: object
+) -> str:
     """Why a process would not be found with other data; "" where its business key stays."""
     key, name = instance.correlation_key, definition.correlation
     known = key and name and hasattr(data, name)
