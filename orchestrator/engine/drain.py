@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from orchestrator.conf import conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.engine.bulk import running as bulk
-from orchestrator.engine.bulk.turn import SLICE_SECONDS, turn
+from orchestrator.engine.bulk.running import run_slice
+from orchestrator.engine.bulk.turn import SLICE_SECONDS, slice_timer
 from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.claims.due import due
 from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
@@ -132,7 +132,7 @@ class ReadyWork:
             for kind, is_due in zip(self.kinds, found, strict=True)
             if is_due
         ]
-        if many and turn.is_now(others=any(led)):
+        if many and slice_timer.is_due(others=any(led)):
             led.append(self._slice_of_bulk())
         if any(led):
             self._skipped = True  # it may be what comes after those that were run
@@ -149,8 +149,8 @@ class ReadyWork:
         here = self.worker_slice
         claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
         for item in claimed:
-            with turn.taken() as taken, here.watched(item.work):
-                taken.begun = bulk.run(item.work, SLICE_SECONDS, self.stop)
+            with slice_timer.measure() as measured, here.watched(item.work):
+                measured.begun = run_slice(item.work, SLICE_SECONDS, self.stop)
         return bool(claimed)
 
     def _carry_out(self, item: Claimed[IssuedCommand]) -> None:

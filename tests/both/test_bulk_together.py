@@ -29,13 +29,13 @@ FAILED = {"status": "failed"}
 def pressed_singly(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return the targets that are pressed by themselves."""
     found: list[object] = []
-    as_it_was = pressing.press
+    as_it_was = pressing.press_item
 
     def press(operation: Any, item: Any, actor: Any) -> None:
         found.append(item.target)
         as_it_was(operation, item, actor)
 
-    monkeypatch.setattr(running, "press", press)
+    monkeypatch.setattr(running, "press_item", press)
     return found
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from django.urls import reverse
 
-from orchestrator.engine.operations.stale import what_changed
+from orchestrator.engine.operations.process import explain_stale
 from orchestrator.models import CauseKind, Checkpoint, ProcessInstance
 from tests.apps.every_construct.desk import inquiry
 from tests.services.cases import cases
@@ -49,7 +49,7 @@ def test_a_history_shows_no_stored_cause(
         shown = reverse("admin:orchestrator_checkpoint_change", args=[last.pk])
         for address in (*(f"/processes/{one.pk}/" for one in processes), listed, shown):
             assert "49152" not in plain(admin.read(address))
-        told = what_changed(processes[0], 1)
+        told = explain_stale(processes[0], 1)
 
     assert "49152" not in told
     assert f": {stored[:7]}" not in told

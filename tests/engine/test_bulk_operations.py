@@ -117,7 +117,7 @@ def lost_at(operation: BulkOperation) -> bool:
     """Have a worker die in the middle of a slice that begins items; whether the slice began any."""
     slice = running.Slice(claimed(), 10, lambda: False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(running, "gather", killed)
+        patched.setattr(running, "gather_items", killed)
         patched.setattr(running.Slice, "_press", killed)
         return dies(operation, slice.run)
 
@@ -196,7 +196,7 @@ def test_s6_5_it_is_frozen_a_chunk_at_a_time(
     monkeypatch.setattr(gathering, "CHUNK", 2)
     operation, seen = retrying(5), []
     while operation.status == BulkStatus.GATHERING:
-        running.run(claimed(), 0)  # no time: one chunk and no more
+        running.run_slice(claimed(), 0)  # no time: one chunk and no more
         seen.append(fresh(operation).total)
 
     assert seen == [2, 4, 5]
@@ -331,10 +331,10 @@ def test_s6_3_every_item_has_an_audit_row(fail: Failures, operator: User) -> Non
 def test_s6_5_a_slice_that_others_took_over_stores_nothing(retrying: Retrying) -> None:
     operation = frozen(retrying(2))
     slow, other = claimed("slow"), claimed("other")
-    running.run(slow, 10)
+    running.run_slice(slow, 10)
     assert verdicts(operation) == {"waiting": 2}
 
-    running.run(other, 10)
+    running.run_slice(other, 10)
     assert (fresh(operation).tried, verdicts(operation)) == (2, {"tried": 2})
 
 
@@ -359,17 +359,17 @@ def test_one_that_ends_its_workers_is_left_out_and_the_others_are_begun(
 ) -> None:
     operation = frozen(retrying(5))
     deadly = operation.items.order_by("pk")[2]
-    press, deaths = pressing.press, 0
+    press, deaths = pressing.press_item, 0
 
     def or_killed(one: BulkOperation, item: BulkItem, by: Any) -> None:
         if item.pk == deadly.pk:
             raise Killed
         press(one, item, by)
 
-    monkeypatch.setattr(running, "press", or_killed)
+    monkeypatch.setattr(running, "press_item", or_killed)
     monkeypatch.setattr(running, "press_together", lambda one, items, by: items)
     while fresh(operation).wake_at is not None and deaths < 2 * running.DEATHS:
-        deaths += dies(operation, partial(running.run, claimed(), 10))
+        deaths += dies(operation, partial(running.run_slice, claimed(), 10))
     assert deaths == running.DEATHS
     assert (operation.status, operation.refused) == ("stopped", 1)
     assert operation.items.get(verdict="refused").pk == deadly.pk

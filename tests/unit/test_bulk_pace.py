@@ -32,7 +32,7 @@ def operation(**values: Any) -> BulkOperation:
     ({"done": 11, "tried": 100}, 0),
 )
 def test_s6_2_a_sample_waits_for_the_last(numbers: dict[str, int], room: int) -> None:
-    assert pace.room(operation(**numbers)) == room
+    assert pace.batch_allowance(operation(**numbers)) == room
 
 
 @pytest.fixture
@@ -46,25 +46,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_s6_2_a_rate_saves_up_no_more_than_a_second() -> None:
     asleep = operation(rate=20.0, paced_at=NOW - timedelta(hours=1))
 
-    assert pace.due(asleep, NOW) == 20
-    asleep.paced_at = pace.paced(asleep, NOW, 20)
-    assert pace.due(asleep, NOW) == 0
-    assert pace.due(asleep, NOW + timedelta(seconds=0.5)) == 10
+    assert pace.rate_allowance(asleep, NOW) == 20
+    asleep.paced_at = pace.rate_start(asleep, NOW, 20)
+    assert pace.rate_allowance(asleep, NOW) == 0
+    assert pace.rate_allowance(asleep, NOW + timedelta(seconds=0.5)) == 10
 
 
 def test_s6_2_a_slow_rate_begins_one_at_a_time() -> None:
     slow = operation(rate=0.5)
 
-    assert pace.due(slow, NOW) == 1
-    slow.paced_at = pace.paced(slow, NOW, 1)
-    assert pace.due(slow, NOW + timedelta(seconds=1)) == 0
-    assert pace.next_look(slow, NOW, delayed=False) == NOW + timedelta(seconds=2)
-    assert pace.due(slow, NOW + timedelta(seconds=2)) == 1
+    assert pace.rate_allowance(slow, NOW) == 1
+    slow.paced_at = pace.rate_start(slow, NOW, 1)
+    assert pace.rate_allowance(slow, NOW + timedelta(seconds=1)) == 0
+    assert pace.next_wake(slow, NOW, delayed=False) == NOW + timedelta(seconds=2)
+    assert pace.rate_allowance(slow, NOW + timedelta(seconds=2)) == 1
 
 
 def test_without_a_rate_there_is_none() -> None:
-    assert pace.due(operation(), NOW) is None
-    assert pace.paced(operation(), NOW, 5) is None
+    assert pace.rate_allowance(operation(), NOW) is None
+    assert pace.rate_start(operation(), NOW, 5) is None
 
 
 @cases(
@@ -76,14 +76,14 @@ def test_without_a_rate_there_is_none() -> None:
     (0, 50, False),
 )
 def test_s6_2_it_stops_above_its_ratio(failed: int, done: int, stops: bool) -> None:
-    assert pace.stops(operation(stop_above=5.0, failed=failed, done=done)) is stops
-    assert not pace.stops(operation(stop_above=None, failed=failed, done=done))
+    assert pace.must_stop(operation(stop_above=5.0, failed=failed, done=done)) is stops
+    assert not pace.must_stop(operation(stop_above=None, failed=failed, done=done))
 
 
 def test_what_is_under_way_is_looked_at_less_often_the_longer_nothing_comes() -> None:
     waits = operation(tried=100)
     pauses = [
-        (pace.next_look(waits, now, delayed=False) or now) - now
+        (pace.next_wake(waits, now, delayed=False) or now) - now
         for now in (NOW, NOW + timedelta(seconds=4), NOW + timedelta(hours=1))
     ]
 
@@ -91,30 +91,30 @@ def test_what_is_under_way_is_looked_at_less_often_the_longer_nothing_comes() ->
 
 
 def test_nothing_left_to_do_wants_no_worker() -> None:
-    assert pace.next_look(operation(total=3, done=3), NOW, delayed=False) is None
+    assert pace.next_wake(operation(total=3, done=3), NOW, delayed=False) is None
 
 
 def test_other_work_goes_first_for_longer(clock: list[float]) -> None:
-    mine = turn.Turn()
-    assert mine.is_now(others=True)
-    with mine.taken():
+    mine = turn.SliceTimer()
+    assert mine.is_due(others=True)
+    with mine.measure():
         clock[0] += 0.1
 
-    assert mine.is_now(others=False)
-    assert not mine.is_now(others=True)
+    assert mine.is_due(others=False)
+    assert not mine.is_due(others=True)
     clock[0] += 0.1 * turn.REST
-    assert mine.is_now(others=True)
+    assert mine.is_due(others=True)
 
 
 def test_s6_5_other_work_keeps_four_fifths_of_a_worker(clock: list[float]) -> None:
     """Both are always due: whatever a slice begins has to be carried out by the same worker."""
-    mine, own, other = turn.Turn(), 0.0, 0.0
+    mine, own, other = turn.SliceTimer(), 0.0, 0.0
     left = 0  # items that were begun and are not carried out yet
     while other < 100:
-        if mine.is_now(others=True):
-            with mine.taken() as taken:
+        if mine.is_due(others=True):
+            with mine.measure() as measured:
                 clock[0] += 0.1
-                taken.begun = 150
+                measured.begun = 150
             own, left = own + 0.1, left + 150
         part = min(left, 8)  # a batch of those, a batch of other work
         clock[0] += part * turn.FOLLOWS + 0.05
@@ -124,8 +124,8 @@ def test_s6_5_other_work_keeps_four_fifths_of_a_worker(clock: list[float]) -> No
 
 
 def test_s6_5_alone_a_slice_follows_a_slice(clock: list[float]) -> None:
-    mine = turn.Turn()
-    with mine.taken() as taken:
-        taken.begun = 1_000
+    mine = turn.SliceTimer()
+    with mine.measure() as measured:
+        measured.begun = 1_000
 
-    assert mine.is_now(others=False)
+    assert mine.is_due(others=False)

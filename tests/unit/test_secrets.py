@@ -36,7 +36,7 @@ from orchestrator.definition.secrets import (
     values,
 )
 from orchestrator.engine.change.committing import commit_together
-from orchestrator.engine.operations.repairing.plan import asked_of_code
+from orchestrator.engine.operations.repairing.plan import refuse_code_errors
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance
 from tests.services.cases import cases
@@ -313,5 +313,5 @@ def test_what_is_logged_holds_no_secret(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_a_database_error_of_the_applications_code_is_told_as_its_refusal() -> None:
-    with pytest.raises(OperationRefused), asked_of_code(ProcessInstance()):
+    with pytest.raises(OperationRefused), refuse_code_errors(ProcessInstance()):
         raise IntegrityError("Key (name)=(Ann) already exists.")

@@ -1,4 +1,4 @@
-"""Freezing what a bulk operation is done to: some rows to a transaction, whatever their number."""
+"""Freezing the rows of a selection as the items of a bulk operation, a chunk to a transaction."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from orchestrator.models.bulk_operation import GOING_ON
 from orchestrator.text import Text
 
 CHUNK = 500
-"""Rows that are frozen in one transaction."""
+"""Rows of one transaction."""
 
 UNCOUNTED = Text("more than the page could count: look at their number, then resume")
 MORE = Text("more than were shown: look at their number, then resume")
 NONE_LEFT = Text("nothing matched any more")
 
 
-def gather(operation: BulkOperation, now: datetime) -> None:
-    """Freezes the next rows of a locked operation, which is saved then."""
+def gather_items(operation: BulkOperation, now: datetime) -> None:
+    """Freeze the next rows of a locked operation; the caller saves the operation."""
     selection = SELECTIONS[operation.selection]
     chunk = selection.chunk(
         operation.about, operation.shown_at, operation.cursor, CHUNK
     )
     found = _permitted(operation, chunk.found)
     operation.left_out += len(chunk.found) - len(found)
-    operation.total += len(_frozen(operation, found))
+    operation.total += len(_freeze(operation, found))
     operation.cursor = chunk.after
     if not chunk.after:
         operation.frozen_at = now
@@ -44,7 +44,7 @@ def gather(operation: BulkOperation, now: datetime) -> None:
 
 
 def _permitted(operation: BulkOperation, found: Sequence[Found]) -> Sequence[Found]:
-    """Those of the definitions that it is limited to, if it is."""
+    """The rows of the definitions to which the operation is limited, if it is."""
     if operation.definitions is None:
         return found
     model = OPERATIONS[operation.action].model
@@ -52,8 +52,8 @@ def _permitted(operation: BulkOperation, found: Sequence[Found]) -> Sequence[Fou
     return [one for one in found if names.get(one.target) in operation.definitions]
 
 
-def _frozen(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:
-    """Stores those that are not there yet: a row may be found twice where it moves while a list is walked."""
+def _freeze(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:
+    """Stores the rows that are no items yet: a selection may find a row twice that moves in its list meanwhile."""
     action = OPERATIONS.get(operation.action)
     of_events = action is not None and action.model is InboxEvent
     column = "event_id" if of_events else "process_id"
@@ -74,7 +74,7 @@ def _frozen(operation: BulkOperation, found: Iterable[Found]) -> list[BulkItem]:
 
 
 def _begin(operation: BulkOperation, now: datetime) -> None:
-    """Goes on when all are frozen, unless a person has to look first: never on more than was shown."""
+    """Begins the operation with all its items; pauses it for a person if they are more than the page showed."""
     if operation.status not in GOING_ON:
         return
     if not operation.total:

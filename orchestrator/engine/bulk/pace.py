@@ -1,4 +1,4 @@
-"""How many items may be begun now: samples first, then no more under way than one batch, and none too fast."""
+"""How many items a slice may begin: samples first, then as many as fit into a batch, at the rate of the operation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from orchestrator.models import BulkOperation, BulkStatus
 
 LEAST_PAUSE, LONGEST_PAUSE = timedelta(seconds=0.1), timedelta(seconds=5)
-"""Between two looks at what is under way: the longer nothing has come of it, the longer."""
+"""Between two reads of the outcomes; the pause grows while no outcome is new."""
 
 
-def room(operation: BulkOperation) -> int:
-    """How many items may be begun beside those that are under way.
+def batch_allowance(operation: BulkOperation) -> int:
+    """Return how many items may begin beside those under way.
 
-    A sample is begun when what came of the one before it is known. What was skipped or refused is no part of a sample:
-    it says nothing of those that are left.
+    A sample begins when the outcomes of the sample before it are known. Skipped and refused items are in no sample:
+    they tell nothing about the others.
     """
     begun = operation.done + operation.failed + operation.tried
     limit = 0
@@ -27,8 +27,8 @@ def room(operation: BulkOperation) -> int:
     return max(0, operation.batch - operation.tried)
 
 
-def due(operation: BulkOperation, now: datetime) -> int | None:
-    """How many items the rate lets begin now; None for any number. No more than those of a second are saved up."""
+def rate_allowance(operation: BulkOperation, now: datetime) -> int | None:
+    """Return how many items the rate allows now; None for any number. At most the items of one second accumulate."""
     if operation.rate is None:
         return None
     if operation.paced_at is None:
@@ -37,8 +37,8 @@ def due(operation: BulkOperation, now: datetime) -> int | None:
     return int(min(saved, max(operation.rate, 1.0)))
 
 
-def paced(operation: BulkOperation, now: datetime, number: int) -> datetime | None:
-    """The moment from which the rate counts after a number of items were begun; None without a rate."""
+def rate_start(operation: BulkOperation, now: datetime, number: int) -> datetime | None:
+    """Return the moment from which the rate counts after a number of items have begun; None without a rate."""
     if operation.rate is None:
         return None
     one = timedelta(seconds=1 / operation.rate)
@@ -47,8 +47,8 @@ def paced(operation: BulkOperation, now: datetime, number: int) -> datetime | No
     return max(since, earliest) + number * one
 
 
-def stops(operation: BulkOperation) -> bool:
-    """Whether more have failed again than may, since it was begun or resumed."""
+def must_stop(operation: BulkOperation) -> bool:
+    """Return whether too many items have failed again since the operation began or was resumed."""
     if operation.stop_above is None:
         return False
     failed = operation.failed - operation.failed_before
@@ -56,15 +56,15 @@ def stops(operation: BulkOperation) -> bool:
     return failed * 100 > operation.stop_above * (failed + done)
 
 
-def next_look(
+def next_wake(
     operation: BulkOperation, now: datetime, delayed: bool
 ) -> datetime | None:
-    """When it wants a worker again; None when nothing of it is left to do.
+    """Return when the operation needs a worker again; None when it has no work left.
 
     Args:
-        operation: as it is now.
+        operation: with its present numbers.
         now: the database's time.
-        delayed: whether all business keys that wait are under way.
+        delayed: whether each waiting item has a business key that is under way.
     """
     moments = []
     if operation.tried:
@@ -73,12 +73,12 @@ def next_look(
     if operation.status == BulkStatus.GATHERING:
         moments.append(now)
     waits = operation.status == BulkStatus.RUNNING and operation.waiting
-    if waits and room(operation) and not delayed:
-        moments.append(_rated(operation, now))
+    if waits and batch_allowance(operation) and not delayed:
+        moments.append(_rate_wake(operation, now))
     return min(moments, default=None)
 
 
-def _rated(operation: BulkOperation, now: datetime) -> datetime:
+def _rate_wake(operation: BulkOperation, now: datetime) -> datetime:
     if operation.rate is None or operation.paced_at is None:
         return now
     return max(now, operation.paced_at + timedelta(seconds=1 / operation.rate))

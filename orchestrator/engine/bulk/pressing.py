@@ -1,4 +1,4 @@
-"""Doing an action to one item, in the name of the person who began the operation; a repetition changes nothing."""
+"""Applying an action to one item, in the name of the person who began the operation; a repetition changes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db import Error as DatabaseError
 
-from orchestrator.engine.bulk.request import request_of
+from orchestrator.engine.bulk.request import item_request
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations import (
     OPERATIONS,
@@ -37,7 +37,7 @@ NO_DEFINITION = PermissionMissing().told
 
 
 def actor_of(operation: BulkOperation) -> tuple[Any, str]:
-    """Who has begun it, as they are now, and why it cannot go on in their name; "" if it can."""
+    """Return the person who began the operation, and why it cannot continue in their name; "" if it can."""
     users = get_user_model()._default_manager
     actor = users.filter(pk__in=[operation.actor_id]).first()
     who = operation.actor_name
@@ -56,40 +56,36 @@ def actor_of(operation: BulkOperation) -> tuple[Any, str]:
 def refuse_forbidden(
     operation: BulkOperation, items: Sequence[BulkItem], actor: Any
 ) -> list[BulkItem]:
-    """Gives those their verdict for whose definition the person may not do this any more. Returns the others."""
+    """Refuse the items for whose definitions the person has no permission any more. Return the others."""
     action = OPERATIONS[operation.action]
     if definitions_in_bulk(action, actor) is None:
         return list(items)
     names = definitions_of_each(action.model, [item.target for item in items])
-    left = []
     for item in items:
         name = names.get(item.target)
-        reason = None
-        if name is not None:  # what is gone says so when it is tried
-            reason = forbidden_in_bulk(action, actor, name) if name else NO_DEFINITION
-        if reason:
+        if name is None:  # the target is gone; the press of the item says so
+            continue
+        if reason := forbidden_in_bulk(action, actor, name) if name else NO_DEFINITION:
             item.verdict = BulkVerdict.REFUSED
             item.say(reason)
-        else:
-            left.append(item)
-    return left
+    return [item for item in items if item.verdict == BulkVerdict.WAITING]
 
 
-def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
-    """Does it to one item, which gets its verdict; that is stored with those of the others.
+def press_item(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
+    """Apply the action to one item, and give the item its verdict, which the slice stores.
 
     Raises:
-        DatabaseError: it refused for now; the item keeps its turn.
+        DatabaseError: the database refused for now; the item waits for the next slice.
     """
     action: Any = OPERATIONS[operation.action]
-    request = request_of(operation, item, actor)
+    request = item_request(operation, item, actor)
     try:
         done = action(item.target, *operation.given, request=request)
     except OperationRefused as refused:
         changed = isinstance(refused, StaleRevision) or _has_changed(action, item)
         item.verdict = BulkVerdict.SKIPPED if changed else BulkVerdict.REFUSED
         item.say(refused.told)
-    # An action of the project's own may raise anything; the others go on.
+    # An action of the project's own may raise anything; the other items continue.
     except Exception as error:
         if isinstance(error, DatabaseError) and passes(error):
             raise
@@ -103,7 +99,7 @@ def press(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
 
 
 def _has_changed(action: Any, item: BulkItem) -> bool:
-    """Whether it is no longer as it was frozen: that is why it was refused, also when that is said a second time."""
+    """Whether the target has changed since it was frozen, which explains a first or repeated refusal."""
     if item.event_id is not None:
         event = InboxEvent.objects.filter(pk=item.event_id).first()
         return event is None or bool(action.why_not(event))

@@ -1,4 +1,4 @@
-"""The request for one item; its key is the same when it is repeated."""
+"""The request for one item; a repetition has the same key."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from orchestrator.engine.operations import ActionRequest
 from orchestrator.models import BulkItem, BulkOperation
 
 
-def request_of(operation: BulkOperation, item: BulkItem, actor: Any) -> ActionRequest:
-    """The request for one item."""
+def item_request(operation: BulkOperation, item: BulkItem, actor: Any) -> ActionRequest:
+    """Return the request for one item."""
     return ActionRequest(
         actor=actor,
         key=uuid5(operation.key, str(item.target)),

@@ -1,8 +1,8 @@
-"""One slice of a bulk operation: look at what is under way, begin what may begin, store what came of it.
+"""One slice of a bulk operation: read the outcomes of items under way, begin further items, store the verdicts.
 
-The action on each item is committed by itself; verdicts and numbers follow together at the end of the slice, if the
-operation is still this worker's. A worker that is killed in between has done what the audit says: the next one presses
-the same items again under the same keys, is told the same, and stores it.
+The action on each item has a commit of its own; the slice stores verdicts and numbers together at its end, if the
+worker still holds the operation. After a worker was killed in between, the audit has its actions: the next worker
+presses the same items under the same keys, gets the same answers, and stores them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from orchestrator.engine.bulk import pace
-from orchestrator.engine.bulk.gathering import gather
-from orchestrator.engine.bulk.pressing import actor_of, press, refuse_forbidden
+from orchestrator.engine.bulk.gathering import gather_items
+from orchestrator.engine.bulk.pressing import actor_of, press_item, refuse_forbidden
 from orchestrator.engine.bulk.together import MOST, press_together
 from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.invariants.bulk import NUMBERS
@@ -32,16 +32,16 @@ from orchestrator.models.bulk_operation import GOING_ON
 from orchestrator.text import Text
 
 FORGOTTEN = timedelta(seconds=60)
-"""When an operation is looked at again whose selection this worker's code does not know."""
+"""The pause of an operation whose selection this worker's code does not know."""
 
 LOOKED_AT = 1_000
-"""Items that wait for their turn and are looked at to find some whose business keys are free."""
+"""Waiting items that are searched for free business keys."""
 
 READ = 500
-"""Items that are read to be begun in one slice."""
+"""Items that one slice reads to begin them."""
 
 DEATHS = 5
-"""Workers that may be lost in a row. Then the operation stops, and leaves out the item with which they were lost."""
+"""After this many lost workers in a row the operation stops, and leaves out the item with which they were lost."""
 
 ENDS_ITS_WORKERS = Text(
     "the worker died or was killed in each of the last %(number)s attempts. See the workers' log for why, then resume "
@@ -54,21 +54,21 @@ LEFT_OUT = Text(
 )
 
 
-def run(
+def run_slice(
     operation: BulkOperation, seconds: float, stop: Callable[[], bool] = lambda: False
 ) -> int:
-    """Runs a slice of a claimed operation, and gives it back with the moment at which it wants the next one.
+    """Run a slice of a claimed operation, and release the operation with the moment of its next slice.
 
     Args:
         operation: as it was claimed.
-        seconds: for how long items are begun.
-        stop: asked between items.
+        seconds: the time in which the slice begins items.
+        stop: called between items; returns whether the slice is to end.
 
     Returns:
-        How many items were begun.
+        The number of items that the slice has begun.
 
     Raises:
-        DatabaseError: it refused for now; others take the operation over when the lease has run out.
+        DatabaseError: the database refused for now; other workers claim the operation when its lease has expired.
     """
     mine = Slice(operation, seconds, stop)
     mine.run()
@@ -76,7 +76,7 @@ def run(
 
 
 class Slice:
-    """One slice, of the operation as it was claimed."""
+    """One slice of a claimed operation."""
 
     def __init__(
         self, operation: BulkOperation, seconds: float, stop: Callable[[], bool]
@@ -87,17 +87,17 @@ class Slice:
         self.stop = stop
         self.now = database_now()
         self.deaths = operation.attempt - operation.revision - 1
-        """Workers in a row that were lost, each in the middle of a slice: a claim raises the attempt, and a slice that
-        is stored the revision, so the one is ahead by what was begun since."""
+        """Workers in a row that were lost, each in the middle of a slice. A claim raises the attempt, a stored slice
+        the revision, so the attempt is ahead by the slices that were not stored."""
         self.changed: list[BulkItem] = []
         """Items with their new verdicts."""
         self.moved: Counter[str] = Counter()
-        """By how much each number changes."""
+        """The change of each number."""
         self.begun = 0
         self.delayed = False
-        """Whether all business keys that wait are under way."""
+        """Whether each waiting item has a business key that is under way."""
         self.halted = ""
-        """Why it cannot go on."""
+        """Why the operation cannot continue."""
 
     def run(self) -> None:
         if self.deaths >= DEATHS:
@@ -116,7 +116,7 @@ class Slice:
         if not self._begins_first():
             self._look()
             self.ends = time.monotonic() + self.seconds
-        would_stop = pace.stops(_after(self.operation, self.moved))
+        would_stop = pace.must_stop(_after(self.operation, self.moved))
         if self.operation.status == BulkStatus.RUNNING and not would_stop:
             self._press()
 
@@ -131,27 +131,27 @@ class Slice:
                     return
                 known = operation.selection in SELECTIONS
                 if known and operation.status == BulkStatus.GATHERING:
-                    gather(operation, self.now)
+                    gather_items(operation, self.now)
                 self.moved.clear()
                 goes_on = operation.status == BulkStatus.GATHERING and known
                 if not goes_on or self._over():
-                    self._give_back(operation, None if known else FORGOTTEN)
+                    self._release(operation, None if known else FORGOTTEN)
                     return
                 operation.save()
 
     # Looking
 
     def _begins_first(self) -> bool:
-        """Whether to begin items first: there is room for many more, and looking reads all that are under way."""
+        """Whether to begin items first: the batch has room for many, and a look reads all items under way."""
         one = self.operation
         if one.status != BulkStatus.RUNNING or not one.waiting:
             return False
         if one.rate is not None or one.per_key is not None:
             return False
-        return pace.room(one) * 2 > one.batch
+        return pace.batch_allowance(one) * 2 > one.batch
 
     def _look(self) -> None:
-        """Stores the verdicts of items whose outcomes are known by now."""
+        """Reads the outcomes of the items under way, and notes their verdicts."""
         items = list(self.operation.items.filter(verdict=BulkVerdict.TRIED))
         action = OPERATIONS.get(self.operation.action)
         if not items or action is None:
@@ -191,13 +191,13 @@ class Slice:
             except DatabaseError:
                 if not self.changed:
                     raise
-                return  # what is known is stored; the database is asked again with the next slice
+                return  # the known verdicts are stored; the next slice tries the others
 
     def _press_some(self, items: Sequence[BulkItem], actor: Any) -> None:
-        """Does it to some: together where that can be, to the others one by one, as to all after a worker was lost.
+        """Presses items: together where the action allows it, else one by one; after a lost worker all one by one.
 
         Raises:
-            DatabaseError: it refused for now; those without a verdict keep their turn.
+            DatabaseError: the database refused for now; items without a verdict wait for the next slice.
         """
         permitted = refuse_forbidden(self.operation, items, actor)
         careful = self.deaths > 0
@@ -206,21 +206,21 @@ class Slice:
         )
         for item in items:
             if item.verdict != BulkVerdict.WAITING:
-                self._begun(item)
+                self._note_begun(item)
         for item in left:
             if self._over():
                 return
             if careful:
                 self._mark(item)
-            press(self.operation, item, actor)
-            self._begun(item)
+            press_item(self.operation, item, actor)
+            self._note_begun(item)
 
     def _mark(self, item: BulkItem) -> None:
-        """Stores that the item is begun, so that a lost worker leaves a trace of it."""
+        """Stores the time before the press, so that the item of a lost worker is known."""
         send([bulk_items.update({"tried_at": self.now}, {"id": item.pk})])
 
     def _leave_out(self) -> None:
-        """Refuses the item with which the workers were lost; a resumed operation continues with the next item."""
+        """Refuses the item with which the workers were lost. A resumed operation continues with the next item."""
         waiting = self.operation.items.filter(verdict=BulkVerdict.WAITING)
         begun = waiting.filter(tried_at__isnull=False)
         if (item := begun.order_by("tried_at", "pk").last()) is not None:
@@ -229,16 +229,16 @@ class Slice:
             item.at = self.now
             self._note(item)
 
-    def _begun(self, item: BulkItem) -> None:
+    def _note_begun(self, item: BulkItem) -> None:
         item.at = None if item.verdict == BulkVerdict.TRIED else self.now
         self.begun += 1
         self._note(item)
 
     def _next(self) -> list[BulkItem]:
-        """The next ones that the pace allows, in the order in which they were frozen."""
+        """The next items that the pace allows, in the order in which they were frozen."""
         operation = _after(self.operation, self.moved)
-        allowed = pace.due(operation, self.now)
-        number = pace.room(operation)
+        allowed = pace.rate_allowance(operation, self.now)
+        number = pace.batch_allowance(operation)
         number = min(number, READ if allowed is None else min(allowed, READ))
         waiting = operation.items.filter(verdict=BulkVerdict.WAITING).order_by("pk")
         if operation.per_key is None or not number:
@@ -259,7 +259,7 @@ class Slice:
     # Storing
 
     def _mine(self) -> BulkOperation | None:
-        """The operation, locked, if it is still this worker's."""
+        """The operation, locked; None if another worker has claimed it."""
         operation, self.now = bulk_operations.lock(self.operation.pk)
         claimed = (self.operation.owner, self.operation.attempt)
         if operation is None or (operation.owner, operation.attempt) != claimed:
@@ -267,10 +267,10 @@ class Slice:
         return operation
 
     def _store(self, operation: BulkOperation) -> None:
-        send(together([_stored(item) for item in self.changed]))
+        send(together([_verdict_row(item) for item in self.changed]))
         _add(operation, self.moved)
         if self.begun:
-            operation.paced_at = pace.paced(operation, self.now, self.begun)
+            operation.paced_at = pace.rate_start(operation, self.now, self.begun)
         if self.halted and operation.status in GOING_ON:
             operation.status = BulkStatus.STOPPED
             operation.say(self.halted)
@@ -280,24 +280,24 @@ class Slice:
             ended = operation.status in (BulkStatus.COMPLETED, BulkStatus.CANCELLED)
             if ended and operation.finished_at is None:
                 operation.finished_at = self.now
-        self._give_back(operation)
+        self._release(operation)
 
-    def _give_back(
+    def _release(
         self, operation: BulkOperation, pause: timedelta | None = None
     ) -> None:
         if self.moved or operation.status != self.operation.status:
             operation.changed_at = self.now
-        wakes: datetime | None = pace.next_look(operation, self.now, self.delayed)
+        wakes: datetime | None = pace.next_wake(operation, self.now, self.delayed)
         operation.wake_at = wakes if pause is None else self.now + pause
         operation.owner = ""
         operation.revision += 1
-        operation.attempt = operation.revision  # what it is ahead next are deaths
+        operation.attempt = operation.revision  # the attempts beyond it will be deaths
         operation.save()
         announce_bulk(operation)
 
 
-def _stored(item: BulkItem) -> Statement:
-    """The writing of an item's verdict."""
+def _verdict_row(item: BulkItem) -> Statement:
+    """The statement that stores an item's verdict."""
     values = {
         "verdict": str(item.verdict),
         "detail": item.detail,
@@ -309,7 +309,7 @@ def _stored(item: BulkItem) -> Statement:
 
 
 def _end_or_stop(operation: BulkOperation) -> None:
-    if pace.stops(operation):
+    if pace.must_stop(operation):
         failed = operation.failed - operation.failed_before
         of = failed + operation.done - operation.done_before
         operation.status = BulkStatus.STOPPED
@@ -331,7 +331,7 @@ def _add(operation: BulkOperation, moved: Counter[str]) -> None:
 
 
 def _after(operation: BulkOperation, moved: Counter[str]) -> BulkOperation:
-    """The operation with its numbers as they will be."""
+    """A copy of the operation with its numbers after the slice."""
     found = copy(operation)
     _add(found, moved)
     return found

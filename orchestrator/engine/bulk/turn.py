@@ -1,4 +1,4 @@
-"""When a worker takes a slice of a bulk operation: at once while nothing else is due, else a small part of its time."""
+"""The share of a worker's time for slices of bulk operations: all while no other work is due, else a small part."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 SLICE_SECONDS = 0.1
-"""How long a slice begins items."""
+"""The time in which a slice begins items."""
 
 FOLLOWS = 0.005
-"""Seconds of a worker that follow from an item that was begun: what is tried again has to be carried out, too."""
+"""Seconds of work that an item causes for the worker: the worker also carries out what the item tries again."""
 
 REST = 7
-"""How many times as long as its last slice, with what follows from it, a worker is at other work, if there is any."""
+"""After a slice, other work that is due gets this many times the seconds of the slice and of the work it caused."""
 
 
 @dataclass
-class Taken:
+class SliceCount:
     """A slice.
 
     Args:
-        begun: how many items it has begun.
+        begun: the number of items that it has begun.
     """
 
     begun: int = 0
 
 
-class Turn:
-    """Whose turn it is in one worker."""
+class SliceTimer:
+    """When the next slice may begin in one worker."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
-    def is_now(self, *, others: bool) -> bool:
-        """Whether a slice may begin; `others` says whether other work was just found."""
+    def is_due(self, *, others: bool) -> bool:
+        """Return whether a slice may begin; `others` says whether the worker has just found other work."""
         return not others or time.monotonic() >= self._until
 
     @contextmanager
-    def taken(self) -> Iterator[Taken]:
-        """Wraps a slice."""
-        begun, taken = time.monotonic(), Taken()
+    def measure(self) -> Iterator[SliceCount]:
+        """Measure a slice; the caller sets `begun` of the yielded value."""
+        begun, measured = time.monotonic(), SliceCount()
         try:
-            yield taken
+            yield measured
         finally:
             now = time.monotonic()
-            self._until = now + (now - begun + taken.begun * FOLLOWS) * REST
+            self._until = now + (now - begun + measured.begun * FOLLOWS) * REST
 
 
-turn = Turn()
-"""That of this worker; a fork goes on with a copy."""
+slice_timer = SliceTimer()
+"""The timer of this worker; a fork continues with a copy."""

@@ -1,7 +1,7 @@
-"""What operators can do with processes and events: one class for each action, in a module of its name.
+"""The actions of operators on processes and events: one class for each action, in a module of its name.
 
-`base` has what they share, `registry` knows them all, `circumstances` has what decides which can be done, `audit` how
-each is recorded.
+`base`, `process` and `event` have the base classes, `registry` lists all actions, `circumstances` has the facts that
+decide which actions are possible, `audit` records each action.
 """
 
 from orchestrator.engine.events.preview import Preview, foresee, preview
@@ -9,14 +9,7 @@ from orchestrator.engine.operations.access_tokens import make_token, revoke_toke
 from orchestrator.engine.operations.acknowledge import acknowledge
 from orchestrator.engine.operations.assign import assign
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import (
-    EventOperation,
-    Given,
-    Operation,
-    Press,
-    ProcessOperation,
-    Tried,
-)
+from orchestrator.engine.operations.base import Given, Operation, Press, Tried
 from orchestrator.engine.operations.belonging import definitions_of_each
 from orchestrator.engine.operations.bulk import (
     definitions_in_bulk,
@@ -38,6 +31,7 @@ from orchestrator.engine.operations.decide import decide
 from orchestrator.engine.operations.deliver import deliver
 from orchestrator.engine.operations.discard import discard
 from orchestrator.engine.operations.escalate import escalate
+from orchestrator.engine.operations.event import EventOperation
 from orchestrator.engine.operations.export_process import export
 from orchestrator.engine.operations.extend import extend
 from orchestrator.engine.operations.failures import (
@@ -49,6 +43,7 @@ from orchestrator.engine.operations.import_process import import_
 from orchestrator.engine.operations.migration import migrate, plan_migration
 from orchestrator.engine.operations.nudge import SleepingWork, nudge, sleeping_work
 from orchestrator.engine.operations.pause import pause, unpause
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.redeliver import redeliver
 from orchestrator.engine.operations.redo import redo
 from orchestrator.engine.operations.registry import (
@@ -68,9 +63,7 @@ from orchestrator.engine.operations.repair import (
     stage,
 )
 from orchestrator.engine.operations.repairing.drafts import (
-    discard as discard_draft,
-)
-from orchestrator.engine.operations.repairing.drafts import (
+    discard_draft,
     draft_of,
     look_again,
     proposals_of,

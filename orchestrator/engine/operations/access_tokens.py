@@ -1,4 +1,4 @@
-"""Make and revoke personal access tokens. The value of a token is shown once, to its owner, and is not stored."""
+"""Make and revoke personal access tokens. The console shows the value of a token once, and nothing stores it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from orchestrator.engine.operations.base import (
     LockedOperation,
     Operation,
     Press,
-    checked_name,
+    clean_name,
 )
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
@@ -36,7 +36,7 @@ LONGEST = Text("Give the token a name of at most %(number)s characters", LONGEST
 
 
 class MakeToken(Operation):
-    """Makes a token for oneself."""
+    """Makes a token for the operator."""
 
     name = "make_token"
     label = _("Make a token")
@@ -57,38 +57,37 @@ class MakeToken(Operation):
     def __call__(
         self, name: str, days: int, *, request: ActionRequest
     ) -> tuple[AccessToken | None, str]:
-        """Makes it.
+        """Make the token.
 
         Args:
-            name: by which its owner knows it, and by which the audit names it.
+            name: of the token, for its owner and the audit.
             days: after which it expires.
-            request: whose it will be.
+            request: its actor is the owner.
 
         Returns:
-            The token and its value; neither where it was made at an earlier press of the same key.
+            The token and its value; neither if an earlier press of the same key has made the token.
 
         Raises:
-            OperationRefused: there are too many, there is one of that name, or the person may not.
+            OperationRefused: the person has too many tokens, another of that name, or lacks the permission.
         """
         made: list[tuple[AccessToken, str]] = []
 
         def carry_out() -> dict[str, Any]:
             self._check_permission(request)
-            now = database_now()
-            value = new_token_value()
-            token = _stored(
-                checked_name(name, LONGEST), days, token_digest(value), request
+            now, value = database_now(), new_token_value()
+            token = _store(
+                clean_name(name, LONGEST), days, token_digest(value), request
             )
             made.append((token, value))
             after = {"token": token.name, "until": token.expires_at.isoformat()}
             return {"at": now, "after": after}
 
-        self._audited(request, carry_out)
+        self._carry_out_once(request, carry_out)
         return made[0] if made else (None, "")
 
 
 class RevokeToken(LockedOperation):
-    """Ends a token for good: one's own, or with permission anybody's."""
+    """Ends a token for good: the operator's own, or with the permission any."""
 
     name = "revoke_token"
     label = _("Revoke")
@@ -103,10 +102,10 @@ class RevokeToken(LockedOperation):
     on_many = True
     permitted_as = "revoke_accesstoken"
 
-    def _check_somewhere(self, request: ActionRequest) -> None:
+    def _check_for_some(self, request: ActionRequest) -> None:
         """Owners may revoke their own tokens without a permission."""
 
-    def _locked(
+    def _lock(
         self, key: int, request: ActionRequest, *given: Any
     ) -> tuple[Press, AccessToken]:
         token = AccessToken.objects.select_for_update().filter(pk=key).first()
@@ -129,25 +128,19 @@ make_token = register(MakeToken())
 revoke_token = register(RevokeToken())
 
 
-def _stored(name: str, days: int, digest: str, request: ActionRequest) -> AccessToken:
+def _store(name: str, days: int, digest: str, request: ActionRequest) -> AccessToken:
     """Stores a token.
 
     Raises:
-        OperationRefused: that is not allowed.
+        OperationRefused: the days are out of bounds, the person has too many tokens, or another of that name.
     """
     if not 1 <= days <= LONGEST_LIFE:
         raise OperationRefused(
             "Have it expire after 1 to %(number)s days", LONGEST_LIFE
         )
-    # Two at once are counted one after the other.
-    people = get_user_model()._default_manager.select_for_update()
-    list(people.filter(pk=request.actor.pk).values_list("pk"))
-    if valid_tokens().filter(owner=request.actor.pk).count() >= MOST:
-        raise OperationRefused(
-            "You have %(number)s tokens already: revoke one of them first", MOST
-        )
+    _check_number(request.actor)
     now = database_now()
-    # One that has expired gives its name up.
+    # An expired token gives its name up.
     over = tokens_of(request.actor).filter(name=name, revoked_at=None)
     over.filter(expires_at__lte=now).update(revoked_at=now)
     token = AccessToken(
@@ -167,6 +160,20 @@ def _stored(name: str, days: int, digest: str, request: ActionRequest) -> Access
     return token
 
 
+def _check_number(owner: Any) -> None:
+    """Checks that a person may have another token; the lock has two requests counted one after the other.
+
+    Raises:
+        OperationRefused: the person has too many.
+    """
+    people = get_user_model()._default_manager.select_for_update()
+    list(people.filter(pk=owner.pk).values_list("pk"))
+    if valid_tokens().filter(owner=owner.pk).count() >= MOST:
+        raise OperationRefused(
+            "You have %(number)s tokens already: revoke one of them first", MOST
+        )
+
+
 def _name_of(pk: Any) -> str:
-    """A person as the audit names them."""
+    """The name of a person, as the audit has it."""
     return str(get_user_model()._default_manager.filter(pk=pk).first() or "")[:150]

@@ -1,4 +1,4 @@
-"""Assign: a process gets an owner, or none."""
+"""Assign: sets the owner of a process, or removes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 
@@ -30,18 +31,18 @@ class AssignProcess(ProcessOperation):
     on_whole = True
 
     def effect(self, press: Press, person: str) -> dict[str, Any]:
-        owner = named(person)
+        owner = find_person(person)
         change = ProcessChange(press.process, press.cause, press.now)
         change.also["owner"] = owner.pk if owner else None
         change.write()
         return {"owner": owner.get_username() if owner else ""}
 
 
-def named(person: str) -> AbstractBaseUser | None:
-    """The active user of that name; None for no name.
+def find_person(person: str) -> AbstractBaseUser | None:
+    """Return the active user of a name; None for no name.
 
     Raises:
-        OperationRefused: there is none.
+        OperationRefused: no active user has the name.
     """
     if not person.strip():
         return None

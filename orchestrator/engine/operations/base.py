@@ -13,20 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
-from uuid import UUID
 
 from django.db.models import Model
 from django.utils.functional import Promise
 
-from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import is_applications
-from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import named
-from orchestrator.engine.operations.audit import ActionRequest, audited
-from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
-from orchestrator.engine.operations.stale import what_changed
+from orchestrator.engine.operations.audit import ActionRequest, carry_out_once
 from orchestrator.engine.storage.table import M, Table
-from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import (
     LeaseLost,
     OperationRefused,
@@ -34,22 +28,18 @@ from orchestrator.exceptions import (
     ProcessionError,
     StaleRevision,
 )
-from orchestrator.grants import definition_name_of, definitions_of, grants_of
-from orchestrator.models import (
-    Cause,
-    CauseKind,
-    InboxEvent,
-    OperatorAction,
-    ProcessInstance,
-    Verdict,
-)
-from orchestrator.models.inbox_event import PROBLEMS
+from orchestrator.grants import definitions_of, grants_of
+from orchestrator.models import Cause, CauseKind, OperatorAction, ProcessInstance
 from orchestrator.text import Text
 
 MAX_REASON = 2000
 
 LONGEST_NAME = 100
-"""Characters of a name that people give to something of theirs."""
+"""The most characters of a name that a person gives to a saved view or a token."""
+
+MOVED = Text(
+    "A worker has just moved this process on: look again, and press again if it is still wanted"
+)
 
 Label = str | Promise
 """A text for people, translated when it is shown."""
@@ -57,16 +47,16 @@ Label = str | Promise
 
 @dataclass(frozen=True)
 class Given:
-    """A field of an action, beside its target.
+    """A field of an action's form.
 
     Args:
         name: of the form's field.
-        form: what it is: text, a number from 1 on, a number of days or nothing, a JSON value, a yes or no, or the name
-            of a person, may be empty.
+        form: the kind of its value: a text, a number from 1 on, a number of days or nothing, a JSON value, a yes or
+            no, or the name of a person, which may be empty.
         label: of the field in the dialog; without one its button gives it.
-        initial: what stands in the field at first, for a process.
+        initial: returns the first value of the field for a process.
         rows: lines of a field for JSON.
-        of_workflows: whether it is asked for of workflows alone; of others a flag is off.
+        of_workflows: whether the form has the field for workflows alone; for others a flag is off.
     """
 
     name: str
@@ -82,8 +72,8 @@ class Press:
     """One request for an action, on a locked target.
 
     Args:
-        request: who wants it, and why.
-        instance: the locked process; None for an event that belongs to none.
+        request: the actor and the reason.
+        instance: the locked process; None for an event that belongs to no process.
         now: the database's time.
     """
 
@@ -93,26 +83,26 @@ class Press:
 
     @property
     def process(self) -> ProcessInstance:
-        """The locked process of an action that is done to one."""
+        """The locked process of an action on a process."""
         if self.instance is None:
             raise OperationRefused(Text("it belongs to no process"))
         return self.instance
 
     @property
     def cause(self) -> Cause:
-        """What moves the process."""
+        """The cause of the change: this action."""
         return Cause.of(CauseKind.OPERATOR, self.request.key)
 
 
 @contextmanager
-def refusing(note: Callable[[Exception], None]) -> Iterator[None]:
-    """Turns errors of the engine, and of the application's code, into refusals.
+def refuse_errors(note: Callable[[Exception], None]) -> Iterator[None]:
+    """Turn errors of the engine and of the application's code into refusals.
 
     Args:
-        note: notes on an error of the application which secrets to mask in its text.
+        note: notes on an error of the application which secrets its text must not show.
 
     Raises:
-        OperationRefused: either has raised an error.
+        OperationRefused: the engine or the application's code has raised an error.
     """
     try:
         yield
@@ -123,11 +113,7 @@ def refusing(note: Callable[[Exception], None]) -> Iterator[None]:
             note(error)
             raise OperationRefused(named(error)) from None
         if isinstance(error, LeaseLost):
-            raise StaleRevision(
-                Text(
-                    "A worker has just moved this process on: look again, and press again if it is still wanted"
-                )
-            ) from None
+            raise StaleRevision(MOVED) from None
         if isinstance(error, ProcessionError):
             raise OperationRefused(error.told) from None
         raise
@@ -139,8 +125,8 @@ class Tried:
 
     Args:
         target: the key of the process or event.
-        at: when, by the database's time.
-        revision: of the process as it was before.
+        at: the time of the action, by the database's clock.
+        revision: of the process before the action.
     """
 
     target: Any
@@ -149,7 +135,7 @@ class Tried:
 
 
 class Operation(ABC):
-    """One thing that operators can do; its instance is what carries it out."""
+    """An action of operators; its one instance carries the action out."""
 
     do_not_call_in_templates = True
     name: ClassVar[str]
@@ -157,7 +143,7 @@ class Operation(ABC):
     label: ClassVar[Label]
     """On its button, and in the history."""
     done: ClassVar[Label]
-    """The message after it was done."""
+    """The message after the action."""
     may: ClassVar[Label]
     """The name of its permission."""
     text: ClassVar[Label] = ""
@@ -167,25 +153,25 @@ class Operation(ABC):
     asks_reason: ClassVar[bool] = True
     given: ClassVar[tuple[Given, ...]] = ()
     rank: ClassVar[int] = 50
-    """Where its button stands among the others, the lowest first."""
+    """The place of its button among the others, the lowest first."""
     on_own_page: ClassVar[bool] = False
-    """Whether it is asked for on a page of its own, and has no dialog."""
+    """Whether the action has a page of its own in place of a dialog."""
     on_many: ClassVar[bool] = False
-    """Whether the admin offers it for many rows at once, with what it is given left at its defaults."""
+    """Whether the admin offers it for many rows at once, with the defaults of its fields."""
     in_bulk: ClassVar[bool] = False
-    """Whether the console offers it for all that match a filter."""
+    """Whether the console offers it for all rows that match a filter."""
     by_rest: ClassVar[bool] = True
-    """Whether programs can do it too, at the address of its form below `api/`."""
+    """Whether programs can request it too, at the address of its form below `api/`."""
     by_definition: ClassVar[bool] = False
-    """Whether a group can be given its permission for the processes of one definition alone."""
+    """Whether a group can have its permission for the processes of one definition alone."""
     model: ClassVar[type[Model]]
     """The model of its targets."""
     permitted_as: ClassVar[str] = ""
-    """Its permission's codename, where that is not its own name with that of its model."""
+    """The codename of its permission, if the codename is not made of the names of the action and its model."""
 
     @property
     def codename(self) -> str:
-        """Its permission's, within the app."""
+        """The codename of its permission, within the app."""
         return self.permitted_as or f"{self.name}_{self.model._meta.model_name}"
 
     @property
@@ -193,7 +179,7 @@ class Operation(ABC):
         return f"{self.model._meta.app_label}.{self.codename}"
 
     def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
-        """The outcomes of an action on many.
+        """Return the outcomes of an action on many.
 
         Args:
             tried: its targets.
@@ -204,16 +190,16 @@ class Operation(ABC):
         return {one.target: "" for one in tried}
 
     def definitions(self, user: Any) -> frozenset[str] | None:
-        """The definitions for which a user may do it; None for all."""
+        """Return the definitions for which a user has the permission; None for all."""
         return definitions_of(user, self.permission)
 
     def forbidden(self, user: Any, *definitions: str) -> str:
-        """Why a user may not do it; "" if they may. Every check of an operator's permission is this one.
+        """Return why a user may not request it; "" if they may. Every check of an operator's permission calls this.
 
         Args:
-            user: who would.
-            definitions: of the processes that it would be done to; none, or "", for what belongs to no definition,
-                which takes a permission for all definitions.
+            user: the user.
+            definitions: of the target processes. A target without a definition, which is "" or no argument at all,
+                needs the permission for all definitions.
         """
         mine = self.definitions(user)
         if mine is None:
@@ -226,12 +212,12 @@ class Operation(ABC):
         return ""
 
     def forbidden_everywhere(self, user: Any) -> str:
-        """Why a user may not do it, whatever the definition; "" if they may for some."""
+        """Return why a user may not request it for any definition; "" if they may for some."""
         mine = self.definitions(user)
         return "" if mine is None or mine else PermissionMissing().told
 
     def _check_request(self, request: ActionRequest) -> None:
-        """Refuses a request without what every action needs.
+        """Checks the reason of a request.
 
         Raises:
             OperationRefused: the reason is missing or too long.
@@ -242,262 +228,83 @@ class Operation(ABC):
                 "say why, in at most %(number)s characters", MAX_REASON
             )
 
-    def _audited(
+    def _carry_out_once(
         self,
         request: ActionRequest,
         carry_out: Callable[[], dict[str, Any]],
         about: Mapping[str, Any] = MappingProxyType({}),
         given: Sequence[Any] = (),
     ) -> OperatorAction:
-        """Carries it out once, with its audit row; the arguments are those of `audited`."""
+        """Checks the reason and carries the action out; the arguments are those of `audit.carry_out_once`."""
         self._check_request(request)
-        return audited(self.name, request, carry_out, about, given)
+        return carry_out_once(self.name, request, carry_out, about, given)
 
     def _check_permission(self, request: ActionRequest, *definitions: str) -> None:
         """Checks the permission for some definitions; without any, the permission for all.
 
         Raises:
-            PermissionMissing: the operator may not.
+            PermissionMissing: the operator lacks it.
         """
         PermissionMissing.raise_for(self.forbidden(request.actor, *definitions))
 
-    def _check_somewhere(self, request: ActionRequest) -> None:
-        """Checks that the operator may do it for some definition, before any row is read or locked.
+    def _check_for_some(self, request: ActionRequest) -> None:
+        """Checks the permission for at least one definition, before any row is read or locked.
 
         Raises:
-            PermissionMissing: the operator may not.
+            PermissionMissing: the operator lacks it.
         """
         PermissionMissing.raise_for(self.forbidden_everywhere(request.actor))
 
 
 class LockedOperation(Operation):
-    """An action on one row, which is locked while it is done, in one commit with its audit row."""
+    """An action on one row. The action locks the row, and its effect and its audit row are one commit."""
 
     named_by: ClassVar[str]
-    """By which column the audit row names the target, or under which word of its `after`."""
+    """The column of the audit row that names the target, or the key in its `after`."""
 
     def __call__(self, key: Any, *given: Any, request: ActionRequest) -> OperatorAction:
-        """Carries it out.
+        """Carry the action out.
 
         Args:
             key: of the row.
-            given: what it is told besides, in the order in which it declares it.
-            request: who wants it, why, and what the page showed.
+            given: the values of its fields, in their order.
+            request: the actor, the reason, and the revision that the page showed.
 
         Raises:
-            OperationRefused: it cannot be done, the page is stale, or the operator may not.
+            OperationRefused: the row does not allow it, the page is stale, or the operator lacks the permission.
         """
 
         def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            press, row = self._locked(key, request, *given)
-            before = self._told(row)
+            self._check_for_some(request)
+            press, row = self._lock(key, request, *given)
+            before = self._state(row)
             return {"at": press.now, "before": before, **self._do(press, row, *given)}
 
-        return self._audited(request, carry_out, {self.named_by: key}, given)
+        return self._carry_out_once(request, carry_out, {self.named_by: key}, given)
 
     @abstractmethod
-    def _locked(self, key: Any, request: ActionRequest, *given: Any) -> Any:
-        """Locks the row to which it can be done; returns the press, and the row.
+    def _lock(self, key: Any, request: ActionRequest, *given: Any) -> Any:
+        """Locks the row and checks it; returns the press, and the row.
 
         Raises:
-            OperationRefused: there is none, the page is stale, it cannot be done, or the operator may not.
+            OperationRefused: there is no such row, the row does not allow the action, the page is stale, or the
+                operator lacks the permission.
         """
 
-    def _told(self, row: Any) -> dict[str, Any]:
+    def _state(self, row: Any) -> dict[str, Any]:
         """The state of the row, for the audit row; empty by default."""
         return {}
 
     @abstractmethod
     def _do(self, press: Press, row: Any, *given: Any) -> dict[str, Any]:
-        """Does it to the locked row; returns the further columns of the audit row."""
+        """Changes the locked row; returns the further columns of the audit row."""
 
 
-class ProcessOperation(LockedOperation):
-    """An action on one process."""
-
-    model = ProcessInstance
-    by_definition = True
-    named_by = "instance_id"
-    on_step: ClassVar[bool] = False
-    """Whether it is done to one of its open visits, whose key comes first among what it is given."""
-    on_whole: ClassVar[bool] = False
-    """Whether its button stands at the head of a process's page, not beside one of its steps or checkpoints."""
-    of_workflows: ClassVar[bool] = False
-    """Whether it is for workflows alone."""
-    with_parents: ClassVar[bool] = False
-    """Whether the process that this one is a part of, and so on, are locked too, the outermost first as always."""
-    while_undoing: ClassVar[bool] = True
-    """Whether it can be done to a process that is being undone."""
-    else_restart: ClassVar[bool] = False
-    """Whether the refusal for a workflow that has ended names the restart."""
-
-    def why_not(self, process: Circumstances) -> str:
-        """Why it cannot be done now; "" if it can."""
-        if self.of_workflows and process.not_open:
-            return process.not_open
-        if process.ended:
-            restart = self.else_restart and process.workflow
-            return process.not_open if restart else ENDED
-        if not self.while_undoing and process.undoing:
-            return UNDOING
-        return self.obstacle(process)
-
-    def obstacle(self, process: Circumstances) -> str:
-        """Why it cannot be done to a process that has not ended; "" if it can, and by default."""
-        return ""
-
-    @abstractmethod
-    def effect(self, press: Press, *given: Any) -> dict[str, Any] | None:
-        """Does it, in the running transaction; returns further values for the audit row.
-
-        Raises:
-            ProcessionError: it cannot be done.
-        """
-
-    def before(self, instance: ProcessInstance) -> dict[str, Any]:
-        """Further values of a process before the action, for the audit row; none by default."""
-        return {}
-
-    def together(
-        self, presses: Sequence[Press], *given: Any
-    ) -> Sequence[ProcessChange]:
-        """The changes that do it to several processes in one group commit; none by default.
-
-        Each change is written with its audit row. A process without a change here gets the action by itself.
-
-        Args:
-            presses: each on a process as it was read, not locked, to which it can be done.
-            given: what it is told besides.
-        """
-        return ()
-
-    def concerns(self, process: Circumstances) -> bool:
-        """Whether its button is shown; where it is and the action cannot be done, it says why."""
-        return process.workflow or not self.of_workflows
-
-    def refusal(self, user: Any, process: Circumstances) -> str:
-        """Why a user cannot do it now; "" if they can."""
-        return self.forbidden(user, process.instance.name) or self.why_not(process)
-
-    def _locked(
-        self, key: UUID, request: ActionRequest, *given: Any
-    ) -> tuple[Press, ProcessInstance]:
-        if self.with_parents:
-            _lock_parents(key)
-        instance, now = locked_process(key)
-        self._check_permission(request, instance.name)
-        if request.expected_revision not in (None, instance.revision):
-            raise StaleRevision(what_changed(instance, request.expected_revision))
-        OperationRefused.raise_for(self.why_not(Circumstances(instance)))
-        return Press(request, instance, now), instance
-
-    def _told(self, row: ProcessInstance) -> dict[str, Any]:
-        return {**shown(row), **self.before(row)}
-
-    def _do(self, press: Press, row: ProcessInstance, *given: Any) -> dict[str, Any]:
-        def note(error: Exception) -> None:
-            secret_values.note_of_process(error, row, *given)
-
-        with refusing(note):
-            told = self.effect(press, *given) or {}
-        return {"instance": row, "after": {**shown(row), **told}}
-
-
-class EventOperation(LockedOperation):
-    """An action on an event that nothing has taken."""
-
-    model = InboxEvent
-    by_definition = True
-    named_by = "event_id"
-
-    @abstractmethod
-    def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
-        """Does it, in the running transaction; the event is locked, and its process if it has one.
-
-        Raises:
-            ProcessionError: it cannot be done.
-        """
-
-    def concerned(self, *given: Any) -> list[UUID]:
-        """Further processes that the action locks, the oldest first."""
-        return []
-
-    def refusal(self, user: Any, event: InboxEvent, *processes: ProcessInstance) -> str:
-        """Why a user cannot do it now; "" if they can.
-
-        Args:
-            user: who would.
-            event: to which.
-            processes: that it has to do with beside the event's own.
-        """
-        return self._forbidden_to(user, event, *processes) or self.why_not(event)
-
-    def _forbidden_to(
-        self, user: Any, event: InboxEvent, *processes: ProcessInstance
-    ) -> str:
-        """Why a user may not do it; "" if they may. An event of no definition needs those of the processes."""
-        mine = self.definitions(user)
-        if not mine:  # without a look at whose it is
-            return "" if mine is None else PermissionMissing().told
-        names = {definition_name_of(one) for one in (event, *processes)}
-        return self.forbidden(user, *sorted(names - {""}))
-
-    def why_not(self, event: InboxEvent) -> str:
-        """Why it cannot be done now; "" if it can."""
-        if event.verdict in (*PROBLEMS, Verdict.PARKED):
-            return ""
-        return Text(
-            "%(type)s was settled meanwhile: %(status)s", event.type, event.verdict
-        )
-
-    def _locked(
-        self, key: int, request: ActionRequest, *given: Any
-    ) -> tuple[Press, InboxEvent]:
-        rows = InboxEvent.objects.filter(pk=key)
-        process_id = rows.values_list("process_id", flat=True).first()
-        ids = {*self.concerned(*given), *([process_id] if process_id else [])}
-        locked = {pk: instances.lock(pk)[0] for pk in sorted(ids)}
-        event, now = locked_row(events, key, Text("there is no event %(key)s", key))
-        if event.process_id != process_id:
-            raise StaleRevision("%(type)s has found its process just now", event.type)
-        others = [one for one in locked.values() if one is not None]
-        PermissionMissing.raise_for(self._forbidden_to(request.actor, event, *others))
-        StaleRevision.raise_for(self.why_not(event))
-        instance = locked[process_id] if process_id else None
-        return Press(request, instance, now), event
-
-    def _told(self, row: InboxEvent) -> dict[str, Any]:
-        process = {"process": str(row.process_id)} if row.process_id else {}
-        return {"verdict": str(row.verdict), **process}
-
-    def _do(self, press: Press, row: InboxEvent, *given: Any) -> dict[str, Any]:
-        self.effect(press, row, *given)
-        settled, instance = InboxEvent.objects.get(pk=row.pk), press.instance
-        if settled.process_id != row.process_id:
-            found = ProcessInstance.objects.filter(pk__in=[settled.process_id])
-            instance = found.first()
-        after = self._told(settled)
-        return {"event": settled, "instance": instance, "after": after}
-
-
-def _lock_parents(instance_id: UUID) -> None:
-    """Locks the parents of a process, the outermost first; they never change."""
-    found: list[UUID] = []
-    part: UUID | None = instance_id
-    while part is not None:
-        process = ProcessInstance.objects.filter(pk=part)
-        part = process.values_list("parent_id", flat=True).first()
-        found += [part] if part is not None else []
-    for parent in reversed(found):
-        instances.lock(parent)
-
-
-def locked_row(table: Table[M], key: Any, missing: Text) -> tuple[M, datetime]:
-    """A row, locked until the action is done, and the database's time.
+def lock_row(table: Table[M], key: Any, missing: Text) -> tuple[M, datetime]:
+    """Lock a row until the transaction ends; return it, and the database's time.
 
     Raises:
-        OperationRefused: there is no such row, in the words of `missing`.
+        OperationRefused: there is no such row; the message is `missing`.
     """
     row, now = table.lock(key)
     if row is None:
@@ -505,23 +312,8 @@ def locked_row(table: Table[M], key: Any, missing: Text) -> tuple[M, datetime]:
     return row, now
 
 
-def locked_process(key: UUID) -> tuple[ProcessInstance, datetime]:
-    """The same of a process."""
-    return locked_row(instances, key, Text("there is no process %(process)s", key))
-
-
-def shown(instance: ProcessInstance) -> dict[str, Any]:
-    """The state of a process, for audit rows."""
-    return {
-        "status": str(instance.status),
-        "step": instance.step,
-        "revision": instance.revision,
-        "escalation_level": instance.escalation_level,
-    }
-
-
-def checked_name(name: str, refusal: str) -> str:
-    """A name without NUL characters and spaces around it.
+def clean_name(name: str, refusal: str) -> str:
+    """Return a name without NUL characters and spaces around it.
 
     Args:
         name: the name.

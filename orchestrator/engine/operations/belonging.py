@@ -1,4 +1,4 @@
-"""The definitions of many processes or events."""
+"""The names of the definitions of many processes or events."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from orchestrator.engine.storage.batch import chunks
 from orchestrator.models import InboxEvent, ProcessInstance
 
 AT_ONCE = 1_000
-"""Keys that one statement names."""
+"""Keys of one statement."""
 
 
 def definitions_of_each(
     model: type[Model] | None, keys: Iterable[Any]
 ) -> dict[Any, str]:
-    """The name of a definition by key, "" for an event that is of none; what is gone is left out.
+    """Return the names of definitions by key: "" for an event without one, no entry for a row that is gone.
 
     Args:
         model: of processes, or of events.
-        keys: which of them.
+        keys: of the rows.
     """
     found: dict[Any, str] = {}
     for some in chunks(list(keys), AT_ONCE):

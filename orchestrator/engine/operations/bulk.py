@@ -1,6 +1,6 @@
-"""Beginning a bulk operation: one action on many; and once more, on what has failed again.
+"""Start a bulk operation, or repeat one for the items that have failed again.
 
-What is pressed here only says what is to be done. Workers gather the items and do it, in `engine.bulk`.
+An action here only stores the operation. Workers gather its items and apply its action to them, in `engine.bulk`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.belonging import definitions_of_each
-from orchestrator.engine.operations.bulk_controls import BulkControl, wake
+from orchestrator.engine.operations.bulk_controls import BulkControl, wake_bulk
 from orchestrator.engine.operations.registry import OPERATIONS, register
 from orchestrator.engine.operations.selection import (
     SELECTIONS,
@@ -35,28 +35,32 @@ from orchestrator.models import BulkOperation
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
 from orchestrator.text import Text, storable_text
 
+CHANGED = Text(
+    "What you may do has changed since the page was loaded: look at it again"
+)
+
 LOOKED_AT = 500
-"""Rows that are looked at before it is begun, where it is limited to some definitions: more are found as it goes."""
+"""Rows whose definitions are checked before an operation with limits begins; workers check the others."""
 
 
 class StartBulk(BulkControl):
-    """Begins a bulk operation: what was shown is frozen first, and then done to one after the other."""
+    """Begins a bulk operation: workers freeze the shown rows as items, and apply the action to one after the other."""
 
     name = "start_bulk"
     label = _("Act on many")
     done = _("Begun.")
 
     def __call__(self, wanted: Wanted, *, request: ActionRequest) -> BulkOperation:
-        """Stores what is wanted, once for each key.
+        """Store the operation, once for each key.
 
         Raises:
-            OperationRefused: it would be on everything or on nothing, or the operator may not.
+            OperationRefused: its selection is empty or without a condition, or the operator lacks the permission.
         """
-        return _created(self, wanted, request)
+        return _create(self, wanted, request)
 
 
 class RepeatBulk(BulkControl):
-    """The same action once more, on what has failed again: an operation of its own."""
+    """Begins another operation with the same action, on the items that have failed again."""
 
     name = "repeat_bulk"
     label = _("Once more for those that failed")
@@ -65,7 +69,7 @@ class RepeatBulk(BulkControl):
     icon = "retrying"
 
     def why_not(self, operation: BulkOperation) -> str:
-        """Why it cannot be done now; "" if it can."""
+        """Return why it is not possible now; "" if it is."""
         if operation.status in (*GOING_ON, *HALTED):
             return Text("Wait for the end of this operation, or cancel the rest")
         if operation.items_removed_at is not None:
@@ -73,10 +77,11 @@ class RepeatBulk(BulkControl):
         return "" if operation.failed else Text("None of it has failed again")
 
     def __call__(self, pk: UUID, *, request: ActionRequest) -> BulkOperation:
-        """Begins it.
+        """Begin the other operation.
 
         Raises:
-            OperationRefused: nothing has failed again, it has not ended, or the operator may not.
+            OperationRefused: no item has failed again, the operation has not ended, or the operator lacks the
+                permission.
         """
         before = BulkOperation.objects.filter(pk=pk).first()
         if before is None:
@@ -90,21 +95,21 @@ class RepeatBulk(BulkControl):
             given=before.given,
             pace=pace_of(before),
         )
-        return _created(self, wanted, request, before)
+        return _create(self, wanted, request, before)
 
 
 def moment_shown() -> datetime:
-    """The moment of a page that shows what is to be frozen, by the database's clock."""
+    """Return the moment at which a page shows a selection, by the database's clock."""
     return database_now()
 
 
 def in_bulk() -> dict[str, Operation]:
-    """The actions that can be done to many, by name."""
+    """Return the actions on many, by name."""
     return {name: one for name, one in OPERATIONS.items() if one.in_bulk}
 
 
 def definitions_in_bulk(action: Operation, user: Any) -> frozenset[str] | None:
-    """The definitions for which a user may do an action to many; None for all that there are."""
+    """Return the definitions for which a user may request an action on many; None for all."""
     many, each = start_bulk.definitions(user), action.definitions(user)
     if many is None or each is None:
         return each if many is None else many
@@ -112,12 +117,12 @@ def definitions_in_bulk(action: Operation, user: Any) -> frozenset[str] | None:
 
 
 def forbidden_in_bulk(action: Operation, user: Any, definition: str = "") -> str:
-    """Why a user may not do an action to many; "" if they may.
+    """Return why a user may not request an action on many; "" if they may.
 
     Args:
-        action: which.
-        user: who would.
-        definition: of all of them; "" where they may be of several: then it is enough to be allowed for one.
+        action: the action.
+        user: the user.
+        definition: of all targets; "" for targets of several definitions, where permission for one is enough.
     """
     if definition:
         reason = start_bulk.forbidden(user, definition)
@@ -127,26 +132,26 @@ def forbidden_in_bulk(action: Operation, user: Any, definition: str = "") -> str
 
 
 def limits(definitions: Iterable[str] | None) -> str:
-    """Definitions as a page says them which shows what an operation would be on; None is "*", all that there are."""
+    """Return definitions in the form of the page of a selection; "*" for None, which is all."""
     return "*" if definitions is None else ",".join(sorted(definitions))
 
 
-def _created(
+def _create(
     control: StartBulk | RepeatBulk,
     wanted: Wanted,
     request: ActionRequest,
     before: BulkOperation | None = None,
 ) -> BulkOperation:
     def carry_out() -> dict[str, Any]:
-        control._check_somewhere(request)
+        control._check_for_some(request)
         if before is not None:
             PermissionMissing.raise_for(repeat_bulk.forbidden_on(request.actor, before))
             OperationRefused.raise_for(repeat_bulk.why_not(before))
         definitions = _check(wanted, request)
         now = database_now()
-        operation = _new(wanted, request, now, before, definitions)
+        operation = _new_row(wanted, request, now, before, definitions)
         operation.save(force_insert=True)
-        wake(operation, now)
+        wake_bulk(operation, now)
         announce_bulk(operation)
         after = {"action": wanted.action, "about": wanted.about, "shown": wanted.shown}
         if definitions is not None:
@@ -154,18 +159,18 @@ def _created(
         return {"bulk_id": operation.pk, "at": now, "after": after}
 
     about = {"about": dict(wanted.about)} if before is not None else {}
-    control._audited(request, carry_out, about)
+    control._carry_out_once(request, carry_out, about)
     return BulkOperation.objects.get(key=request.key)
 
 
 def _check(wanted: Wanted, request: ActionRequest) -> frozenset[str] | None:
-    """Refuses what is on everything, on nothing, or cannot be done to many.
+    """Checks the action, the permission, the pace and the selection.
 
     Returns:
-        The definitions that it is limited to; None for no limit.
+        The definitions to which the operation is limited; None for no limit.
 
     Raises:
-        OperationRefused: with what to do about it.
+        OperationRefused: one of them is not possible.
     """
     operation, selection = in_bulk().get(wanted.action), SELECTIONS[wanted.selection]
     if operation is None or selection.model not in (None, operation.model):
@@ -176,12 +181,17 @@ def _check(wanted: Wanted, request: ActionRequest) -> frozenset[str] | None:
     PermissionMissing.raise_for(forbidden_in_bulk(operation, request.actor))
     definitions = definitions_in_bulk(operation, request.actor)
     if wanted.limits not in ("", limits(definitions)):
-        raise StaleRevision(
-            Text(
-                "What you may do has changed since the page was loaded: look at it again"
-            )
-        )
+        raise StaleRevision(CHANGED)
     wanted.pace.check()
+    _check_selection(wanted, operation, request.actor, definitions)
+    return definitions
+
+
+def _check_selection(
+    wanted: Wanted, operation: Operation, actor: Any, definitions: frozenset[str] | None
+) -> None:
+    """Checks that the selection has a condition, and rows for which the operator has the permission."""
+    selection = SELECTIONS[wanted.selection]
     if not selection.narrows(wanted.about):
         raise OperationRefused(
             Text("Say which first: an operation on everything is not begun")
@@ -189,14 +199,13 @@ def _check(wanted: Wanted, request: ActionRequest) -> frozenset[str] | None:
     size = 1 if definitions is None else LOOKED_AT
     first = selection.chunk(wanted.about, wanted.shown_at, "", size)
     if definitions is not None and first.found and not first.after:
-        _check_some(operation, first.found, request.actor)
+        _check_some(operation, first.found, actor)
     if not wanted.shown or not (first.found or first.after):
         raise OperationRefused(Text("Nothing matches: look at the list again"))
-    return definitions
 
 
 def _check_some(operation: Operation, found: Sequence[Found], actor: Any) -> None:
-    """Refuses what the operator may do to none of it.
+    """Checks that the operator has the permission for at least one row.
 
     Raises:
         PermissionMissing: with the first reason.
@@ -210,7 +219,7 @@ def _check_some(operation: Operation, found: Sequence[Found], actor: Any) -> Non
         raise PermissionMissing(reasons[0])
 
 
-def _new(
+def _new_row(
     wanted: Wanted,
     request: ActionRequest,
     now: datetime,

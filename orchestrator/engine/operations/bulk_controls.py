@@ -18,7 +18,7 @@ from orchestrator.engine.operations.base import (
     LockedOperation,
     Operation,
     Press,
-    locked_row,
+    lock_row,
 )
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import bulk_operations
@@ -41,15 +41,15 @@ class BulkControl(Operation):
     permitted_as = "run_bulkoperation"
 
     def forbidden_on(self, user: Any, operation: BulkOperation) -> str:
-        """Why a user may not do it to an operation that there is: it takes all definitions that this one may be on."""
+        """Return why a user may not request it for an operation: it needs the permission for all its definitions."""
         return self.forbidden(user, *(operation.definitions or ()))
 
     def why_not(self, operation: BulkOperation) -> str:
-        """Why it cannot be done now; "" if it can."""
+        """Return why it is not possible now; "" if it is."""
         return ""
 
     def refusal(self, user: Any, operation: BulkOperation) -> str:
-        """Why a user cannot do it now; "" if they can."""
+        """Return why a user cannot request it now; "" if they can."""
         return self.forbidden_on(user, operation) or self.why_not(operation)
 
 
@@ -58,10 +58,10 @@ class ExistingBulkControl(BulkControl, LockedOperation):
 
     named_by = "bulk_id"
     statuses: ClassVar[tuple[BulkStatus, ...]]
-    """In which it can be done."""
+    """The statuses that allow it."""
 
     def why_not(self, operation: BulkOperation) -> str:
-        """Why it cannot be done now; "" if it can."""
+        """Return why it is not possible now; "" if it is."""
         if operation.status in self.statuses:
             return ""
         status, by, who = operation.detail.partition(" by ")
@@ -69,16 +69,16 @@ class ExistingBulkControl(BulkControl, LockedOperation):
             return Text("This operation is %(cause)s by %(who)s", status, who)
         return Text("This operation is %(cause)s", operation.status)
 
-    def _locked(
+    def _lock(
         self, key: UUID, request: ActionRequest, *given: Any
     ) -> tuple[Press, BulkOperation]:
         missing = Text("there is no bulk operation %(key)s", key)
-        operation, now = locked_row(bulk_operations, key, missing)
+        operation, now = lock_row(bulk_operations, key, missing)
         PermissionMissing.raise_for(self.forbidden_on(request.actor, operation))
         StaleRevision.raise_for(self.why_not(operation))
         return Press(request, None, now), operation
 
-    def _told(self, row: BulkOperation) -> dict[str, Any]:
+    def _state(self, row: BulkOperation) -> dict[str, Any]:
         return {"status": str(row.status)}
 
     def _do(self, press: Press, row: BulkOperation, *given: Any) -> dict[str, Any]:
@@ -87,15 +87,15 @@ class ExistingBulkControl(BulkControl, LockedOperation):
         row.changed_at = press.now
         row.save()
         announce_bulk(row)
-        return {"bulk_id": row.pk, "after": self._told(row)}
+        return {"bulk_id": row.pk, "after": self._state(row)}
 
     @abstractmethod
     def effect(self, press: Press, operation: BulkOperation) -> None:
-        """Does it to a locked operation, which is saved then."""
+        """Change a locked operation; the caller saves it."""
 
 
 class PauseBulk(ExistingBulkControl):
-    """Begins no more of its items; what is under way goes on."""
+    """Pauses an operation: workers begin no further items; items under way continue."""
 
     name = "pause_bulk"
     label = _("Pause")
@@ -111,7 +111,7 @@ class PauseBulk(ExistingBulkControl):
 
 
 class ResumeBulk(ExistingBulkControl):
-    """Goes on; how many may fail is counted anew."""
+    """Resumes an operation, which counts failures anew."""
 
     name = "resume_bulk"
     label = _("Resume")
@@ -129,11 +129,11 @@ class ResumeBulk(ExistingBulkControl):
         operation.done_before = operation.done
         operation.failed_before = operation.failed
         operation.paced_at = None
-        wake(operation, press.now)
+        wake_bulk(operation, press.now)
 
 
 class CancelBulk(ExistingBulkControl):
-    """Ends it; what it was not done to yet is left alone for good."""
+    """Cancels an operation: workers never begin its waiting items."""
 
     name = "cancel_bulk"
     label = _("Cancel the rest")
@@ -154,8 +154,8 @@ class CancelBulk(ExistingBulkControl):
             operation.wake_at = None
 
 
-def wake(operation: BulkOperation, now: datetime) -> None:
-    """Makes the operation due. A worker that has claimed it sees the change after its slice."""
+def wake_bulk(operation: BulkOperation, now: datetime) -> None:
+    """Make the operation due. A worker that has claimed the operation sees the change after its slice."""
     if not operation.owner:
         operation.wake_at = now
     wake_queue_after_commit(operation.queue)

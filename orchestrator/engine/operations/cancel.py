@@ -1,17 +1,17 @@
-"""Cancel: what is open is closed, what was done is undone as far as the definition says how."""
+"""Cancel: closes the open steps of a process, and undoes its finished steps where the definition says how."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations import outcomes
-from orchestrator.engine.operations.base import Press, ProcessOperation, Tried
+from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.outcomes import cancel_outcomes
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.models import IssuedCommand
@@ -19,10 +19,10 @@ from orchestrator.text import Text
 
 
 class CancelProcess(ProcessOperation):
-    """Cancels a process: open steps and sub-processes are cancelled, finished steps undone, the last one first.
+    """Cancels a process: cancels its open steps and sub-processes, and undoes its finished steps, the last one first.
 
-    Of a process manager the open step is left. Commands that it has issued are still carried out, since other systems
-    may know of them; events that wait for it are shown as unexpected.
+    A process manager leaves its open step. Workers still carry out its issued commands, since other systems may know
+    of them; its parked events become unexpected.
     """
 
     name = "cancel"
@@ -42,8 +42,7 @@ class CancelProcess(ProcessOperation):
     def obstacle(self, process: Circumstances) -> str:
         return Text("It is already being undone") if process.undoing else ""
 
-    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
-        return outcomes.of_ending(tried)
+    outcomes = staticmethod(cancel_outcomes)
 
     def effect(self, press: Press) -> dict[str, Any]:
         instance = press.process

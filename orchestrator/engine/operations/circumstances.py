@@ -1,4 +1,4 @@
-"""The facts that decide which actions are possible; each fact is read by one query for all processes together."""
+"""The facts that decide which actions are possible. One query reads each fact for all processes together."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ FAILURES = (
     Incident.Kind.DEADLINE_FAILED,
     Incident.Kind.EVENT_FAILED,
 )
-"""Incidents that make a process failed."""
+"""The incidents of a failed process."""
 UNDOING = Text("The process is being undone: its finished steps no longer count")
 
 
-class Processes:
-    """Processes whose facts are read together."""
+class ProcessFacts:
+    """The facts of several processes, read together."""
 
     def __init__(self, instances: Iterable[ProcessInstance]) -> None:
         self.instances = list(instances)
         self._keys = [instance.pk for instance in self.instances]
 
     def each(self) -> list[Circumstances]:
-        """The circumstances of each of them."""
+        """Return the circumstances of each process."""
         return [Circumstances(instance, self) for instance in self.instances]
 
     @cached_property
     def workflows(self) -> set[int]:
-        """The keys of the definitions among theirs that are workflows."""
+        """The keys of their definitions that are workflows."""
         read = ProcessInstance._meta.get_field("definition").is_cached
         known = {row.definition for row in self.instances if read(row)}
         keys = {row.definition_id for row in self.instances if not read(row)}
@@ -62,7 +62,7 @@ class Processes:
 
     @cached_property
     def troubled(self) -> set[UUID]:
-        """Those with something that failed, or that is set aside until the running code has what it needs."""
+        """Those with failed work, or with work that waits until the running code has its definition."""
         commands = IssuedCommand.objects.failing()
         due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
         held = self._open().filter(due).exclude(error="")
@@ -70,7 +70,7 @@ class Processes:
 
     @cached_property
     def failed(self) -> set[UUID]:
-        """Those that have failed, whatever their status says."""
+        """Those with an open incident of a failure, whatever their status."""
         return self._of(Incident.objects.open().filter(kind__in=FAILURES))
 
     @cached_property
@@ -83,7 +83,7 @@ class Processes:
 
     @cached_property
     def left_behind(self) -> set[UUID]:
-        """Those that are parts of others, which no longer wait for them."""
+        """The sub-processes whose parents no longer wait for them."""
         parts = {row.pk for row in self.instances if row.parent_id is not None}
         waiting = self._open().filter(child__in=parts)
         return parts.difference(waiting.values_list("child_id", flat=True))
@@ -96,7 +96,7 @@ class Processes:
         return StepRun.objects.filter(finished_at=None)
 
     def _of(self, *kinds: QuerySet[Any]) -> set[UUID]:
-        """Those among them with rows of any of these kinds."""
+        """Those with rows in any of these querysets."""
         mine = (
             rows.filter(instance__in=self._keys).order_by().values_list("instance_id")
             for rows in kinds
@@ -110,10 +110,10 @@ class Circumstances:
     """The facts of one process."""
 
     def __init__(
-        self, instance: ProcessInstance, together: Processes | None = None
+        self, instance: ProcessInstance, together: ProcessFacts | None = None
     ) -> None:
         self.instance = instance
-        self._among = together or Processes([instance])
+        self._facts = together or ProcessFacts([instance])
 
     @property
     def ended(self) -> bool:
@@ -125,15 +125,15 @@ class Circumstances:
 
     @property
     def workflow(self) -> bool:
-        return self.instance.definition_id in self._among.workflows
+        return self.instance.definition_id in self._facts.workflows
 
     @property
     def undoing(self) -> bool:
-        return self.workflow and self.instance.pk in self._among.undoing
+        return self.workflow and self.instance.pk in self._facts.undoing
 
     @property
     def not_open(self) -> str:
-        """Why nothing can be done to the steps of a process; "" if it can."""
+        """Why actions on the steps of the process are not possible; "" if they are."""
         if not self.workflow:
             return Text("Only a workflow has steps that run by themselves")
         if self.ended:
@@ -143,22 +143,22 @@ class Circumstances:
     @property
     def troubled(self) -> bool:
         known = self.instance.status in TROUBLED
-        if known or self.instance.pk in self._among.troubled:
+        if known or self.instance.pk in self._facts.troubled:
             return True
-        return self.paused and self.instance.pk in self._among.failed
+        return self.paused and self.instance.pk in self._facts.failed
 
     @property
     def can_be_skipped(self) -> bool:
-        return self.instance.pk in self._among.skippable
+        return self.instance.pk in self._facts.skippable
 
     @property
     def has_result(self) -> bool:
-        return self.instance.pk in self._among.with_result
+        return self.instance.pk in self._facts.with_result
 
     @property
     def left_behind(self) -> bool:
-        return self.instance.pk in self._among.left_behind
+        return self.instance.pk in self._facts.left_behind
 
     @property
     def asks(self) -> bool:
-        return self.instance.pk in self._among.asking
+        return self.instance.pk in self._facts.asking

@@ -7,10 +7,15 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visit import followed, forget_trouble, open_run
+from orchestrator.engine.operations.visit import (
+    clear_failure,
+    find_open_visit,
+    follow_or_refuse,
+)
 from orchestrator.engine.steps import waits
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind
@@ -18,7 +23,7 @@ from orchestrator.text import Text
 
 
 class DecideStep(ProcessOperation):
-    """Decides for a step that asks; the process goes on with the choice."""
+    """Gives an open question its answer; the process continues with the choice."""
 
     name = "decide"
     label = _("Decide")
@@ -33,12 +38,12 @@ class DecideStep(ProcessOperation):
         return "" if process.asks else Text("No step asks for a decision")
 
     def effect(self, press: Press, step_run_pk: int, choice: str) -> dict[str, Any]:
-        run = open_run(press.process, step_run_pk)
+        run = find_open_visit(press.process, step_run_pk)
         if run.kind != StepKind.ASK:
             raise OperationRefused("%(step)s does not ask for a decision", run.node)
         change = WorkflowChange.of(press.process, press.cause, press.now)
-        forget_trouble(change, run, Text("decided by an operator"))
-        followed(run, lambda: waits.decide(change, run, choice))
+        clear_failure(change, run, Text("decided by an operator"))
+        follow_or_refuse(run, lambda: waits.decide(change, run, choice))
         change.write()
         return {"decided": {run.node: choice}}
 

@@ -1,4 +1,4 @@
-"""Deliver to: an event that nothing took is given to a process that a person chooses."""
+"""Deliver: gives an event that no process took to a process that a person chooses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine import inbox
-from orchestrator.engine.operations.base import EventOperation, Given, Press
-from orchestrator.engine.operations.event import check_takes, settle
+from orchestrator.engine.operations.base import Given, Press
+from orchestrator.engine.operations.event import (
+    EventOperation,
+    check_takes,
+    give_verdict,
+)
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, ProcessInstance
@@ -18,7 +22,7 @@ from orchestrator.text import Text
 
 
 class DeliverEvent(EventOperation):
-    """Addresses an event to a process, and offers it to that one with fresh patience."""
+    """Addresses an event to a process, and offers it to the process with fresh patience."""
 
     name = "deliver"
     label = _("Deliver")
@@ -41,7 +45,9 @@ class DeliverEvent(EventOperation):
         check_takes(process, event.type, press.request.expected_revision)
         address = {"process_id": process.pk, "starts": False}
         values = {**inbox.offered(press.now), **address, "error": ""}
-        settle(press, event, values, Text("delivered to a process by an operator"))
+        give_verdict(
+            press, event, values, Text("delivered to a process by an operator")
+        )
         wake_queue_after_commit(event.queue)
 
 

@@ -1,4 +1,4 @@
-"""Discard: an event that nothing took is put aside for good."""
+"""Discard: gives an event up that no process took."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations.base import EventOperation, Press
-from orchestrator.engine.operations.event import settle
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.event import EventOperation, give_verdict
 from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent, Verdict
 from orchestrator.text import Text
 
 
 class DiscardEvent(EventOperation):
-    """Puts an event aside for good; it stays in the inbox with this verdict."""
+    """Gives an event up for good; the event stays in the inbox with this verdict."""
 
     name = "discard"
     label = _("Discard")
@@ -26,13 +26,9 @@ class DiscardEvent(EventOperation):
     in_bulk = True
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
-        values = {
-            "verdict": Verdict.DISCARDED,
-            "wake_at": None,
-            "owner": "",
-            "handled_at": press.now,
-        }
-        settle(press, event, values, Text("discarded by an operator"))
+        closed = {"wake_at": None, "owner": "", "handled_at": press.now}
+        values = {"verdict": Verdict.DISCARDED, **closed}
+        give_verdict(press, event, values, Text("discarded by an operator"))
 
 
 discard = register(DiscardEvent())

@@ -1,11 +1,12 @@
-"""Escalate: a process is shown to everybody as one that needs attention."""
+"""Escalate: shows everybody that a process needs attention."""
 
 from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Press, ProcessOperation
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 
 

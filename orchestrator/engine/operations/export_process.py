@@ -1,7 +1,8 @@
-"""Export: a process with its sub-processes and their whole history is written as lines of JSON."""
+"""Export: writes a process with its sub-processes and their whole history as lines of JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator import secret_names
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Operation, locked_process
+from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.reveal_secrets import reveal
 from orchestrator.engine.transfer.writing import Expect, Write, written
@@ -19,10 +21,13 @@ from orchestrator.snapshot import snapshot
 from orchestrator.text import Text
 
 UNWRITTEN = Text("it could not be written whole: %(why)s")
+HIDDEN = Text(
+    "it has secret fields: whoever exports it must be allowed to have them shown"
+)
 
 
 class ExportProcess(Operation):
-    """Writes a process as of one moment; it changes nothing and holds no locks."""
+    """Writes a process as of one moment; it changes nothing and keeps no locks."""
 
     name = "export"
     label = _("Export")
@@ -41,72 +46,84 @@ class ExportProcess(Operation):
         *,
         request: ActionRequest,
     ) -> OperatorAction:
-        """Carries it out.
+        """Write the export.
 
         Args:
             instance_id: the process.
-            write: is given each line; what it was given before a refusal or an error is worth nothing.
-            expect: is told how many rows there are, before the first.
-            request: who wants it.
+            write: called with each line; lines before a refusal or an error are no export.
+            expect: called with the number of rows, before the first line.
+            request: the actor.
 
         Raises:
-            OperationRefused: it cannot be exported now, or the operator may not.
-            OSError: it could not be written; that is audited too, since a part of it is in the world.
+            OperationRefused: the process allows no export now, or the operator lacks the permission.
+            OSError: a write has failed; the audit has a row of it, since others may have read a part of the export.
         """
         self._check_request(request)
-        refusal, told, unwritten = None, {}, None
+        facts: dict[str, Any] = {}
+        failure: OperationRefused | OSError | None = None
         try:
-            self._check_somewhere(request)
+            self._check_for_some(request)
             with snapshot():
                 self._check_whole(instance_id, request)
-                told = written(instance_id, write, expect)
-        except OperationRefused as error:
-            refusal = error
-        except OSError as error:
-            refusal, unwritten = (
-                OperationRefused(UNWRITTEN.filled(error.strerror)),
-                error,
-            )
-
-        def carry_out() -> dict[str, Any]:
-            if refusal is not None:
-                raise refusal
-            instance, now = locked_process(instance_id)  # it may be removed
-            return {"instance": instance, "at": now, "after": told}
-
+                facts = written(instance_id, write, expect)
+        except (OperationRefused, OSError) as error:
+            failure = error
         try:
-            return self._audited(request, carry_out, {"instance_id": instance_id})
+            return self._audit(instance_id, request, facts, failure)
         except OperationRefused:
-            if unwritten is not None:
-                raise unwritten from None
+            if isinstance(failure, OSError):
+                raise failure from None
             raise
 
-    def _check_whole(self, instance_id: UUID, request: ActionRequest) -> None:
+    def _audit(
+        self,
+        pk: UUID,
+        request: ActionRequest,
+        facts: dict[str, Any],
+        failure: OperationRefused | OSError | None,
+    ) -> OperatorAction:
+        """Stores the audit row of an export, or of its failure.
+
+        Raises:
+            OperationRefused: the export has failed.
+        """
+
+        def carry_out() -> dict[str, Any]:
+            if isinstance(failure, OSError):
+                raise OperationRefused(UNWRITTEN.filled(failure.strerror))
+            if failure is not None:
+                raise failure
+            instance, now = lock_process(pk)  # it may be gone by now
+            return {"instance": instance, "at": now, "after": facts}
+
+        return self._carry_out_once(request, carry_out, {"instance_id": pk})
+
+    def _check_whole(self, pk: UUID, request: ActionRequest) -> None:
         """Checks the permission for a process and its sub-processes, with their secret fields.
 
         The export contains the secrets: its checksums cover them.
 
         Raises:
-            OperationRefused: the operator may not.
+            OperationRefused: the operator lacks the permission for one of them, or for its secrets.
         """
         actor = request.actor
         if self.definitions(actor) is None and reveal.definitions(actor) is None:
             return
-        level = [instance_id]
-        while level:
-            tree = ProcessInstance.objects.filter(pk__in=level).order_by()
-            asked = tree.values_list("name", "definition__secrets").distinct()
-            for name, secrets in asked:
-                self._check_permission(request, name)
-                hides = secrets or secret_names.code_secrets(name)
-                if hides and reveal.forbidden(actor, name):
-                    raise OperationRefused(
-                        Text(
-                            "it has secret fields: whoever exports it must be allowed to have them shown"
-                        )
-                    )
-            parts = ProcessInstance.objects.filter(parent__in=level).order_by()
-            level = list(parts.values_list("pk", flat=True))
+        for name, secrets in _definitions_of_tree(pk):
+            self._check_permission(request, name)
+            hides = secrets or secret_names.code_secrets(name)
+            if hides and reveal.forbidden(actor, name):
+                raise OperationRefused(HIDDEN)
+
+
+def _definitions_of_tree(pk: UUID) -> Iterator[tuple[str, Any]]:
+    """The names and secret fields of the definitions of a process and its sub-processes, level by level."""
+    level = [pk]
+    while level:
+        tree = ProcessInstance.objects.filter(pk__in=level).order_by()
+        yield from tree.values_list("name", "definition__secrets").distinct()
+        parts = ProcessInstance.objects.filter(parent__in=level).order_by()
+        level = list(parts.values_list("pk", flat=True))
 
 
 export = register(ExportProcess())

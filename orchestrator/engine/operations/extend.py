@@ -1,4 +1,4 @@
-"""Extend a deadline: the next deadline of a step, and those after it, pass later."""
+"""Extend: postpones the next deadline of a step, and the deadlines after it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visit import open_run
+from orchestrator.engine.operations.visit import find_open_visit
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind, StepRun
@@ -19,11 +20,11 @@ MOST_MINUTES = 525_600
 """A year."""
 
 WITH_DEADLINES = ("", StepKind.WAIT, StepKind.ASK)
-"""Visits of process managers have no kind."""
+"""The kinds of visits with deadlines; visits of process managers have no kind."""
 
 
 class ExtendDeadline(ProcessOperation):
-    """Postpones the next deadline of an open visit, and those after it; an overdue deadline counts from now."""
+    """Postpones the next deadline of an open visit, and the deadlines after it; an overdue deadline counts from now."""
 
     name = "extend"
     label = _("Extend deadline")
@@ -38,7 +39,7 @@ class ExtendDeadline(ProcessOperation):
     rank = 60
 
     def effect(self, press: Press, step_run_pk: int, minutes: int) -> dict[str, Any]:
-        run = open_run(press.process, step_run_pk)
+        run = find_open_visit(press.process, step_run_pk)
         _check(run, minutes)
         later = timedelta(minutes=minutes)
         values: dict[str, Any] = {}
@@ -48,12 +49,12 @@ class ExtendDeadline(ProcessOperation):
         else:
             values["remaining"] = (run.remaining or timedelta(0)) + later
         values["extended"] = (run.extended or timedelta(0)) + later
-        # Not if a worker has claimed it this moment.
+        # The condition fails if a worker has claimed the visit this moment.
         same = {"id": run.pk, "finished_at": None, "owner": "", "wake_at": run.wake_at}
         change = ProcessChange(press.process, press.cause, press.now)
         change.mark(step_runs.update(values, same))
         change.write()
-        return {"extended": {run.node: _told(run, values)}}
+        return {"extended": {run.node: _bounds(run, values)}}
 
 
 extend = register(ExtendDeadline())
@@ -63,7 +64,7 @@ def _check(run: StepRun, minutes: int) -> None:
     """Checks that a visit has a deadline ahead.
 
     Raises:
-        OperationRefused: it has none, or the minutes are out of bounds.
+        OperationRefused: the visit has no deadline ahead, or the minutes are out of bounds.
     """
     if not 1 <= minutes <= MOST_MINUTES:
         raise OperationRefused(
@@ -76,8 +77,8 @@ def _check(run: StepRun, minutes: int) -> None:
         raise OperationRefused("the deadline of %(step)s has passed already", run.node)
 
 
-def _told(run: StepRun, values: dict[str, Any]) -> dict[str, str]:
-    """Until when it was and is; of a paused process how much is left."""
+def _bounds(run: StepRun, values: dict[str, Any]) -> dict[str, str]:
+    """The deadline before and after; of a paused process the time that is left."""
     if run.wake_at is None:
         return {"left": str(values["remaining"])}
     return {"from": run.wake_at.isoformat(), "until": values["wake_at"].isoformat()}

@@ -1,6 +1,6 @@
 """Mark all failures of one cause as handled or not handled, and assign them to a person.
 
-These actions change no process. A mark hides the group until its time is over or another failure of the cause comes.
+These actions change no process. A mark hides the group until its time is over or the cause fails another process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.announcements import announce_failures
-from orchestrator.engine.operations.assign import named
+from orchestrator.engine.operations.assign import find_person
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, LockedOperation, Press
 from orchestrator.engine.operations.registry import register
@@ -24,37 +24,37 @@ from orchestrator.models import FailureMark, Incident
 from orchestrator.text import Text, storable_text
 
 MOST_HANDLED = 100
-"""Groups that may be marked as handled at once: each is looked for by every page that counts failures."""
+"""Handled groups at once: every page that counts failures looks for each of them."""
 
 
 class FailuresOperation(LockedOperation):
-    """An action on all failures of one cause, as a group; they are of one definition, or all of none."""
+    """An action on the group of all failures of one cause, which have the same definition, or all have none."""
 
     model = Incident
     by_definition = True
     named_by = "cause"
 
     def why_not(self, mark: FailureMark) -> str:
-        """Why it cannot be done now to a group with this mark; "" if it can."""
+        """Return why it is not possible now for a group with this mark; "" if it is."""
         return ""
 
     @abstractmethod
     def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
-        """Changes a locked mark, which is saved then.
+        """Change a locked mark; the caller saves it.
 
         Raises:
-            OperationRefused: it cannot be done.
+            OperationRefused: the group does not allow it.
         """
 
     def refusal(self, user: Any, mark: FailureMark, definition: str = "") -> str:
-        """Why a user cannot do it now to a group of a definition's failures; "" if they can."""
+        """Return why a user cannot request it now for a group of a definition's failures; "" if they can."""
         return self.forbidden(user, definition) or self.why_not(mark)
 
-    def _locked(
+    def _lock(
         self, key: str, request: ActionRequest, *given: Any
     ) -> tuple[Press, FailureMark]:
         now = database_now()
-        mark, newest = _mark_of(key, now), newest_open(key)
+        mark, newest = _mark_of(key, now), newest_open_failure(key)
         if newest is not None:
             self._check_permission(request, definition_name_of(newest))
         if request.expected_revision not in (None, mark.revision):
@@ -68,7 +68,7 @@ class FailuresOperation(LockedOperation):
         OperationRefused.raise_for(self.why_not(mark))
         return Press(request, newest.instance, now), mark
 
-    def _told(self, row: FailureMark) -> dict[str, Any]:
+    def _state(self, row: FailureMark) -> dict[str, Any]:
         return {
             "cause": row.fingerprint,
             "handled": row.handled_at is not None,
@@ -82,11 +82,11 @@ class FailuresOperation(LockedOperation):
         row.changed_at = press.now
         row.save()
         announce_failures(press.instance.name if press.instance else "")
-        return {"after": self._told(row)}
+        return {"after": self._state(row)}
 
 
 class MarkHandled(FailuresOperation):
-    """Leaves the failures of a cause out of the inbox: somebody knows of them, and has said what is done about it."""
+    """Takes the failures of a cause out of the inbox: the operator's reason says how a person handles them."""
 
     name = "mark_handled"
     label = _("Mark as handled")
@@ -104,7 +104,7 @@ class MarkHandled(FailuresOperation):
 
     def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         seen, days = given
-        newest = newest_open(mark.fingerprint)
+        newest = newest_open_failure(mark.fingerprint)
         if newest is None or newest.pk != seen:
             raise StaleRevision(
                 Text(
@@ -158,7 +158,7 @@ class AssignFailures(FailuresOperation):
 
     def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         [person] = given
-        owner: Any = named(person)
+        owner: Any = find_person(person)
         mark.owner = owner
 
 
@@ -167,16 +167,16 @@ unmark_handled = register(UnmarkHandled())
 assign_failures = register(AssignFailures())
 
 
-def newest_open(cause: str) -> Incident | None:
-    """The newest open failure of a cause."""
-    # A range of one, or PostgreSQL might look for it among all the open ones, newest first.
+def newest_open_failure(cause: str) -> Incident | None:
+    """Return the newest open failure of a cause."""
+    # A range of one value: for an equality PostgreSQL might search all open failures, the newest first.
     rows = Incident.objects.open().filter(fingerprint__range=(cause, cause))
     newest = rows.order_by("fingerprint", "-pk").select_related("instance")
     return newest.defer("detail", "instance__data").first()
 
 
 def _mark_of(cause: str, now: datetime) -> FailureMark:
-    """The mark of a cause, made if there is none, locked until the transaction ends."""
+    """The mark of a cause, locked until the transaction ends; a new one if there is none."""
     FailureMark.objects.bulk_create(
         [FailureMark(fingerprint=cause, changed_at=now)], ignore_conflicts=True
     )

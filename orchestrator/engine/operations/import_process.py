@@ -1,4 +1,4 @@
-"""Import: a process that was exported elsewhere arrives with its history, and stands paused."""
+"""Import: stores an exported process of another installation with its history, paused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Operation, refusing, shown
+from orchestrator.engine.operations.base import Operation, refuse_errors
+from orchestrator.engine.operations.process import process_state
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.transfer.arrival import arrived
@@ -16,7 +17,7 @@ from orchestrator.models import Cause, CauseKind, OperatorAction, ProcessInstanc
 
 
 class ImportProcess(Operation):
-    """Stores what was exported, all of it or nothing. What had not ended stands still until it is resumed."""
+    """Stores an export, all of it or nothing. A process that had not ended is paused until a person resumes it."""
 
     name = "import"
     label = _("Import")
@@ -27,33 +28,29 @@ class ImportProcess(Operation):
     by_rest = False  # no page has it: it is a command
 
     def __call__(self, file: BinaryIO, *, request: ActionRequest) -> OperatorAction:
-        """Carries it out.
+        """Read the export and store it.
 
         Args:
-            file: the export, of which each line is read once.
-            request: who wants it.
+            file: the export; the action reads each line once.
+            request: the actor.
 
         Raises:
-            OperationRefused: it is here already, is not what was written, or the running code has another definition;
-                or the operator may not.
+            OperationRefused: the process is here already, a line is damaged, the running code has another definition,
+                or the operator lacks the permission.
         """
+        return self._carry_out_once(request, lambda: self._store(file, request))
 
-        def carry_out() -> dict[str, Any]:
-            self._check_permission(request)
-            now = database_now()
-            reading = Reading(file)
-            cause = Cause.of(CauseKind.OPERATOR, request.key)
-            with refusing(lambda error: None):
-                instance = arrived(reading, cause, now)
-            exported_at, number = reading.head.exported_at, reading.head.processes
-            about = {"exported_at": exported_at.isoformat(), "processes": number}
-            return {
-                "instance": instance,
-                "at": now,
-                "after": {**shown(instance), **about},
-            }
-
-        return self._audited(request, carry_out)
+    def _store(self, file: BinaryIO, request: ActionRequest) -> dict[str, Any]:
+        self._check_permission(request)
+        now = database_now()
+        reading = Reading(file)
+        cause = Cause.of(CauseKind.OPERATOR, request.key)
+        with refuse_errors(lambda error: None):
+            instance = arrived(reading, cause, now)
+        exported_at, number = reading.head.exported_at, reading.head.processes
+        about = {"exported_at": exported_at.isoformat(), "processes": number}
+        after = {**process_state(instance), **about}
+        return {"instance": instance, "at": now, "after": after}
 
 
 import_ = register(ImportProcess())

@@ -1,4 +1,4 @@
-"""Migrate: a process goes over to another version of its definition, in one commit, or stays with the reason why."""
+"""Migrate: moves a process to another version of its definition in one commit, or refuses with the reason."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.migrating import manager, plan, workflow
-from orchestrator.engine.operations.migrating.manager import ManagerMigration
-from orchestrator.engine.operations.migrating.workflow import WorkflowMigration
+from orchestrator.engine.operations.base import Given, Press
+from orchestrator.engine.operations.migrating.manager import (
+    ManagerMigration,
+    plan_manager_migration,
+)
+from orchestrator.engine.operations.migrating.plan import migration_target
+from orchestrator.engine.operations.migrating.workflow import (
+    WorkflowMigration,
+    plan_workflow_migration,
+)
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.repairing.plan import asked_of_code
+from orchestrator.engine.operations.repairing.plan import refuse_code_errors
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.switches import MIGRATE
 from orchestrator.models import Definition, ProcessInstance
 
 Moves = list[tuple[str, str]]
-"""The steps in which a process stands, and those in which it would."""
+"""The open steps of a process, each with its step in another version."""
 
 
 class MigrateProcess(ProcessOperation):
-    """Has a process go on with another version: its open steps are those of that version from now on.
+    """Moves a process to another version of its definition, with the open steps of that version.
 
-    What has happened stays as it was, on the picture of its own version. Nothing is run by it.
+    The history of the process stays as it was, on the diagram of its own version. The action runs no step.
     """
 
     name = MIGRATE
@@ -60,7 +67,7 @@ class MigrateProcess(ProcessOperation):
 
     def effect(self, press: Press, version: Any, steps_json: Any) -> dict[str, Any]:
         idle_limit.allow(idle_limit.LONG)
-        told = _planned(press.process, version, steps_json).carry_out(press)
+        told = _migration(press.process, version, steps_json).carry_out(press)
         return {**self.before(press.process), **told}
 
 
@@ -68,24 +75,24 @@ migrate = register(MigrateProcess())
 
 
 def plan_migration(instance: ProcessInstance, version: Any, steps: Any) -> Moves:
-    """Where a process would stand in another version; nothing is locked or changed.
+    """Return the steps of a process in another version; locks and changes nothing.
 
     Raises:
-        OperationRefused: what is wanted cannot be read, or the application's code raises something.
-        NotMigrated: it cannot go over, with the reason.
+        OperationRefused: the version or the mapping cannot be read, or the application's code raises an error.
+        NotMigrated: the process does not fit the version.
         UnknownDefinition: the running code does not have that version.
     """
-    with asked_of_code(instance), transaction.atomic():
-        moves = _planned(instance, version, steps).moves
+    with refuse_code_errors(instance), transaction.atomic():
+        moves = _migration(instance, version, steps).moves
         transaction.set_rollback(True)
     return moves
 
 
-def _planned(
+def _migration(
     instance: ProcessInstance, version: Any, steps: Any
 ) -> ManagerMigration | WorkflowMigration:
-    """Where a process would stand; it is not carried over."""
-    target = plan.target_of(instance, version, steps)
+    """The migration of a process, not carried out."""
+    target = migration_target(instance, version, steps)
     if definitions.is_workflow(instance):
-        return workflow.planned(instance, target)
-    return manager.planned(instance, target)
+        return plan_workflow_migration(instance, target)
+    return plan_manager_migration(instance, target)

@@ -1,4 +1,4 @@
-"""Nudge: a process that stands still is looked at again, and what nothing would run is given to the workers."""
+"""Nudge: wakes a stalled process, and gives its sleeping work to the workers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Press, ProcessOperation
+from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.table import Table
 from orchestrator.engine.storage.tables import commands, events, step_runs
@@ -29,11 +30,11 @@ from orchestrator.models import (
 from orchestrator.text import Text
 
 WORK = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
-"""What a worker would do, if it woke."""
+"""The statuses of visits that a worker would run, if it woke."""
 
 
 class SleepingWork(NamedTuple):
-    """Work of some processes that a worker should do, and that has no time at which it wakes."""
+    """Unfinished work of some processes without a time at which a worker wakes for it."""
 
     visits: QuerySet[StepRun]
     commands: QuerySet[IssuedCommand]
@@ -41,7 +42,7 @@ class SleepingWork(NamedTuple):
 
 
 def sleeping_work(processes: Collection[UUID]) -> SleepingWork:
-    """The work of these processes that no worker will ever claim. A paused process has none: its work has time left."""
+    """Return the work of processes that no worker will claim. A paused process has none: its work has time left."""
     unclaimed = {"wake_at": None, "owner": ""}
     visits = StepRun.objects.filter(
         instance__in=processes,
@@ -63,10 +64,9 @@ def sleeping_work(processes: Collection[UUID]) -> SleepingWork:
 
 
 class NudgeProcess(ProcessOperation):
-    """Has a process looked at again that says it goes on while nothing of it moves.
+    """Wakes a process that is stalled: its status says it continues, but no worker has work of it.
 
-    What nothing would run becomes due, its status is worked out anew, and the workers are called. Nothing is repeated
-    that has been done.
+    Sleeping work becomes due, the status is computed anew, and the queues are woken. Finished work stays as it is.
     """
 
     name = "nudge"
@@ -99,7 +99,7 @@ class NudgeProcess(ProcessOperation):
             ("events", events, found.events),
         ):
             work = list(rows)
-            change.mark(*(_due(table, one, now) for one in work))
+            change.mark(*(_wake(table, one, now) for one in work))
             change.rings |= {one.queue for one in work}
             woken += [f"{name}: {len(work)}"] if work else []
         if not woken:
@@ -113,7 +113,7 @@ class NudgeProcess(ProcessOperation):
 nudge = register(NudgeProcess())
 
 
-def _due(table: Table[Any], work: Any, now: datetime) -> Any:
+def _wake(table: Table[Any], work: Any, now: datetime) -> Any:
     state = "verdict" if isinstance(work, InboxEvent) else "status"
     stands = {state: str(getattr(work, state))}
     same = {"id": work.pk, "wake_at": None, "owner": "", **stands}
@@ -121,10 +121,10 @@ def _due(table: Table[Any], work: Any, now: datetime) -> Any:
 
 
 def _check_stands_still(process: ProcessInstance, now: datetime) -> None:
-    """Refuses a process that goes on by itself.
+    """Checks that the process does not continue by itself.
 
     Raises:
-        OperationRefused: a worker is at it, or will be at a time that is known.
+        OperationRefused: a worker has claimed its work, or will wake for it at a known time.
     """
     for rows in _all_work(process):
         waking = rows.filter(wake_at__isnull=False)
@@ -143,7 +143,7 @@ def _all_work(process: ProcessInstance) -> Iterator[QuerySet[Any]]:
 
 
 def _queues(process: ProcessInstance) -> set[str]:
-    """The queues on which something of it is due."""
+    """The queues of its work that has a time."""
     found: set[str] = set()
     for rows in _all_work(process):
         due = rows.filter(wake_at__isnull=False).order_by()

@@ -1,7 +1,6 @@
-"""The outcomes of actions that only begin something, read for many targets together.
+"""The outcomes of actions whose effect comes later, read for many targets together.
 
-A retry is accepted at once, and resolves the incident; whether the process has left the failed state is known when
-what was tried again has ended, or has failed again.
+A retry resolves the incident at once. Its outcome is known when the retried work has ended or has failed again.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from orchestrator.engine.operations.base import Tried
 from orchestrator.models import (
@@ -33,9 +32,9 @@ STILL_UNROUTED = Text("there is still no process that takes it")
 STILL_PARKED = Text("it is still not expected where its process stands")
 
 
-def of_retries(tried: Sequence[Tried]) -> dict[Any, str | None]:
-    """Whether processes have left the failed state since they were tried again."""
-    # In this order: what is no longer at work has left its failure, if any, where it is read after that.
+def retry_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Return whether processes have left the failed state since their retry."""
+    # In this order: work that has ended before the first read has stored its failure before the second.
     retried, at_work = _at_work(tried)
     failures = _failures_since(tried)
     processes = _processes(tried)
@@ -52,22 +51,22 @@ def of_retries(tried: Sequence[Tried]) -> dict[Any, str | None]:
             found[one.target] = STILL_FAILED
         elif one.target in retried:
             found[one.target] = ""
-        else:  # what failed had no incident: the retry was its last change until it moves on
+        else:  # the failure had no incident: the retry is the newest change until the process moves
             moved = process.revision > one.revision + 1
             found[one.target] = "" if moved else None
     return found
 
 
-def of_ending(tried: Sequence[Tried]) -> dict[Any, str | None]:
-    """Whether processes have ended since they were cancelled: what they did may have to be undone first."""
+def cancel_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Return whether processes have ended since they were cancelled; a workflow may undo finished steps first."""
     live = {pk for pk, one in _processes(tried).items() if one.finished_at is None}
     failures = _failures_since(tried)
     ended = {one.target: "" for one in tried if one.target not in live}
     return {**{pk: failures.get(pk) for pk in live}, **ended}
 
 
-def of_deliveries(tried: Sequence[Tried]) -> dict[Any, str | None]:
-    """Whether events have been taken since they were offered again."""
+def delivery_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Return whether processes have taken events since the events were offered again."""
     events = InboxEvent.objects.defer("body").in_bulk([one.target for one in tried])
     found: dict[Any, str | None] = {}
     for one in tried:
@@ -89,7 +88,7 @@ def _processes(tried: Sequence[Tried]) -> dict[UUID, ProcessInstance]:
 
 
 def _failures_since(tried: Sequence[Tried]) -> dict[UUID, str]:
-    """The newest open incident of each that was opened after it was tried."""
+    """The newest open incident of each process that was opened after the action."""
     moments = {one.target: one.at for one in tried}
     rows = Incident.objects.open().filter(instance__in=list(moments)).order_by("pk")
     return {
@@ -102,9 +101,9 @@ def _failures_since(tried: Sequence[Tried]) -> dict[UUID, str]:
 
 
 def _at_work(tried: Sequence[Tried]) -> tuple[set[UUID], set[UUID]]:
-    """Those of which it is known what was tried again, and among them those with whom that goes on.
+    """The processes whose retried work is known, and those of them whose retried work has not ended.
 
-    The incidents that a retry has resolved, at its own moment, say which steps, commands and events it was.
+    The incidents that a retry has resolved, at its own moment, name the steps, commands and events of the retry.
     """
     moments = {one.target: one.at for one in tried}
     resolved = Incident.objects.filter(
@@ -121,18 +120,19 @@ def _at_work(tried: Sequence[Tried]) -> tuple[set[UUID], set[UUID]]:
                     parts[name][key] = pk
     return retried, {
         parts[name][key]
-        for name, rows in (
-            ("step_run_id", _open_steps()),
-            ("command_id", IssuedCommand.objects.filter(status__in=UNDER_WAY)),
-            ("event_id", InboxEvent.objects.filter(verdict=Verdict.RECEIVED)),
-        )
+        for name, rows in zip(names, _open_work(), strict=True)
         if parts[name]
         for key in rows.filter(pk__in=list(parts[name])).values_list("pk", flat=True)
     }
 
 
-def _open_steps() -> Any:
+def _open_work() -> tuple[QuerySet[Any], ...]:
+    """The steps, the commands and the events that workers have not finished."""
     working = Q(status__in=[StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING])
     for_child = Q(status=StepStatus.WAITING, child__isnull=False)
     late = Q(kind="") & ~Q(error="")
-    return StepRun.objects.filter(working | for_child | late, finished_at=None)
+    return (
+        StepRun.objects.filter(working | for_child | late, finished_at=None),
+        IssuedCommand.objects.filter(status__in=UNDER_WAY),
+        InboxEvent.objects.filter(verdict=Verdict.RECEIVED),
+    )

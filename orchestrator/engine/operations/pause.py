@@ -1,4 +1,4 @@
-"""Pause and resume a process; deadlines keep the time that was left."""
+"""Pause and resume a process; deadlines keep the time that is left of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
-from orchestrator.engine.operations.circumstances import Circumstances, Processes
+from orchestrator.engine.operations.base import Given, Press
+from orchestrator.engine.operations.circumstances import Circumstances, ProcessFacts
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance
@@ -25,10 +26,10 @@ CHILDREN = Given(
 
 
 class PauseProcess(ProcessOperation):
-    """Lets a process stand still: what is claimed finishes, nothing new starts, and no time passes for it.
+    """Pauses a process: workers finish claimed work and start no other, and no time passes for the process.
 
-    Deadlines, patience and pauses between attempts keep what was left of them. Events are parked; commands that were
-    issued are carried out. It can still be cancelled.
+    Deadlines, patience and pauses between attempts keep the time that is left of them. The inbox parks events, and
+    workers carry out issued commands. An operator can still cancel the process.
     """
 
     name = "pause"
@@ -59,7 +60,7 @@ class PauseProcess(ProcessOperation):
 
 
 class UnpauseProcess(ProcessOperation):
-    """Lets a paused process go on with what was left of its deadlines, patience and pauses."""
+    """Resumes a paused process with the time that is left of its deadlines, patience and pauses."""
 
     name = "unpause"
     label = _("Resume")
@@ -89,8 +90,8 @@ def _change_each(
     children: bool,
     what: Callable[[ProcessChange], None],
 ) -> int:
-    """Changes the process, and its sub-processes that the action can be done to; returns the number of the latter."""
-    parts = Processes(_descendants(press.process) if children else []).each()
+    """Changes the process, and its sub-processes that allow the action; returns the number of the latter."""
+    parts = ProcessFacts(_descendants(press.process) if children else []).each()
     able = [part.instance for part in parts if not operation.why_not(part)]
     for instance in (press.process, *able):
         change = ProcessChange(instance, press.cause, press.now)
@@ -100,7 +101,7 @@ def _change_each(
 
 
 def _descendants(instance: ProcessInstance) -> list[ProcessInstance]:
-    """The live sub-processes of a process and theirs, locked in the order in which all lock them: parents first."""
+    """The live sub-processes of a process on all levels, locked in the usual order: parents first."""
     found: list[ProcessInstance] = []
     level = [instance]
     while level:

@@ -1,16 +1,15 @@
-"""Redeliver: an event that nothing took is offered again."""
+"""Redeliver: offers an event again that no process took."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine import inbox
-from orchestrator.engine.operations import outcomes
-from orchestrator.engine.operations.base import EventOperation, Press, Tried
-from orchestrator.engine.operations.event import settle
+from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.event import EventOperation, give_verdict
+from orchestrator.engine.operations.outcomes import delivery_outcomes
 from orchestrator.engine.operations.registry import register
 from orchestrator.models import InboxEvent
 from orchestrator.queue import wake_queue_after_commit
@@ -28,12 +27,11 @@ class RedeliverEvent(EventOperation):
     on_many = True
     in_bulk = True
 
-    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
-        return outcomes.of_deliveries(tried)
+    outcomes = staticmethod(delivery_outcomes)
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         values = inbox.offered(press.now)
-        settle(press, event, values, Text("redelivered by an operator"))
+        give_verdict(press, event, values, Text("redelivered by an operator"))
         wake_queue_after_commit(event.queue)
 
 

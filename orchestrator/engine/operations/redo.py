@@ -1,4 +1,4 @@
-"""Redo: one finished step is done again, alone."""
+"""Redo: runs one finished step again, alone."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import redoing
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import Text
 
 
 class RedoStep(ProcessOperation):
-    """Does one finished step again, of a map all elements or those whose results are bad.
+    """Runs one finished step again; of a map all elements, or those with bad results.
 
-    Steps that followed keep their results.
+    The steps after it keep their results.
     """
 
     name = "redo"

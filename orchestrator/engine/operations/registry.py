@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from orchestrator.engine.operations.base import (
-    EventOperation,
-    Operation,
-    ProcessOperation,
-)
-from orchestrator.engine.operations.circumstances import Circumstances, Processes
+from orchestrator.engine.operations.base import Operation
+from orchestrator.engine.operations.circumstances import Circumstances, ProcessFacts
+from orchestrator.engine.operations.event import EventOperation
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.models import ProcessInstance
 
 AnyOperation = TypeVar("AnyOperation", bound=Operation)
@@ -21,10 +19,10 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 def register(operation: AnyOperation) -> AnyOperation:
-    """Makes an action known: to the permissions, the console and the admin.
+    """Make an action known to the permissions, the console and the admin.
 
     Raises:
-        ValueError: there is one of that name.
+        ValueError: another action has its name.
     """
     if operation.name in OPERATIONS:
         raise ValueError(f"there is already an operation {operation.name}")
@@ -36,12 +34,12 @@ def register(operation: AnyOperation) -> AnyOperation:
 
 
 def on_processes() -> dict[str, ProcessOperation]:
-    """The actions on processes, by name."""
+    """Return the actions on processes, by name."""
     return _of(ProcessOperation)
 
 
 def on_events() -> dict[str, EventOperation]:
-    """The actions on events, by name."""
+    """Return the actions on events, by name."""
     return _of(EventOperation)
 
 
@@ -52,18 +50,18 @@ def _of(kind: type[Any]) -> dict[str, Any]:
 def refusals(
     processes: Iterable[ProcessInstance], user: Any
 ) -> dict[UUID, dict[str, str]]:
-    """For each process why each action on it cannot be done now by a user; "" where it can.
+    """Return for each process why a user cannot request each action now; "" where they can.
 
-    However many processes there are, each fact is asked of the tables once.
+    One query reads each fact of all processes together.
     """
     return {
         process.instance.pk: refusals_of(process, user)
-        for process in Processes(processes).each()
+        for process in ProcessFacts(processes).each()
     }
 
 
 def refusals_of(process: Circumstances, user: Any) -> dict[str, str]:
-    """The same for one process."""
+    """Return why a user cannot request each action on one process now; "" where they can."""
     return {
         name: operation.refusal(user, process)
         for name, operation in on_processes().items()

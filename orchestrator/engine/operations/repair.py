@@ -8,23 +8,24 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.process import ProcessOperation, check_revision
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.repairing import drafts, edits, manager, workflow
-from orchestrator.engine.operations.repairing.edits import Edit
+from orchestrator.engine.operations.repairing import drafts
+from orchestrator.engine.operations.repairing.edits import Edit, add_edit, read_edits
+from orchestrator.engine.operations.repairing.manager import plan_manager_repair
 from orchestrator.engine.operations.repairing.plan import (
     Mistake,
     RepairPlan,
-    asked_of_code,
+    refuse_code_errors,
 )
-from orchestrator.engine.operations.stale import what_changed
+from orchestrator.engine.operations.repairing.workflow import plan_workflow_repair
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import (
     OperationRefused,
     PermissionMissing,
-    StaleRevision,
 )
 from orchestrator.models import Cause, CauseKind, ProcessInstance
 from orchestrator.text import Text
@@ -40,7 +41,7 @@ class RepairOperation(ProcessOperation):
     else_restart = True
 
 
-class AppliedRepair(RepairOperation):
+class ApplyRepair(RepairOperation):
     """The base of actions that apply a repair."""
 
     icon = "handled"
@@ -50,10 +51,10 @@ class AppliedRepair(RepairOperation):
         return {} if definitions.is_workflow(instance) else {"data": instance.data}
 
 
-class RepairProcess(AppliedRepair):
-    """Applies staged edits to a process: all of them, or none with the reason why.
+class RepairProcess(ApplyRepair):
+    """Applies staged edits to a process: all of them, or none with the reason.
 
-    A process that has moved since the edits were staged is refused.
+    The action refuses a process that has moved since a person staged the edits.
     """
 
     name = "repair"
@@ -68,16 +69,16 @@ class RepairProcess(AppliedRepair):
     def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
         if definitions.definition_of(press.process).repair_needs_approval:
             raise OperationRefused(BY_ANOTHER)
-        told = applied(press, edits.read(edits_json))
-        drafts.discard(press.process, press.request.actor)
-        return told
+        facts = apply_edits(press, read_edits(edits_json))
+        drafts.discard_draft(press.process, press.request.actor)
+        return facts
 
 
 repair = register(RepairProcess())
 
 
 class ProposeRepair(RepairOperation):
-    """Has another person look at staged edits, and apply or decline them; the process goes on meanwhile."""
+    """Proposes staged edits to another person, who applies or declines them; the process continues meanwhile."""
 
     name = "propose_repair"
     label = _("Propose repair")
@@ -87,17 +88,17 @@ class ProposeRepair(RepairOperation):
     given = (Given("edits", "json"),)
 
     def effect(self, press: Press, edits_json: Any) -> dict[str, Any]:
-        wanted = edits.read(edits_json)
-        OperationRefused.raise_for(_planned(press.process, wanted).refusal)
-        row = drafts.propose(press, wanted)
+        wanted = read_edits(edits_json)
+        OperationRefused.raise_for(_plan(press.process, wanted).refusal)
+        row = drafts.store_proposal(press, wanted)
         return {"proposed": str(row.pk), "edits": row.edits}
 
 
 propose_repair = register(ProposeRepair())
 
 
-class ApproveRepair(AppliedRepair):
-    """Applies what another person has proposed, if the process is still as that person saw it."""
+class ApproveRepair(ApplyRepair):
+    """Applies the proposal of another person, if the process has not moved since."""
 
     name = "approve_repair"
     label = _("Apply proposed repair")
@@ -107,20 +108,19 @@ class ApproveRepair(AppliedRepair):
     given = (Given("repair", "text"),)
 
     def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
-        row = drafts.proposal(press.process, repair_id)
-        OperationRefused.raise_for(drafts.is_own(row, press.request.actor))
-        if row.revision != press.process.revision:
-            raise StaleRevision(what_changed(press.process, row.revision))
-        told = applied(press, edits.read(row.edits))
+        row = drafts.lock_proposal(press.process, repair_id)
+        OperationRefused.raise_for(drafts.approval_refusal(row, press.request.actor))
+        check_revision(press.process, row.revision)
+        facts = apply_edits(press, read_edits(row.edits))
         row.delete()
-        return {**told, "proposed_by": row.author_name, "proposed_for": row.reason}
+        return {**facts, "proposed_by": row.author_name, "proposed_for": row.reason}
 
 
 approve_repair = register(ApproveRepair())
 
 
 class DeclineRepair(RepairOperation):
-    """Takes a proposal back, or declines that of another person; nothing is done to the process."""
+    """Withdraws a proposal, or declines the proposal of another person; the process stays as it is."""
 
     name = "decline_repair"
     label = _("Decline proposed repair")
@@ -133,73 +133,73 @@ class DeclineRepair(RepairOperation):
         return ""
 
     def effect(self, press: Press, repair_id: str) -> dict[str, Any]:
-        row = drafts.proposal(press.process, repair_id)
-        told = {"declined": str(row.pk), "edits": row.edits}
+        row = drafts.lock_proposal(press.process, repair_id)
+        facts = {"declined": str(row.pk), "edits": row.edits}
         row.delete()
-        return {**told, "proposed_by": row.author_name}
+        return {**facts, "proposed_by": row.author_name}
 
 
 decline_repair = register(DeclineRepair())
 
 
-def applied(press: Press, wanted: list[Edit]) -> dict[str, Any]:
-    """Carries edits out on a locked process; returns what the audit row tells of them.
+def apply_edits(press: Press, wanted: list[Edit]) -> dict[str, Any]:
+    """Apply edits to a locked process; return further values for the audit row.
 
     Raises:
-        OperationRefused: one of them cannot be made; none is.
+        OperationRefused: one of the edits is not possible; none is applied.
     """
     idle_limit.allow(idle_limit.LONG)
-    plan = _planned(press.process, wanted, press)
+    plan = _plan(press.process, wanted, press)
     OperationRefused.raise_for(plan.refusal)
-    told = plan.carry_out(press)
-    return {"edits": [edit.to_json() for edit in wanted], **told}
+    facts = plan.carry_out(press)
+    return {"edits": [edit.to_json() for edit in wanted], **facts}
 
 
 def plan_repair(instance: ProcessInstance, body: object) -> RepairPlan:
-    """What edits would come to, asked of a process as it is stored; nothing is locked or changed.
+    """Return the plan of edits to a stored process; locks and changes nothing.
 
     Raises:
-        OperationRefused: the edits cannot be read, or the application's code raises something.
+        OperationRefused: the edits cannot be read, or the application's code raises an error.
         UnknownDefinition: the running code no longer has its definition.
     """
-    with asked_of_code(instance, body), transaction.atomic():
-        plan = _planned(instance, edits.read(body))
+    with refuse_code_errors(instance, body), transaction.atomic():
+        plan = _plan(instance, read_edits(body))
         transaction.set_rollback(True)
     return plan
 
 
 def stage(instance: ProcessInstance, user: Any, body: object) -> Mistake | None:
-    """Adds an edit to a person's draft, in the place of one of the same; nothing happens to the process.
+    """Add an edit to a person's draft, in the place of another edit of the same; the process stays as it is.
 
     Returns:
-        Why it cannot be made; None when it was staged.
+        Why the edit is not possible; None after it was staged.
 
     Raises:
-        OperationRefused: it cannot be read, the person may not, or the process has moved since the draft was begun.
+        OperationRefused: the edit cannot be read, the person lacks the permission, or the process has moved since the
+            person began the draft.
     """
     PermissionMissing.raise_for(repair.forbidden(user, instance.name))
     OperationRefused.raise_for(repair.why_not(Circumstances(instance)))
     with transaction.atomic():
-        draft = drafts.begun(instance, user)
-        if draft.revision != instance.revision:
-            raise StaleRevision(what_changed(instance, draft.revision))
-        (edit,) = edits.read([body])
-        wanted = edits.with_one(edits.read(draft.edits), edit)
+        draft = drafts.lock_draft(instance, user)
+        check_revision(instance, draft.revision)
+        (edit,) = read_edits([body])
+        wanted = add_edit(read_edits(draft.edits), edit)
         plan = plan_repair(instance, [one.to_json() for one in wanted])
         mistake = plan.mistakes.get(plan.edits.index(edit))
         if mistake is None:
-            drafts.keep(draft, list(plan.edits))
+            drafts.store_draft(draft, list(plan.edits))
         else:
             transaction.set_rollback(True)
     return mistake
 
 
-def _planned(
+def _plan(
     instance: ProcessInstance, wanted: list[Edit], press: Press | None = None
 ) -> RepairPlan:
-    """What edits would come to; a press where they are to be carried out."""
+    """The plan of edits; with a press the caller carries the plan out."""
     if not definitions.is_workflow(instance):
-        return manager.planned(instance, wanted)
+        return plan_manager_repair(instance, wanted)
     cause = press.cause if press else Cause.of(CauseKind.OPERATOR)
     now = press.now if press else database_now()
-    return workflow.planned(WorkflowChange.of(instance, cause, now), wanted)
+    return plan_workflow_repair(WorkflowChange.of(instance, cause, now), wanted)

@@ -1,4 +1,4 @@
-"""Restart: a process begins again as a new one, with an input that an operator has edited."""
+"""Restart: starts a new process in the place of another, with an input that an operator has edited."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import retrying, starting
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import instances, step_runs
@@ -27,8 +28,8 @@ from orchestrator.text import Text
 class RestartProcess(ProcessOperation):
     """Starts a new process of the newest version of the same workflow; its id is in `after["restarted_as"]`.
 
-    A process that has failed is cancelled in the same commit, nothing of it is undone: the new one takes over its key,
-    and its place if it is a part of another process. The input is read as strictly as any.
+    The same commit cancels a failed process without an undo: the new process takes over its key, and its place in its
+    parent. The action reads the input as strictly as a start does.
     """
 
     name = "restart"
@@ -68,7 +69,9 @@ class RestartProcess(ProcessOperation):
         parent = None
         if instance.finished_at is None:
             parent = _hand_over(instance, new)
-            _stop(press)
+            change = WorkflowChange.of(instance, press.cause, press.now)
+            change.stop(by=Text("restarted as new"))
+            change.write()
         key = definition.correlation_key(given) or instance.correlation_key
         begun = _begin(definition, given, new, key, parent)
         retrying.try_parents_again(begun, press.cause, press.now)
@@ -95,21 +98,15 @@ def _read(definition: type[Workflow], input_json: Any) -> Any:
 
 
 def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
-    """The step of another process that waits for this one waits for the new one instead.
+    """Has the step of the parent wait for the new process; returns the parent, if a step waits.
 
-    A worker that has just taken it, to see how this one has ended, loses it: what it has seen is over.
+    A worker that has just claimed the step, to read the end of the old process, loses its lease.
     """
     waiting = StepRun.objects.filter(child=instance.pk, finished_at=None)
     runs = list(waiting)
     anew = {"child": new, **retrying.UNHELD}
     send([step_runs.update(anew, {"id": run.pk}) for run in runs])
     return instance.parent if runs else None
-
-
-def _stop(press: Press) -> None:
-    change = WorkflowChange.of(press.process, press.cause, press.now)
-    change.stop(by=Text("restarted as new"))
-    change.write()
 
 
 def _begin(

@@ -1,10 +1,10 @@
-"""Resume: going back to a checkpoint: what was settled after it no longer counts, and is done again from there.
+"""Resume: takes a process back to a checkpoint; visits that were settled after it no longer count.
 
-Where the process stood is told by the pure core from the visits that were settled until then. Their results are kept.
-All other rows are marked as superseded; nothing reads them any more, and they stay to be seen. What was open at the
-checkpoint is entered anew, in the next round, which all that follows inherits. Effects of superseded steps are not
-undone: their steps run again, or `cancel` would be the right action. A process that has ended cannot be resumed: its
-parent has taken its result over, its key may belong to another, and its events were given up.
+The pure core derives the open steps at the checkpoint from the visits that were settled until then, whose results stay.
+The other visits are superseded: no step reads them any more, and pages still show them. The process enters the open
+steps of the checkpoint again, in the next round, which later visits inherit. Resume undoes no effect of a superseded
+step: the step runs again, or `cancel` is the right action. A process that has ended cannot resume: its parent has its
+result, its key may belong to another process, and its events were given up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from orchestrator.engine.change.workflow import (
     locked_child,
 )
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import idle_limit, settled_visits
 from orchestrator.engine.storage.settled_visits import Known
@@ -42,7 +43,7 @@ BY = Text("resumed from a checkpoint")
 
 
 class ResumeProcess(ProcessOperation):
-    """Goes on from a checkpoint: results until then are kept, everything settled later is done again."""
+    """Continues from a checkpoint: results until then stay, steps that were settled later run again."""
 
     name = "resume"
     label = _("Resume from here")
@@ -94,7 +95,7 @@ def _check(instance: ProcessInstance, revision: int) -> None:
 
 
 def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -> None:
-    """Events that waits had taken are facts: they are offered again, as copies, and wait for their steps."""
+    """Offers copies of the events that superseded waits had taken; they wait for their steps."""
     taken = [
         run.left
         for run in known.later
@@ -121,16 +122,12 @@ def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -
 
 
 def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
-    """Closes the open visits, and supersedes those that were settled after the checkpoint."""
+    """Closes the open visits, and supersedes the visits that were settled after the checkpoint."""
     _leave_children(change, known)
     rows = change.instance.step_runs.exclude(kind=StepKind.UNDO)
-    closed = {
-        "wake_at": None,
-        "owner": "",
-        "finished_at": change.now,
-        "left": change.revision,
-    }
-    change.instance.open_steps -= rows.filter(finished_at=None).update(**closed)
+    closed = {"wake_at": None, "owner": "", "finished_at": change.now}
+    closing = rows.filter(finished_at=None)
+    change.instance.open_steps -= closing.update(**closed, left=change.revision)
     given_up = Q(left__gt=revision) | ~Q(blocked="")
     rows.filter(given_up).update(
         status=StepStatus.SUPERSEDED, blocked="", blocked_on=""
@@ -143,7 +140,7 @@ def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
 
 
 def _leave_children(change: WorkflowChange, known: Known) -> None:
-    """Cancels the sub-processes that go on no more; all are locked before any step is, as when they end."""
+    """Cancels the sub-processes of superseded visits; locks them before any step, as their end does."""
     for run in known.later:
         if run.finished_at is not None or run.child_id is None:
             continue
@@ -154,7 +151,7 @@ def _leave_children(change: WorkflowChange, known: Known) -> None:
 
 
 def _enter(change: WorkflowChange, known: Known) -> None:
-    """Enters again the steps that were open at the checkpoint."""
+    """Enters the steps again that were open at the checkpoint."""
     last = change.instance.step_runs.aggregate(last=Max("round"))["last"] or 0
     change.round = last + 1
     for name, number in known.open:
@@ -187,7 +184,7 @@ def _visit(change: WorkflowChange, name: str, number: int) -> StepRun:
 
 
 def _take_over(change: WorkflowChange, row: StepRun, before: StepRun) -> None:
-    """A visit that was still open keeps what it has saved, and its sub-process; that is tried again if it failed."""
+    """Gives a visit the saved value and the sub-process of a visit that was open; retries a failed sub-process."""
     row.saved = before.saved
     if before.child_id is None:
         return
@@ -201,7 +198,7 @@ def _take_over(change: WorkflowChange, row: StepRun, before: StepRun) -> None:
 
 
 def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
-    """A map that was open: the elements that were settled are kept, the others begin anew, those under way first."""
+    """Enters an open map again: settled elements stay, the others begin anew, those with a sub-process first."""
     each = change.plan[head.node].each
     items, kept = known.items(head.node, head.visit)
     done = sum(run.status != StepStatus.FAILED for run in kept)
@@ -221,5 +218,5 @@ def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
 
 
 def _has_to_begin(item: StepRun) -> bool:
-    """Whether an element has no sub-process under way that it could keep."""
+    """Whether an element begins anew: it has no unfinished sub-process to keep."""
     return item.child_id is None or item.finished_at is not None

@@ -1,4 +1,4 @@
-"""Retry: what has failed, or waits for another attempt, is tried again at once."""
+"""Retry: tries failed work again at once, and work that waits for another attempt."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change import retrying, retrying_together
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations import outcomes
-from orchestrator.engine.operations.base import Press, ProcessOperation, Tried
+from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.outcomes import retry_outcomes
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
@@ -21,9 +22,9 @@ from orchestrator.text import Text
 
 
 class RetryProcess(ProcessOperation):
-    """Tries again now whatever failed, or waits for another attempt, in a process.
+    """Tries the work of a process again that has failed, or waits for another attempt.
 
-    What has failed with it is tried again in the same commit: its sub-processes, and what it is a part of itself.
+    The same commit tries failed sub-processes and failed parents again.
     """
 
     name = "retry"
@@ -48,8 +49,7 @@ class RetryProcess(ProcessOperation):
             return Text("Its parent went on")
         return Text("Nothing has failed")
 
-    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
-        return outcomes.of_retries(tried)
+    outcomes = staticmethod(retry_outcomes)
 
     def together(
         self, presses: Sequence[Press], *given: Any
@@ -78,7 +78,7 @@ retry = register(RetryProcess())
 
 
 def wake_workers(instance: ProcessInstance) -> None:
-    """Wakes the workers of all queues on which a process has work, once the transaction is committed."""
+    """Wake the workers of all queues of a process after the commit."""
     for rows in (instance.commands, instance.events, instance.step_runs):
         for queue in rows.values_list("queue", flat=True).distinct():
             wake_queue_after_commit(queue)

@@ -1,4 +1,4 @@
-"""Reveal: a person has the secrets of one process shown, once, with a reason that is kept."""
+"""Reveal: shows a person the secrets of one process, once; the audit keeps the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator import secret_names
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import LockedOperation, Press, locked_process
+from orchestrator.engine.operations.base import LockedOperation, Press
+from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
@@ -19,11 +20,11 @@ from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.text import Text
 
 GOOD_FOR = timedelta(minutes=5)
-"""How long the same request shows the secrets again, for a page that is reloaded."""
+"""The time in which the same request shows the secrets again, for a reload of the page."""
 
 
 class RevealSecrets(LockedOperation):
-    """Allows one look at the secrets of a process. Nothing of it is changed; what was seen is not written down."""
+    """Allows one look at the secrets of a process. It changes nothing; the audit row has no values."""
 
     name = "reveal"
     label = _("Show secrets")
@@ -42,27 +43,27 @@ class RevealSecrets(LockedOperation):
     def __call__(
         self, key: UUID, *given: Any, request: ActionRequest
     ) -> OperatorAction:
-        """Carries it out.
+        """Allow the look.
 
         Args:
             key: of the process.
-            given: nothing.
-            request: who wants it, and why.
+            given: no values.
+            request: the actor and the reason.
 
         Raises:
-            OperationRefused: the operator may not, or has pressed long ago.
+            OperationRefused: the operator lacks the permission, or the first press of the key was long ago.
         """
         found = super().__call__(key, *given, request=request)
-        # A repeated request gets its first answer, even without the permission.
+        # The permission of now counts, also for a repetition that gets its first answer.
         self._check_permission(request, definition_name_of(found.instance))
         if database_now() - found.at > GOOD_FOR:
             raise OperationRefused(Text("that look is over: say again why"))
         return found
 
-    def _locked(
+    def _lock(
         self, key: UUID, request: ActionRequest, *given: Any
     ) -> tuple[Press, ProcessInstance]:
-        _, now = locked_process(key)  # else it may be removed meanwhile
+        _, now = lock_process(key)  # without a lock it may be removed meanwhile
         rows = ProcessInstance.objects.select_related("definition")
         instance = rows.defer("data", "definition__graph").get(pk=key)
         self._check_permission(request, instance.name)

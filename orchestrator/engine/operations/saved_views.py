@@ -1,6 +1,6 @@
-"""Lists of processes under a name: saved, renamed, deleted; for oneself, or with permission for the team.
+"""Save, rename and delete views of a person, or with the permission those of the team.
 
-Of the team's each press leaves an audit row. What somebody keeps for themselves concerns nobody else, and leaves none.
+An action on a view of the team leaves an audit row; an action on a view of a person leaves none.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import LONGEST_NAME, Operation, checked_name
+from orchestrator.engine.operations.base import LONGEST_NAME, Operation, clean_name
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused, StaleRevision
@@ -22,7 +21,7 @@ from orchestrator.models import SavedView
 from orchestrator.text import Text
 
 MOST_VIEWS = 100
-"""Views of one person, and of the team."""
+"""The most views of one person, and of the team."""
 
 TAKEN = Text("There is another view of the name %(name)s")
 GONE = Text("this view is not there any more")
@@ -45,21 +44,21 @@ class ViewOperation(Operation):
         carry_out: Callable[[], SavedView],
         **about: int,
     ) -> SavedView:
-        """Carries it out: with permission and an audit row where it is the team's, else for oneself alone."""
+        """Carries the action out: for the team with a check of the permission and an audit row."""
         if not team:
             with transaction.atomic():
                 return carry_out()
         done: list[SavedView] = []
 
-        def told() -> dict[str, Any]:
+        def carry_out_for_team() -> dict[str, Any]:
             self._check_permission(request)
             done.append(carry_out())
             [view] = done
             after = {"view": view.name, "about": view.about}
             return {"at": database_now(), "after": after}
 
-        action = self._audited(request, told, about)
-        # Pressed twice: it was done at the first press.
+        action = self._carry_out_once(request, carry_out_for_team, about)
+        # The second press of a key gets the name alone: the first has done it.
         return done[0] if done else SavedView(name=(action.after or {}).get("view", ""))
 
 
@@ -74,76 +73,60 @@ class SaveView(ViewOperation):
     def __call__(
         self, name: str, about: Mapping[str, str], team: bool, *, request: ActionRequest
     ) -> SavedView:
-        """Saves it; the same once more changes nothing.
+        """Save the view; a view that exists with the same parameters stays as it is.
 
         Args:
-            name: what it is called.
+            name: of the view.
             about: the parameters.
-            team: whether it is for all.
-            request: who wants it.
+            team: whether it is a view of the team.
+            request: the actor.
 
         Raises:
-            OperationRefused: there is another one of that name, there are too many, or the operator may not.
+            OperationRefused: another view has the name, there are too many views, or the operator lacks the permission.
         """
-        name = checked_name(name, LONGEST)
+        name = clean_name(name, LONGEST)
         owner = None if team else request.actor
-
-        def carry_out() -> SavedView:
-            there = views_of(owner)
-            known = there.filter(name=name).first()
-            if known is not None and known.about != dict(about):
-                raise OperationRefused(TAKEN.filled(repr(name)))
-            if known is not None:
-                return known
-            view = _new(there, owner, name)
-            view.about, view.saved_by = dict(about), request.actor_name
-            return _stored(view)
-
-        return self._do(request, team, carry_out)
+        view = SavedView(owner=owner, name=name, about=dict(about))
+        view.saved_by = request.actor_name
+        return self._do(request, team, lambda: _add(view))
 
 
 class ExistingViewOperation(ViewOperation):
-    """The base of actions on an existing view: a view of the person, or of the team."""
+    """The base of actions on an existing view, of the person or of the team."""
 
     @abstractmethod
     def effect(self, view: SavedView, *given: Any) -> None:
-        """Does it, in the running transaction; the view is locked.
+        """Change the locked view, in the running transaction.
 
         Raises:
-            OperationRefused: it cannot be done.
+            OperationRefused: the view does not allow it.
         """
 
     def __call__(self, pk: int, *given: Any, request: ActionRequest) -> SavedView:
-        """Carries it out.
+        """Carry the action out.
 
         Args:
-            pk: the view.
-            given: what it is told besides.
-            request: who wants it, and the revision of the view that the page showed.
+            pk: the key of the view.
+            given: the values of its fields.
+            request: the actor, and the revision of the view that the page showed.
 
         Raises:
-            OperationRefused: it is gone, the page is stale, or the operator may not.
+            OperationRefused: the view is gone, the page is stale, or the operator lacks the permission.
         """
         known = SavedView.objects.filter(pk=pk).first()
-        # A press that was answered before is answered again, though what it was on may be gone.
-        team = known is None or known.owner_id is None
+        # A repeated press gets its first answer, even if the view is gone.
         if known is None and not request.actor.has_perm(self.permission):
             raise OperationRefused(GONE)
-        if not team and known is not None and known.owner_id != request.actor.pk:
+        owner = None if known is None else known.owner_id
+        if owner not in (None, request.actor.pk):
             raise OperationRefused(GONE)
 
         def carry_out() -> SavedView:
-            view = SavedView.objects.select_for_update().filter(pk=pk).first()
-            if view is None:
-                raise OperationRefused(GONE)
-            if request.expected_revision not in (None, view.revision):
-                raise StaleRevision(
-                    Text("Somebody has changed this view meanwhile: look again")
-                )
+            view = _lock(pk, request.expected_revision)
             self.effect(view, *given)
             return view
 
-        return self._do(request, team, carry_out, view_id=pk)
+        return self._do(request, owner is None, carry_out, view_id=pk)
 
 
 class RenameView(ExistingViewOperation):
@@ -155,13 +138,13 @@ class RenameView(ExistingViewOperation):
 
     def effect(self, view: SavedView, *given: Any) -> None:
         [name] = given
-        view.name = checked_name(name, LONGEST)
+        view.name = clean_name(name, LONGEST)
         view.revision += 1
-        _stored(view)
+        _store(view)
 
 
 class DeleteView(ExistingViewOperation):
-    """Deletes a view; the processes in it are not touched."""
+    """Deletes a view; the processes in its list stay as they are."""
 
     name = "delete_view"
     label = _("Delete the view")
@@ -171,29 +154,47 @@ class DeleteView(ExistingViewOperation):
         view.delete()
 
 
-def views_of(owner: Any) -> QuerySet[SavedView]:
-    """The views of one person; of the team for None."""
-    return SavedView.objects.filter(owner=owner)
-
-
-def _new(there: QuerySet[SavedView], owner: Any, name: str) -> SavedView:
-    """One that is not stored yet.
+def _add(view: SavedView) -> SavedView:
+    """Stores a new view; returns the stored view of its name if that has the same parameters.
 
     Raises:
-        OperationRefused: there are too many.
+        OperationRefused: another view has the name, or there are too many.
     """
-    if there.count() >= MOST_VIEWS:
+    others = SavedView.objects.filter(owner=view.owner)
+    if known := others.filter(name=view.name).first():
+        if known.about != view.about:
+            raise OperationRefused(TAKEN.filled(repr(view.name)))
+        return known
+    if others.count() >= MOST_VIEWS:
         raise OperationRefused(
             "There are %(number)s views already: delete one first", MOST_VIEWS
         )
-    return SavedView(owner=owner, name=name)
+    return _store(view)
 
 
-def _stored(view: SavedView) -> SavedView:
+def _lock(pk: int, seen: int | None) -> SavedView:
+    """The view, locked.
+
+    Raises:
+        OperationRefused: the view is gone.
+        StaleRevision: the page showed another revision of it.
+    """
+    rows = SavedView.objects.select_for_update().filter(pk=pk)
+    view: SavedView | None = rows.first()
+    if view is None:
+        raise OperationRefused(GONE)
+    if seen not in (None, view.revision):
+        raise StaleRevision(
+            Text("Somebody has changed this view meanwhile: look again")
+        )
+    return view
+
+
+def _store(view: SavedView) -> SavedView:
     """Stores a view as it is now.
 
     Raises:
-        OperationRefused: there is another one of its name, perhaps since a moment ago.
+        OperationRefused: another view has its name, perhaps since a moment ago.
     """
     view.changed_at = database_now()
     try:

@@ -1,6 +1,6 @@
-"""What a bulk operation is done to: named kinds of selections, each of which finds its rows a chunk at a time.
+"""The selections of bulk operations: each kind has a name, and finds its rows a chunk at a time.
 
-The console has lists and registers them here, so that what is gathered is found by the code that has shown it.
+The console registers its lists here, so that the code of a list also finds the rows for a bulk operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db.models import Model
 from orchestrator.models import BulkItem, BulkVerdict, InboxEvent, ProcessInstance
 
 SELECTIONS: dict[str, Selection] = {}
-"""All kinds, by name."""
+"""All kinds of selection, by name."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Found:
 
     Args:
         target: its key.
-        revision: of a process, as it is found.
+        revision: of a process, when the selection found it.
         key: its correlation key.
     """
 
@@ -40,8 +40,8 @@ class Chunk:
     """Some of the rows that match.
 
     Args:
-        found: those; there may be none in a chunk that is not the last one.
-        after: where the next chunk begins; "" when this was the last one.
+        found: the rows; a chunk may be empty and not the last one.
+        after: the start of the next chunk; "" in the last chunk.
     """
 
     found: Sequence[Found]
@@ -53,31 +53,31 @@ class Selection(ABC):
 
     name: ClassVar[str]
     model: ClassVar[type[Model] | None] = None
-    """Of what its rows are; None where that is not always the same."""
+    """The model of its rows; None if its rows may be of several models."""
 
     @abstractmethod
     def narrows(self, about: Mapping[str, Any]) -> bool:
-        """Whether it says anything: a selection of everything is refused."""
+        """Return whether the parameters have a condition; a bulk operation needs one."""
 
     @abstractmethod
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
-        """Finds the next rows that match and have not changed since a moment.
+        """Return the next rows that match and have not changed since a moment.
 
         Args:
-            about: what is selected.
-            until: when it was shown; what matches only since then is not found.
-            after: where the chunk before this one has ended; "" for the first one.
-            size: how many rows at most.
+            about: the parameters of the selection.
+            until: the moment of the page; a row that matches only since then is in no chunk.
+            after: the `after` of the chunk before this one; "" for the first chunk.
+            size: the most rows.
         """
 
 
 def register_selection(selection: Selection) -> Selection:
-    """Makes a kind of selection known.
+    """Make a kind of selection known.
 
     Raises:
-        ValueError: there is one of that name.
+        ValueError: another kind has its name.
     """
     if selection.name in SELECTIONS:
         raise ValueError(f"there is already a selection {selection.name}")
@@ -86,7 +86,7 @@ def register_selection(selection: Selection) -> Selection:
 
 
 class FailedItems(Selection):
-    """What has failed again in an earlier bulk operation."""
+    """The items of an earlier bulk operation that have failed again."""
 
     name = "failed-items"
 
@@ -107,13 +107,11 @@ class FailedItems(Selection):
         events = InboxEvent.objects.only("correlation_key")
         kept = events.in_bulk([item.event_id for item in items if item.event_id])
         found = [
-            Found(process.pk, process.revision, process.correlation_key)
+            Found(one.pk, one.revision, one.correlation_key)
             for item in items
-            if (process := known.get(item.process_id))
+            if (one := known.get(item.process_id))
         ]
-        found += [
-            Found(event.pk, None, event.correlation_key) for event in kept.values()
-        ]
+        found += [Found(one.pk, None, one.correlation_key) for one in kept.values()]
         return Chunk(found, str(items[-1].pk) if len(items) == size else "")
 
 

@@ -1,4 +1,4 @@
-"""Send event: a person sends an event, as a test or in the place of a sender that cannot."""
+"""Send event: a person sends an event, as a test or in the place of its sender."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from orchestrator.engine.change.application_code import applications
 from orchestrator.engine.events.delivery import of_key
 from orchestrator.engine.inbox import Address
 from orchestrator.engine.operations.audit import ActionRequest
-from orchestrator.engine.operations.base import Operation, locked_process, refusing
-from orchestrator.engine.operations.event import UNTAKEN, check_takes
+from orchestrator.engine.operations.base import Operation, refuse_errors
+from orchestrator.engine.operations.event import NO_STEP_TAKES, check_takes
+from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.receipts import Receipt
@@ -32,21 +33,22 @@ from orchestrator.text import Text
 REPEATED = Text("it was sent before, and is not sent again")
 
 SOURCE = "console"
-"""Who has sent what a person sends."""
+"""The source of an event that a person sends."""
 
 
 @dataclass(frozen=True)
 class EventToSend:
-    """An event, and whom it is for.
+    """An event, and its addressee.
 
     Args:
         type: the name of its class.
         body: its fields as JSON values.
-        id: by which a repeat of it is known.
-        process_id: the process that it is for.
-        definition: the one whose processes it is for, where no process is named; "" for all that know its type.
-        key: the correlation key; read from the event where it is empty.
-        seen: the process that a page has shown as the one that it will find.
+        id: the same for each repetition of the event.
+        process_id: the process to which it is addressed.
+        definition: the definition to whose processes it is addressed, if it names no process; "" for all definitions
+            that take its type.
+        key: the correlation key; "" to read the key from the event.
+        seen: the process that the page has shown as its addressee.
     """
 
     type: str
@@ -76,38 +78,40 @@ class SendEvent(Operation):
     def __call__(
         self, wanted: EventToSend, *, request: ActionRequest
     ) -> OperatorAction:
-        """Carries it out.
+        """Store the event.
 
         Args:
-            wanted: the event; of the same id it is a repeat, which changes nothing.
-            request: who wants it, why, and the revision of the process that the page showed.
+            wanted: the event; an event with the same id is a repetition, which changes nothing.
+            request: the actor, the reason, and the revision of the process that the page showed.
 
         Raises:
-            OperationRefused: it cannot be read, no process can take it, the page is stale, or the operator may not.
+            OperationRefused: the event cannot be read, no process can take it, the page is stale, or the operator
+                lacks the permission.
         """
 
         def note(error: Exception) -> None:
             secret_values.note_of_message(error, wanted.type, wanted.body)
 
         def carry_out() -> dict[str, Any]:
-            self._check_somewhere(request)
-            with refusing(note):
-                return self._sent(wanted, request)
+            self._check_for_some(request)
+            with refuse_errors(note):
+                return self._send(wanted, request)
 
         about = wanted.process_id, wanted.definition, wanted.key
         given = wanted.type, dict(wanted.body), wanted.id, *about
-        return self._audited(request, carry_out, given=given)
+        return self._carry_out_once(request, carry_out, given=given)
 
     def forbidden_to(
         self, user: Any, kind: str, definition: str = "", process: Any = None
     ) -> str:
-        """Why a user may not send such an event; "" if they may.
+        """Return why a user may not send an event; "" if they may.
 
         Args:
-            user: who would.
-            kind: its type.
-            definition: for whose processes; "" for those of all that know it, for all of which it takes the permission.
-            process: the key of the one that it is for, where that is said.
+            user: the user.
+            kind: the type of the event.
+            definition: of the processes to which it is addressed; "" for all definitions that take the type, each of
+                which needs the permission.
+            process: the key of the process to which it is addressed, if it names one.
         """
         if self.definitions(user) is None:
             return ""
@@ -118,8 +122,8 @@ class SendEvent(Operation):
             names = [definition] if definition else _interested_names(kind)
         return self.forbidden(user, *names)
 
-    def _sent(self, wanted: EventToSend, request: ActionRequest) -> dict[str, Any]:
-        """Stores it; what the audit row says."""
+    def _send(self, wanted: EventToSend, request: ActionRequest) -> dict[str, Any]:
+        """Stores the event; returns the columns of the audit row."""
         message = _read(wanted)
         process, now = _addressee(wanted, message)
         name = process.name if process is not None else wanted.definition
@@ -132,7 +136,7 @@ class SendEvent(Operation):
             )
         if process is not None:
             check_takes(process, wanted.type, request.expected_revision)
-        receipt = _received(wanted, message)
+        receipt = _store(wanted, message)
         event = InboxEvent.objects.get(pk=receipt.number)
         after = {"type": event.type, "verdict": str(event.verdict)}
         if process is not None:
@@ -148,12 +152,12 @@ def _interested_names(kind: str) -> list[str]:
 
 
 def _read(wanted: EventToSend) -> Event:
-    seal(dict(wanted.body))  # no more than others may send
+    seal(dict(wanted.body))  # the size limit of events from other senders
     with applications(ProcessionError):
         return inbox.read(wanted.type, dict(wanted.body))
 
 
-def _received(wanted: EventToSend, message: Event) -> Receipt:
+def _store(wanted: EventToSend, message: Event) -> Receipt:
     target = "" if wanted.process_id is not None else wanted.definition
     address = Address(wanted.process_id, wanted.key, target)
     return inbox.receive(message, id=wanted.id, source=SOURCE, address=address)
@@ -162,28 +166,28 @@ def _received(wanted: EventToSend, message: Event) -> Receipt:
 def _addressee(
     wanted: EventToSend, message: Event
 ) -> tuple[ProcessInstance | None, datetime]:
-    """The process that it will find, locked; None where that is none, or there may be several."""
+    """The process to which the event is addressed, locked; None if it finds no process, or may find several."""
     pk = wanted.process_id
     if pk is None and wanted.definition:
-        definition = _interested(wanted)
+        definition = _definition(wanted)
         key = wanted.key or inbox.key_of(definition, message)
         starts = wanted.type in definition.starting_events()
         pk = of_key(definition.name, key, starts=starts) if key else None
     if pk is None:
         return None, database_now()
-    return locked_process(pk)
+    return lock_process(pk)
 
 
-def _interested(wanted: EventToSend) -> DefinitionClass:
-    """The definition that it is for.
+def _definition(wanted: EventToSend) -> DefinitionClass:
+    """The definition to whose processes the event is addressed.
 
     Raises:
-        OperationRefused: no row of it is for such an event.
+        OperationRefused: no row of the definition takes the event.
     """
     for definition in registry.receivers(wanted.type):
         if definition.name == wanted.definition:
             return definition
-    raise OperationRefused(UNTAKEN.filled(wanted.definition, wanted.type))
+    raise OperationRefused(NO_STEP_TAKES.filled(wanted.definition, wanted.type))
 
 
 send = register(SendEvent())

@@ -1,4 +1,4 @@
-"""Skip: a person gives the result of a step, and the process goes on."""
+"""Skip: a person gives the result of a step, and the process continues."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visit import (
-    open_run,
-    skip_run,
+    find_open_visit,
+    skip_visit,
 )
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
@@ -44,11 +45,11 @@ class SkipStep(ProcessOperation):
     def effect(
         self, press: Press, step_run_pk: int, result_json: Any
     ) -> dict[str, Any]:
-        run = open_run(press.process, step_run_pk)
+        run = find_open_visit(press.process, step_run_pk)
         check_can_be_skipped(run)
         change = WorkflowChange.of(press.process, press.cause, press.now)
         result, body = read_result(change, run, result_json)
-        skip_run(change, run, result, body)
+        skip_visit(change, run, result, body)
         change.write()
         return {"skipped": {run.node: body}}
 
@@ -57,10 +58,10 @@ skip = register(SkipStep())
 
 
 def check_can_be_skipped(run: StepRun) -> None:
-    """Checks that a visit can be skipped.
+    """Check that a person can skip a visit.
 
     Raises:
-        OperationRefused: it cannot.
+        OperationRefused: the visit has not begun, runs now, or stands for a whole map.
     """
     if run.kind == StepKind.JOIN:
         raise OperationRefused(
@@ -81,22 +82,22 @@ def check_can_be_skipped(run: StepRun) -> None:
 
 
 def result_form(vertex: Vertex, run: StepRun) -> Any:
-    """The type of a visit's result; that of one element for an element of a map."""
+    """Return the type of a visit's result; for an element of a map the type of one element."""
     return vertex.returns if run.kind == StepKind.ITEM else vertex.result_type
 
 
 def read_result(
     change: WorkflowChange, run: StepRun, result_json: Any
 ) -> tuple[Any, Any]:
-    """The result that an operator gives, as the step's type and as JSON values.
+    """Return the result that an operator gives, as a value of the step's type and as JSON values.
 
     Raises:
-        OperationRefused: it is not of that type, with the place of the mistake.
+        OperationRefused: the result is not of that type; the message has the path of the mistake.
     """
     vertex = change.plan.vertices.get(run.node)
     if vertex is None:
         raise OperationRefused("the running code has no step %(step)s", run.node)
-    # Nothing reads the result of an undone step.
+    # No step reads the result of an undo.
     form = Any if run.kind == StepKind.UNDO else result_form(vertex, run)
     try:
         result = decode(form, result_json)

@@ -1,4 +1,4 @@
-"""Skip a command: one that failed is given up, and the commands that it holds go on."""
+"""Skip a command: gives a failing command up, and lets the commands behind it continue."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import incidents, manager
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.tables import commands
 from orchestrator.exceptions import OperationRefused
@@ -19,7 +20,7 @@ from orchestrator.text import Text
 
 
 class SkipCommand(ProcessOperation):
-    """Gives up a command that has failed, or waits for another attempt; what it holds is carried out."""
+    """Gives up a command that has failed or waits for another attempt; workers carry out the commands behind it."""
 
     name = "skip_command"
     label = _("Skip")
@@ -38,9 +39,9 @@ class SkipCommand(ProcessOperation):
         return "" if failing else Text("No command has failed")
 
     def effect(self, press: Press, command: str) -> dict[str, Any]:
-        row = failing(press.process.commands, command)
+        row = find_skippable(press.process.commands, command)
         change = ProcessChange(press.process, press.cause, press.now)
-        give_up(change, row)
+        give_up_command(change, row)
         change.write()
         return {"skipped": row.type}
 
@@ -48,25 +49,21 @@ class SkipCommand(ProcessOperation):
 skip_command = register(SkipCommand())
 
 
-def give_up(change: ProcessChange, row: IssuedCommand) -> None:
-    """Has a command not carried out any more, and what it holds go on."""
-    given_up = {
-        "status": CommandStatus.SKIPPED,
-        "wake_at": None,
-        "owner": "",
-        "finished_at": change.now,
-    }
+def give_up_command(change: ProcessChange, row: IssuedCommand) -> None:
+    """Give a command up, and release the commands that wait for it."""
+    closed = {"wake_at": None, "owner": "", "finished_at": change.now}
+    given_up = {"status": CommandStatus.SKIPPED, **closed}
     same = {"id": row.pk, "status": row.status}
     change.mark(commands.update(given_up, same), *manager.release(row, change.now))
     by = Text("skipped by an operator")
     change.mark(incidents.resolved(by, change.now, command_id=row.pk))
 
 
-def failing(issued: Any, key: str) -> IssuedCommand:
-    """The command, if it can be skipped.
+def find_skippable(issued: Any, key: str) -> IssuedCommand:
+    """Return a command that can be skipped.
 
     Raises:
-        OperationRefused: it cannot, or is none of the process's.
+        OperationRefused: the process has no such command, or the command does not fail.
     """
     try:
         row: IssuedCommand = issued.get(pk=UUID(str(key)))

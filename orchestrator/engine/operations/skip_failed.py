@@ -1,15 +1,15 @@
-"""Skip what failed: processes go on with a result that a person gives in the place of the step that failed in each."""
+"""Skip the failed step: a person gives the result of the failed step in each of many processes, and they continue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations import outcomes
-from orchestrator.engine.operations.base import Given, Press, ProcessOperation, Tried
+from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
+from orchestrator.engine.operations.outcomes import retry_outcomes
+from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.skip import skip
 from orchestrator.exceptions import OperationRefused
@@ -21,9 +21,9 @@ SEVERAL = Text("Several of its steps have failed: skip them one by one")
 
 
 class SkipFailedStep(ProcessOperation):
-    """Skips the one step of a workflow that has failed, with the same result in all of many processes.
+    """Skips the one failed step of a workflow; a bulk operation gives many processes the same result.
 
-    Where several have failed, or none, it is refused: one result would not do for different steps.
+    A process with several failed steps, or without one, refuses it: one result does not fit different steps.
     """
 
     name = "skip_failed"
@@ -42,8 +42,7 @@ class SkipFailedStep(ProcessOperation):
     def obstacle(self, process: Circumstances) -> str:
         return "" if process.instance.status == Status.FAILED else NO_STEP
 
-    def outcomes(self, tried: Sequence[Tried]) -> dict[Any, str | None]:
-        return outcomes.of_retries(tried)
+    outcomes = staticmethod(retry_outcomes)
 
     def effect(self, press: Press, result_json: Any) -> dict[str, Any] | None:
         rows = press.process.step_runs.filter(

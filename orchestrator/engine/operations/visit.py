@@ -1,4 +1,4 @@
-"""Reading, skipping and following an open visit of a step."""
+"""Finding an open visit of a step, settling it, and continuing from it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from orchestrator.models import ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text
 
 
-def open_run(instance: ProcessInstance, pk: int) -> StepRun:
-    """An open visit of a process.
+def find_open_visit(instance: ProcessInstance, pk: int) -> StepRun:
+    """Return an open visit of a process.
 
     Raises:
-        OperationRefused: there is no such visit in it, or it is over.
+        OperationRefused: the process has no such visit, or the visit has ended.
     """
     run = StepRun.objects.filter(instance=instance, pk=pk).first()
     if run is None:
@@ -31,11 +31,11 @@ def open_run(instance: ProcessInstance, pk: int) -> StepRun:
     return run
 
 
-def followed(run: StepRun, go_on: Callable[[], None]) -> None:
-    """Carries out what follows; a predicate that cannot cope with what the operator gave refuses it.
+def follow_or_refuse(run: StepRun, go_on: Callable[[], None]) -> None:
+    """Continue from a visit with the operator's value; turn the error of a predicate into a refusal.
 
     Raises:
-        OperationRefused: the process cannot go on with it.
+        OperationRefused: the process cannot continue with the value.
     """
     try:
         go_on()
@@ -49,17 +49,20 @@ def followed(run: StepRun, go_on: Callable[[], None]) -> None:
         ) from error
 
 
-def forget_trouble(change: WorkflowChange, run: StepRun, by: Text) -> None:
+def clear_failure(change: WorkflowChange, run: StepRun, by: Text) -> None:
+    """Revive the visits that the failure of an open visit has cancelled, and resolve its incident."""
     if run.status == StepStatus.FAILED:
         retrying.revive(change, run.node)
     if run.error:
         change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))
 
 
-def skip_run(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
-    """Settles an open visit with what a person gives in the place of its result, and carries out what follows."""
-    forget_trouble(change, run, Text("skipped by an operator"))
+def skip_visit(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
+    """Settle an open visit with the result that a person gives, and continue from it."""
+    clear_failure(change, run, Text("skipped by an operator"))
     change.close_open(run, StepStatus.SKIPPED, **sealed(body))
     if run.child_id is not None:
         cancel_child(run, change)
-    followed(run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED))
+    follow_or_refuse(
+        run, lambda: settling.follow(change, run, result, StepStatus.SKIPPED)
+    )

@@ -12,7 +12,7 @@ from orchestrator.models import BulkOperation
 from orchestrator.text import Text
 
 MOST_BATCH = 1_000
-"""Items that may be under way at once: each look at them takes them all in."""
+"""Items under way at once: a slice reads all of them."""
 
 MOST_RATE = 1_000.0
 
@@ -21,14 +21,14 @@ MOST_SAMPLES = 5
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a bulk operation goes on.
+    """The pace of a bulk operation.
 
     Args:
-        samples: how many are tried first, and then, and so on, each time until what came of them is known.
-        batch: how many are under way at once after that.
-        rate: how many are begun in a second at most; None for as many as go.
-        per_key: how many with the same correlation key are under way at once; None for any number.
-        stop_above: the percentage of failures above which it stops by itself; None for never.
+        samples: the sizes of the first batches; each begins when the outcomes of the one before it are known.
+        batch: the most items under way at once after the samples.
+        rate: the most items that begin in a second; None for no limit.
+        per_key: the most items with one correlation key under way at once; None for no limit.
+        stop_above: the percentage of failures above which the operation stops by itself; None for never.
     """
 
     samples: tuple[int, ...] = (1, 10)
@@ -38,10 +38,10 @@ class Pace:
     stop_above: float | None = 5.0
 
     def check(self) -> None:
-        """Refuses what makes no sense.
+        """Check that each number is within its bounds.
 
         Raises:
-            OperationRefused: one of the numbers is out of bounds.
+            OperationRefused: a number is out of bounds.
         """
         sizes = all(0 < size <= MOST_BATCH for size in self.samples)
         if len(self.samples) > MOST_SAMPLES or not sizes:
@@ -69,15 +69,15 @@ class Wanted:
 
     Args:
         action: the name of the action.
-        selection: the kind of selection.
-        about: what is selected.
-        shown: how many the page has shown.
-        shown_at: when it did; what matches only since then is left alone.
-        exact: whether it has counted them all; if not, nothing begins before a person has seen how many there are.
-        given: what the action is told besides.
-        pace: how fast.
-        limits: the definitions that the page has shown it to be limited to, as `bulk.limits` says them; "" where it
-            has said nothing of that.
+        selection: the name of the kind of selection.
+        about: the parameters of the selection.
+        shown: the number of rows on the page.
+        shown_at: the moment of the page; the operation leaves out rows that match only since then.
+        exact: whether the page has counted all rows; if not, a person looks at their number before any item begins.
+        given: the values of the action's form.
+        pace: the pace.
+        limits: the definitions to which the page has limited the operation, in the form of `bulk.limits`; "" if the
+            page has shown no limits.
     """
 
     action: str
@@ -92,6 +92,6 @@ class Wanted:
 
 
 def pace_of(operation: BulkOperation) -> Pace:
-    """The pace of an operation."""
+    """Return the pace of an operation."""
     values = {one.name: getattr(operation, one.name) for one in fields(Pace)}
     return Pace(**{**values, "samples": tuple(operation.samples)})

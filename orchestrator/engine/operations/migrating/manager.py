@@ -1,4 +1,4 @@
-"""Carrying a process manager's process over to another version."""
+"""Migrating a process manager's process to another version."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.migrating.plan import (
     BUSY,
     MigrationTarget,
-    check_commands,
-    key_kept,
+    check_commands_done,
+    check_key_kept,
 )
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import outside_ids, step_runs
@@ -27,13 +27,13 @@ from orchestrator.text import Text
 
 @dataclass(frozen=True)
 class ManagerMigration:
-    """Where it would stand.
+    """The step and data of a process manager's process in another version.
 
     Args:
         definition: the other version.
         run: the open visit.
         place: step and data there.
-        pinned: the stored version that it is on.
+        pinned: the stored row of the present version.
     """
 
     definition: type[ProcessManager]
@@ -43,16 +43,12 @@ class ManagerMigration:
 
     @property
     def moves(self) -> list[tuple[str, str]]:
-        """The steps in which it stands, and those in which it would."""
+        """The open step, with its step in the other version."""
         return [(self.run.node, str(self.place.step))]
 
     def carry_out(self, press: Press) -> dict[str, Any]:
-        """Carries a locked process over, in one change; returns what the audit row tells of it.
-
-        A step of the same name goes on: it is one visit. One of another name begins as a visit of its own. The
-        deadlines of either count from when the process came to the step.
-        """
-        instance, definition, run = press.process, self.definition, self.run
+        """Migrate the locked process in one change; return further values for the audit row."""
+        instance, definition = press.process, self.definition
         change = ManagerChange(instance, press.cause, press.now)
         pinned = definitions.row_of(definition)
         definitions.keep_secrets(pinned, self.pinned)
@@ -62,36 +58,43 @@ class ManagerMigration:
         instance.summary = secret_values.summary_of(
             definition, self.place.data, instance.data
         )
-        step, renamed = str(self.place.step), {}
-        wakes = self._wakes(instance, press.now)
-        if step == run.node:
-            still = {"id": run.pk, "finished_at": None, "owner": ""}
-            same = {"queue": definition.queue, **({} if run.error else wakes)}
-            change.mark(step_runs.update(same, still))
-            change.steps[step] = run.status
-        else:
-            renamed = {run.node: step}
-            change.go_to(
-                StepRun(
-                    instance_id=instance.pk,
-                    node=step,
-                    status=StepStatus.WAITING,
-                    queue=definition.queue,
-                    deadlines_fired=run.deadlines_fired,
-                    extended=self._since(instance, press.now) - press.now,
-                    started_at=press.now,
-                    wake_at=wakes["wake_at"],
-                )
-            )
-        if wakes["wake_at"] is not None:
-            change.rings.add(definition.queue)
+        renamed = self._move(change)
         change.write()
         return {"steps": renamed, "data": instance.data}
 
-    def _since(self, instance: ProcessInstance, now: datetime) -> datetime:
-        """The moment from which the deadlines of a visit count: its start plus pauses and extensions.
+    def _move(self, change: ManagerChange) -> dict[str, str]:
+        """Moves the visit to its step in the other version; returns the new name by the old one, if they differ.
 
-        Of a process that stands still, were it to go on now.
+        The visit continues in a step of the same name; a step of another name gets a new visit. The deadlines of both
+        count from the moment at which the process came to the step.
+        """
+        run, now, queue = self.run, change.now, self.definition.queue
+        step, wakes = str(self.place.step), self._wakes(change.instance, now)
+        if wakes["wake_at"] is not None:
+            change.rings.add(queue)
+        if step == run.node:
+            still = {"id": run.pk, "finished_at": None, "owner": ""}
+            same = {"queue": queue, **({} if run.error else wakes)}
+            change.mark(step_runs.update(same, still))
+            change.steps[step] = run.status
+            return {}
+        visit = StepRun(
+            instance_id=change.instance.pk,
+            node=step,
+            status=StepStatus.WAITING,
+            queue=queue,
+            deadlines_fired=run.deadlines_fired,
+            extended=self._since(change.instance, now) - now,
+            started_at=now,
+            wake_at=wakes["wake_at"],
+        )
+        change.go_to(visit)
+        return {run.node: step}
+
+    def _since(self, instance: ProcessInstance, now: datetime) -> datetime:
+        """The moment from which the deadlines of the visit count: its start plus pauses and extensions.
+
+        For a paused process the pause ends now.
         """
         still = pausing.stood_still(instance.pk, self.run.started_at)
         if instance.paused_at is not None:
@@ -99,23 +102,23 @@ class ManagerMigration:
         return self.run.started_at + still + (self.run.extended or timedelta(0))
 
     def _wakes(self, instance: ProcessInstance, now: datetime) -> dict[str, Any]:
-        """When the next deadline passes."""
-        fired, timers = (
-            self.run.deadlines_fired,
-            self.definition.timers(self.place.step),
-        )
+        """The columns with the next deadline."""
+        fired = self.run.deadlines_fired
+        timers = self.definition.timers(self.place.step)
         if fired >= len(timers):
             return {"wake_at": None, "remaining": None}
         since = self._since(instance, now)
         return {"wake_at": since + timers[fired], "remaining": None}
 
 
-def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigration:
-    """Where a process would stand.
+def plan_manager_migration(
+    instance: ProcessInstance, target: MigrationTarget
+) -> ManagerMigration:
+    """Return the migration of a process, not carried out.
 
     Raises:
-        NotMigrated: it cannot go over now.
-        Exception: whatever the application's code raises.
+        NotMigrated: the process does not fit the other version now.
+        Exception: raised by the application's code.
     """
     definition: Any = target.definition
     run = instance.step_runs.filter(finished_at=None).order_by("pk").first()
@@ -123,10 +126,10 @@ def planned(instance: ProcessInstance, target: MigrationTarget) -> ManagerMigrat
         raise NotMigrated(Text("it stands in no step"))
     if run.owner:
         raise NotMigrated(BUSY.filled(run.node))
-    check_commands(instance)
+    check_commands_done(instance)
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)
     with applications(NotMigrated):
         place = carried(definition, run.node, mapping, instance.data, target.row)
-    key_kept(definition, instance, place.data)
+    check_key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)

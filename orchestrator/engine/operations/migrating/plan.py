@@ -1,4 +1,4 @@
-"""Where a process would stand in another version of its definition. Planning reads the tables and changes nothing."""
+"""The version and the mapping of steps that a person wants, and checks for both kinds of process."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 MOST = 5_000
-"""Steps that a person may map by hand."""
+"""Steps in the mapping of one request."""
 
 BUSY = Text(
     "a worker is at %(step)s now: try again in a moment, or pause the process first"
 )
 
-LATELY = 1_000
-"""Transitions whose commands are looked at: what is under way has mostly been issued by one of the last."""
+RECENT = 1_000
+"""Revisions whose commands are checked: mostly one of the newest revisions has issued a command under way."""
 
 
 @dataclass(frozen=True)
 class MigrationTarget:
-    """The version that a process is to go over to.
+    """The version to which a person wants to migrate a process.
 
     Args:
-        definition: in the running code.
-        pinned: the stored row that the process is on now.
-        row: how the code says that processes come over from there.
-        chosen: which step is which, beyond what the code says.
+        definition: the version, in the running code.
+        pinned: the stored row of the present version.
+        row: the `migrates_from` of the definition for the present version.
+        chosen: the person's mapping of steps, in addition to the row's.
     """
 
     definition: DefinitionClass
@@ -43,17 +43,19 @@ class MigrationTarget:
     chosen: Mapping[str, str]
 
 
-def target_of(instance: ProcessInstance, version: Any, steps: Any) -> MigrationTarget:
-    """The version that a process is to go over to.
+def migration_target(
+    instance: ProcessInstance, version: Any, steps: Any
+) -> MigrationTarget:
+    """Return the version to which a person wants to migrate a process.
 
     Args:
         instance: the process.
-        version: its number.
-        steps: which step of it each step is, as far as a person says so; "" for none.
+        version: the number of the version.
+        steps: the person's mapping of steps; "" for a step that the version does not have.
 
     Raises:
-        OperationRefused: it is no version, or no mapping of steps.
-        NotMigrated: it is there already, or the other one is of another kind.
+        OperationRefused: `version` is no version number, or `steps` no mapping of steps.
+        NotMigrated: the process is on that version already, or the version is of another kind.
         UnknownDefinition: the running code does not have that version.
     """
     _check(version, steps)
@@ -83,14 +85,14 @@ def _check(version: Any, steps: Any) -> None:
         )
 
 
-def check_commands(instance: ProcessInstance) -> None:
-    """Refuses while a command is under way: what comes of it belongs to the version that has issued it.
+def check_commands_done(instance: ProcessInstance) -> None:
+    """Check that no command is under way: its result belongs to the version that has issued it.
 
     Raises:
-        NotMigrated: one is.
+        NotMigrated: a command is under way.
     """
     under_way = instance.commands.filter(
-        revision__gt=instance.revision - LATELY, status__in=IssuedCommand.UNDER_WAY
+        revision__gt=instance.revision - RECENT, status__in=IssuedCommand.UNDER_WAY
     )
     command = under_way.values_list("type", flat=True).first()
     if command is not None:
@@ -100,13 +102,13 @@ def check_commands(instance: ProcessInstance) -> None:
         )
 
 
-def key_kept(
+def check_key_kept(
     definition: DefinitionClass, instance: ProcessInstance, message: object
 ) -> None:
-    """Refuses data under which the process would not be found any more.
+    """Check that the process keeps its business key with the data of the other version.
 
     Raises:
-        NotMigrated: its business key would be another one.
+        NotMigrated: the data has another key.
     """
     if reason := lost_key(definition, instance, message):
         raise NotMigrated(reason)

@@ -1,5 +1,5 @@
-"""Repairing a process: several edits that are planned together, looked at, and carried out all or not at all.
+"""Repairing a process: a person stages several edits and looks at their plan; one commit applies all, or none.
 
-`edits` reads them, `plan` says what they would come to, `manager` and `workflow` plan and carry out those of each kind
-of process, `targets` says what can be chosen, `drafts` keeps what is staged until it is applied.
+`edits` reads the edits, `plan` has the base of plans, `manager` and `workflow` plan and carry out the edits of each
+kind of process, `targets` lists the choices of a person, `drafts` stores staged edits and proposals.
 """

@@ -1,4 +1,4 @@
-"""Staged edits: one draft for each person and process. Staging is no action; it has no effect and no audit row."""
+"""Staged edits: one draft for each person and process. Staging is no action: it leaves no audit row."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from orchestrator.models import ProcessInstance, Repair
 from orchestrator.text import Text, storable_text
 
 MOST_PROPOSALS = 20
-"""Proposals of one process that are shown."""
+"""Proposals of one process on its page."""
 
 
 def draft_of(instance: ProcessInstance, user: Any) -> Repair | None:
-    """The draft or proposal of a person for a process."""
+    """Return the draft or proposal of a person for a process."""
     return Repair.objects.filter(instance=instance, author=user.pk).first()
 
 
 def proposals_of(instance: ProcessInstance) -> list[Repair]:
-    """The proposals for a process, the oldest first."""
+    """Return the proposals for a process, the oldest first."""
     rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
     return list(rows.order_by("pk")[:MOST_PROPOSALS])
 
 
-def begun(instance: ProcessInstance, user: Any) -> Repair:
-    """A person's draft, locked; a new one if there is none.
+def lock_draft(instance: ProcessInstance, user: Any) -> Repair:
+    """Return a person's draft, locked; a new draft if there is none.
 
     Raises:
-        OperationRefused: it is proposed, and so stays as it is.
+        OperationRefused: the person has proposed it; a proposal stays as it is.
     """
     found, _ = Repair.objects.select_for_update().get_or_create(
         instance=instance,
@@ -49,11 +49,11 @@ def begun(instance: ProcessInstance, user: Any) -> Repair:
     return found
 
 
-def keep(draft: Repair, edits: list[Edit]) -> None:
-    """Stores what is staged.
+def store_draft(draft: Repair, edits: list[Edit]) -> None:
+    """Store the edits of a draft.
 
     Raises:
-        OperationRefused: it is too large.
+        OperationRefused: the edits are too large.
     """
     body = [edit.to_json() for edit in edits]
     if len(canonical(body).encode()) > MAX_BYTES:
@@ -68,14 +68,14 @@ def keep(draft: Repair, edits: list[Edit]) -> None:
 def unstage(
     instance: ProcessInstance, user: Any, place: int, changed_at: str = ""
 ) -> None:
-    """Takes one edit out of a person's draft; one that is not there any more is none to take out.
+    """Remove one edit from a person's draft, if the draft has it.
 
     Args:
         instance: the process.
-        user: whose draft it is.
-        place: of the edit among those that are staged.
-        changed_at: when the draft was changed last, as the page shows it: pressed twice, the place would be that of the
-            next edit. "" for the draft as it is now.
+        user: the author of the draft.
+        place: of the edit among the staged edits.
+        changed_at: the time of the last change that the page shows; after another change the place may be that of
+            another edit. "" for the present draft.
     """
     draft = draft_of(instance, user)
     if draft is None or draft.proposed_at is not None:
@@ -87,35 +87,35 @@ def unstage(
         same = Repair.objects.filter(pk=draft.pk, edits=draft.edits, proposed_at=None)
         same.update(edits=left, changed_at=database_now())
     else:
-        discard(instance, user)
+        discard_draft(instance, user)
 
 
-def discard(instance: ProcessInstance, user: Any) -> None:
-    """Gives up all that a person has staged, but for what is proposed."""
+def discard_draft(instance: ProcessInstance, user: Any) -> None:
+    """Delete a person's draft; a proposal stays."""
     rows = Repair.objects.filter(instance=instance, author=user.pk)
     rows.filter(proposed_at=None).delete()
 
 
 def look_again(instance: ProcessInstance, user: Any, seen: int | None = None) -> None:
-    """Takes what is staged as staged for the process as the person has looked at it.
+    """Set the revision of a draft to the one that its author has looked at.
 
     Args:
         instance: the process.
-        user: whose draft it is.
-        seen: its revision on their page, which it may have left meanwhile; None for the one it has now.
+        user: the author of the draft.
+        seen: the revision of the process on the author's page; None for its present revision.
     """
     revision = instance.revision if seen is None else min(seen, instance.revision)
     rows = Repair.objects.filter(instance=instance, author=user.pk, proposed_at=None)
     rows.update(revision=revision, changed_at=database_now())
 
 
-def propose(press: Press, edits: list[Edit]) -> Repair:
-    """Stores edits as a proposal: from now on they stay as they are.
+def store_proposal(press: Press, edits: list[Edit]) -> Repair:
+    """Store edits as a proposal, which stays as it is.
 
     Raises:
-        OperationRefused: the person has proposed others for this process.
+        OperationRefused: the person has another proposal for this process.
     """
-    draft = begun(press.process, press.request.actor)
+    draft = lock_draft(press.process, press.request.actor)
     draft.edits = [edit.to_json() for edit in edits]
     draft.revision = press.process.revision
     draft.reason = storable_text(press.request.reason)
@@ -124,11 +124,11 @@ def propose(press: Press, edits: list[Edit]) -> Repair:
     return draft
 
 
-def proposal(instance: ProcessInstance, pk: str) -> Repair:
-    """A proposal for a process, locked.
+def lock_proposal(instance: ProcessInstance, pk: str) -> Repair:
+    """Return a proposal for a process, locked.
 
     Raises:
-        OperationRefused: there is none of that id.
+        OperationRefused: no proposal has that id.
     """
     rows = Repair.objects.filter(instance=instance, proposed_at__isnull=False)
     with suppress(ValueError, Repair.DoesNotExist):
@@ -138,10 +138,10 @@ def proposal(instance: ProcessInstance, pk: str) -> Repair:
     )
 
 
-def is_own(row: Repair, user: Any) -> str:
-    """Why a person cannot apply a proposal; "" if they can: it is another person's.
+def approval_refusal(row: Repair, user: Any) -> str:
+    """Return why a person cannot apply a proposal: it is their own; "" if they can.
 
-    Where the account is gone that proposed it, another one of that name is taken for the same person.
+    If the author's account is gone, a person with the author's name counts as the author.
     """
     gone = row.author_id is None
     own = row.author_name == str(user)[:150] if gone else row.author_id == user.pk

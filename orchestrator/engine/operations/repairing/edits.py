@@ -1,4 +1,4 @@
-"""The edits of a repair as they are staged: JSON values, read as strictly as all that comes from outside."""
+"""The edits of a repair: JSON values, read as strictly as the messages of other systems."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from orchestrator.definition.codec import check
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 
 MOST = 50
-"""Edits of one repair."""
+"""The most edits of one repair."""
 
 MOST_TARGET = 200
 
 
 class EditKind(models.TextChoices):
-    """What an edit does, in words for people. Whatever the order in which they are staged, this is that of a repair."""
+    """The kinds of edit, in the order in which a repair applies them, with words for people."""
 
     DATA = "data", _("Edit the data")
-    """Of a process manager; the value is all of it."""
+    """Of a process manager; the value is the new data."""
     MOVE = "move", _("Move to another step")
     """Of a process manager; the target is the step."""
     RETRY = "retry", _("Try again what failed")
     RESULT = "result", _("Edit a result")
-    """Of a workflow; the target is the key of the visit, the value is what it gave."""
+    """Of a workflow; the target is the key of the visit, the value is its new result."""
     SKIP = "skip", _("Skip a step")
     """Of a workflow; the target is the key of the open visit, the value is its result."""
     SKIP_COMMAND = "skip_command", _("Skip a command")
@@ -46,32 +46,32 @@ WITHOUT_TARGET = (EditKind.DATA, EditKind.RETRY)
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit; what its target and its value are, its kind says."""
+    """One edit; its kind says what the target and the value are."""
 
     kind: EditKind
     target: str = ""
     value: Any = None
 
     def to_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"edit": str(self.kind)}
+        body: dict[str, Any] = {"edit": str(self.kind)}
         if self.kind not in WITHOUT_TARGET:
-            told["target"] = self.target
+            body["target"] = self.target
         if self.kind in WITH_VALUE:
-            told["value"] = self.value
-        return told
+            body["value"] = self.value
+        return body
 
     @property
     def run(self) -> int:
-        """The key of the visit that it names; 0, which there is none of, for what is no key."""
+        """The key of the visit that the target names; 0, which no visit has, if the target is no key."""
         known = self.target.isascii() and self.target.isdecimal()
         return int(self.target[:18]) if known else 0
 
 
-def read(body: object) -> list[Edit]:
-    """Edits from JSON values, in the order in which they are carried out.
+def read_edits(body: object) -> list[Edit]:
+    """Return the edits that a JSON value lists, in the order in which a repair applies them.
 
     Raises:
-        OperationRefused: they are no list of edits, too many, or two of them are of the same thing.
+        OperationRefused: the value is no list of edits, has too many, or has two edits of the same target.
     """
     if not isinstance(body, list) or len(body) > MOST:
         raise OperationRefused("a repair is a list of at most %(number)s edits", MOST)
@@ -82,24 +82,24 @@ def read(body: object) -> list[Edit]:
     edits = [_edit(one) for one in body]
     seen: set[tuple[str, str]] = set()
     for edit in edits:
-        if edit.kind != EditKind.EVENT and _thing(edit) in seen:
+        if edit.kind != EditKind.EVENT and _key(edit) in seen:
             what = f"{edit.kind} {edit.target}".strip()
             raise OperationRefused("there are two edits of the same: %(what)s", what)
-        seen.add(_thing(edit))
+        seen.add(_key(edit))
     order = list(EditKind)
     return sorted(edits, key=lambda edit: order.index(edit.kind))
 
 
-def with_one(edits: list[Edit], edit: Edit) -> list[Edit]:
-    """The edits with another one, which takes the place of one of the same; an event is one more."""
+def add_edit(edits: list[Edit], edit: Edit) -> list[Edit]:
+    """Return the edits with a further edit, which replaces an edit of the same target; an event replaces none."""
     if edit.kind == EditKind.EVENT:
         return [*edits, edit]
-    others = [one for one in edits if _thing(one) != _thing(edit)]
+    others = [one for one in edits if _key(one) != _key(edit)]
     return [*others, edit]
 
 
-def _thing(edit: Edit) -> tuple[str, str]:
-    """What an edit is of, however its number is written: a process is moved to one step."""
+def _key(edit: Edit) -> tuple[str, str]:
+    """The kind and target; the target of a visit without leading zeros, of a move none: a repair has one move."""
     target = "" if edit.kind == EditKind.MOVE else edit.run or edit.target
     return str(edit.kind), str(target)
 

@@ -1,4 +1,4 @@
-"""Repairing a process manager: its data, its step, commands that failed, events that never came."""
+"""Repairing a process manager: edits of its data and its step, failed commands, and events that never arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from orchestrator.engine.operations.repairing.plan import (
     lost_key,
 )
 from orchestrator.engine.operations.retry import wake_workers
-from orchestrator.engine.operations.skip_command import failing, give_up
+from orchestrator.engine.operations.skip_command import find_skippable, give_up_command
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import IssuedCommand, ProcessInstance
@@ -31,18 +31,18 @@ from orchestrator.text import Text
 
 @dataclass
 class ManagerPlan(RepairPlan):
-    """How a process manager would stand, and what of it is made when the repair is applied."""
+    """The step and data of a process manager after a repair."""
 
     _: KW_ONLY
     instance: ProcessInstance
     definition: type[ProcessManager]
     step: StrEnum | None = None
-    """In which it would stand; None where the running code does not have its step."""
+    """Its step after the repair; None if the running code does not have its step."""
     data: Any = None
     moved: bool = False
     changed: bool = False
     then: tuple[StrEnum, Any] | None = None
-    """Step and data after the events that are added, where they move it on."""
+    """Step and data after the added events, if they move the process."""
     skipped: list[IssuedCommand] = field(default_factory=list)
 
     def plan_edit(self, place: int, edit: Edit) -> None:
@@ -63,33 +63,31 @@ class ManagerPlan(RepairPlan):
 
     def _plan_move(self, place: int, edit: Edit) -> None:
         OperationRefused.raise_for(
-            why_not_to(self.definition, self.instance, edit.target)
+            why_no_move(self.definition, self.instance, edit.target)
         )
         self.step, self.moved = self.definition.Step(edit.target), True
         self.stands.append(edit.target)
         self.leaves.append(self.instance.step)
 
     def _plan_retry(self, place: int, edit: Edit) -> None:
-        skipped = [
-            one.target for one in self.edits if one.kind == EditKind.SKIP_COMMAND
-        ]
-        rows = [
-            row
+        edits = (one for one in self.edits if one.kind == EditKind.SKIP_COMMAND)
+        skipped = [one.target for one in edits]
+        self.again = True
+        # With the same idempotency key as before.
+        self.effects += [
+            Effect(row.type, "command", again=True)
             for row in self.instance.commands.failing()
             if str(row.pk) not in skipped
         ]
-        self.again = True
-        # With the same idempotency key as before.
-        self.effects += [Effect(row.type, "command", again=True) for row in rows]
 
     def _plan_skipped(self, place: int, edit: Edit) -> None:
-        self.skipped.append(failing(self.instance.commands, edit.target))
+        self.skipped.append(find_skippable(self.instance.commands, edit.target))
 
     def _plan_event(self, place: int, edit: Edit) -> None:
         message = self.read_event(self.definition.name, self.definition.events, edit)
         step, data = self.then or (self.step, self.data)
         if step is None or data is None:
-            return  # another edit is refused for that
+            return  # the plan has a mistake of another edit for it
         if step in self.definition.finals:
             raise OperationRefused(
                 Text("the process would have ended: nothing takes it")
@@ -104,12 +102,12 @@ class ManagerPlan(RepairPlan):
             ) from None
         if decision.outcome == "moved":
             self.then = (decision.step, decision.data)
-            self.effects += _issued(decision, self.instance)
+            self.effects += _command_effects(decision, self.instance)
 
     def carry_out(self, press: Press) -> dict[str, Any]:
         change = ManagerChange(self.instance, press.cause, press.now)
         for row in self.skipped:
-            give_up(change, row)
+            give_up_command(change, row)
         if self.again:
             retrying.try_commands_again(change)
             retrying.try_events_again(change)
@@ -122,7 +120,7 @@ class ManagerPlan(RepairPlan):
         return {"data": self.instance.data}
 
     def _decision(self) -> Decision:
-        """What a person has decided, as the definition would have."""
+        """The person's edits of step and data, in the form of a decision of the definition."""
         if self.step is None:
             raise OperationRefused(
                 Text("the running code has not the step in which it stands")
@@ -133,8 +131,8 @@ class ManagerPlan(RepairPlan):
         )
 
 
-def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
-    """What edits of a process manager would come to.
+def plan_manager_repair(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
+    """Return the plan of edits to a process manager.
 
     Raises:
         UnknownDefinition: the running code no longer has its definition.
@@ -146,20 +144,18 @@ def planned(instance: ProcessInstance, edits: list[Edit]) -> ManagerPlan:
         plan.data = decode(definition.Data, instance.data)
     except InvalidMessage as mistake:
         if all(edit.kind != EditKind.DATA for edit in edits):
+            why = Text("its stored data must be edited too: %(why)s", mistake)
             for place in range(len(edits)):
-                plan.refuse(
-                    place,
-                    Text("its stored data must be edited too: %(why)s", mistake),
-                )
+                plan.refuse(place, why)
             return plan
     plan.plan_each()
     return plan
 
 
-def why_not_to(
+def why_no_move(
     definition: type[ProcessManager], instance: ProcessInstance, step: str
 ) -> str:
-    """Why a process cannot be moved to a step; "" if it can."""
+    """Return why a process cannot move to a step; "" if it can."""
     if step not in {*map(str, definition.Step)}:
         return Text("the running code has no step %(step)s", step)
     if step == definition.first:
@@ -167,10 +163,10 @@ def why_not_to(
     return Text("it stands there now") if step == instance.step else ""
 
 
-def _issued(decision: Decision, instance: ProcessInstance) -> list[Effect]:
+def _command_effects(decision: Decision, instance: ProcessInstance) -> list[Effect]:
     """The commands that an added event would issue.
 
-    One of a type that was issued before has another id now: nothing tells its handler that the effect is there already.
+    A second command of a type has an id of its own, so its handler cannot recognise a repetition of the first.
     """
     names = [type(command).__name__ for command in decision.commands]
     issued = instance.commands.filter(type__in=names).order_by()

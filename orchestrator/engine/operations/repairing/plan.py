@@ -1,7 +1,7 @@
-"""What a repair would come to: how the process would stand, what is wrong with an edit, and which effects run.
+"""The plan of a repair: the steps of the process after it, the mistakes of its edits, and the effects that would run.
 
-Planning asks the tables and the definition, and changes neither: what an application's predicate writes all the same is
-undone. It is done once for the page, and once more when the repair is applied, with the process locked.
+Planning reads the tables and the definition, and changes neither: a rollback undoes the writes of an application's
+predicate. The page plans a repair; its application plans it again, with the process locked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import named
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.operations.event import UNTAKEN
+from orchestrator.engine.operations.event import NO_STEP_TAKES
 from orchestrator.engine.operations.repairing.edits import Edit
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.exceptions import (
@@ -37,7 +37,7 @@ SOURCE = "repair"
 
 @dataclass(frozen=True)
 class Mistake:
-    """Why an edit cannot be made, and where in its value the mistake is."""
+    """Why an edit is not possible, and the path of the mistake in its value."""
 
     why: str
     path: str = ""
@@ -47,19 +47,19 @@ class Mistake:
 
     @property
     def told(self) -> str:
-        """Both, as people are told of it."""
+        """The reason with the path, for people."""
         return with_error_type(self.path, self.why) if self.path else self.why
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Something that is carried out because of a repair.
+    """A step or command that workers carry out because of a repair.
 
     Args:
-        name: of the step, or of the command.
-        what: which of them it is.
-        again: whether it was carried out, or begun, before.
-        safe: whether it may run again without doing its effect twice.
+        name: of the step or command.
+        what: a step, or a command.
+        again: whether a worker has begun it before.
+        safe: whether it may run again without having its effect twice.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Edited:
 
 @dataclass
 class RepairPlan(ABC):
-    """What a repair would come to."""
+    """The edits of a repair, with their mistakes and effects."""
 
     edits: Sequence[Edit]
     mistakes: dict[int, Mistake] = field(default_factory=dict)
@@ -87,21 +87,21 @@ class RepairPlan(ABC):
     edited: list[Edited] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     stands: list[str] = field(default_factory=list)
-    """The steps in which the process would newly be."""
+    """The steps that the process would enter."""
     leaves: list[str] = field(default_factory=list)
-    """The steps that it would leave."""
+    """The steps that the process would leave."""
     events: list[Event] = field(default_factory=list)
-    """The events that are added."""
+    """The events that the repair adds."""
     again: bool = False
-    """Whether what failed is tried again."""
+    """Whether the repair tries failed work again."""
 
     @property
     def unsafe(self) -> list[Effect]:
-        """The effects that would run again although they are not made for it."""
+        """The effects that would run again and are not idempotent."""
         return [effect for effect in self.effects if effect.again and not effect.safe]
 
     def plan_each(self) -> None:
-        """Plans the edits in their order; notes a mistake for each that is refused."""
+        """Plan the edits in their order, and note their mistakes."""
         for place, edit in enumerate(self.edits):
             try:
                 self.plan_edit(place, edit)
@@ -110,18 +110,18 @@ class RepairPlan(ABC):
 
     @abstractmethod
     def plan_edit(self, place: int, edit: Edit) -> None:
-        """Plans one edit.
+        """Plan one edit.
 
         Raises:
-            ProcessionError: it cannot be made.
+            ProcessionError: the edit is not possible.
         """
 
     @abstractmethod
     def carry_out(self, press: Press) -> dict[str, Any]:
-        """Carries out what was planned, as one change; returns what the audit row tells of it."""
+        """Apply the planned edits in one change; return further values for the audit row."""
 
     def read_event(self, name: str, known: Container[str], edit: Edit) -> Event:
-        """Adds the event of an edit to those of the plan.
+        """Read the event of an edit, and add it to the plan.
 
         Args:
             name: of the definition.
@@ -129,17 +129,17 @@ class RepairPlan(ABC):
             edit: the edit.
 
         Raises:
-            OperationRefused: none of its steps takes an event of this type.
-            InvalidMessage: it cannot be read.
+            OperationRefused: no step of the definition takes an event of this type.
+            InvalidMessage: the event cannot be read.
         """
         if edit.target not in known:
-            raise OperationRefused(UNTAKEN.filled(name, edit.target))
+            raise OperationRefused(NO_STEP_TAKES.filled(name, edit.target))
         event = inbox.read(edit.target, edit.value)
         self.events.append(event)
         return event
 
     def add_events(self, change: ProcessChange, press: Press) -> None:
-        """Puts the events into the inbox in their order, as if they had arrived with the change."""
+        """Store the events in the inbox in their order, as if they had arrived with the change."""
         address = inbox.Address(process_id=change.instance.pk)
         for number, event in enumerate(self.events):
             body, id = encode(event), f"{press.request.key}:{number}"
@@ -150,7 +150,7 @@ class RepairPlan(ABC):
             change.rings |= {row.queue for row in rows}
 
     def refuse(self, place: int, why: object, path: str = "") -> None:
-        """Notes what is wrong with an edit; the first mistake counts."""
+        """Note the mistake of an edit; the first mistake counts."""
         if isinstance(why, InvalidMessage):
             path = why.path
             why = why.told.removeprefix(f"{path}: ") if path else why
@@ -158,7 +158,7 @@ class RepairPlan(ABC):
 
     @property
     def refusal(self) -> str:
-        """Why the repair cannot be applied; "" if it can."""
+        """Why the repair is not possible; "" if it is."""
         if not self.edits:
             return Text("nothing is staged")
         for place, mistake in sorted(self.mistakes.items()):
@@ -171,7 +171,7 @@ class RepairPlan(ABC):
 def lost_key(
     definition: DefinitionClass, instance: ProcessInstance, data: object
 ) -> str:
-    """Why a process would not be found with other data; "" where its business key stays."""
+    """Return why a process needs its business key, if other data has another key; "" if the key stays."""
     key, name = instance.correlation_key, definition.correlation
     known = key and name and hasattr(data, name)
     if known and definition.correlation_key(data) != key:
@@ -180,15 +180,15 @@ def lost_key(
 
 
 @contextmanager
-def asked_of_code(instance: ProcessInstance, *given: Any) -> Iterator[None]:
-    """Turns errors of the application's code into refusals without secrets.
+def refuse_code_errors(instance: ProcessInstance, *given: Any) -> Iterator[None]:
+    """Turn errors of the application's code into refusals without secrets.
 
     Args:
         instance: the process.
-        given: further values whose secrets are masked.
+        given: further values with secrets.
 
     Raises:
-        OperationRefused: the code has raised an error.
+        OperationRefused: the application's code has raised an error.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Repairing a workflow: results that were given, steps that are skipped or redone, events that never came."""
+"""Repairing a workflow: edits of results, skipped and redone steps, and events that never arrived."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.advance import Arrivals, Settled
@@ -24,9 +24,9 @@ from orchestrator.engine.operations.skip import (
     result_form,
 )
 from orchestrator.engine.operations.visit import (
-    followed,
-    open_run,
-    skip_run,
+    find_open_visit,
+    follow_or_refuse,
+    skip_visit,
 )
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.results import GIVEN, sealed
@@ -34,31 +34,31 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text
 
-Given = tuple[StepRun, Any, Any]
-"""A visit, and the result that it is given: as its type, and as JSON values."""
+GivenResult = tuple[StepRun, Any, Any]
+"""A visit, and its new result as a value of its type and as JSON values."""
 
 RUNS_BEFORE = (StepStatus.DONE, StepStatus.RUNNING, StepStatus.FAILED)
 
 
 @dataclass
 class WorkflowPlan(RepairPlan):
-    """How a workflow would stand, and what of it is made when the repair is applied.
+    """The steps and results of a workflow after a repair.
 
     Args:
-        change: asks while the repair is planned; writes when it is carried out.
+        change: reads the process for the plan; `carry_out` writes it.
     """
 
     _: KW_ONLY
     change: WorkflowChange
-    results: list[Given] = field(default_factory=list)
-    skipped: list[Given] = field(default_factory=list)
+    results: list[GivenResult] = field(default_factory=list)
+    skipped: list[GivenResult] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
     """The places of the edits that skip visits, by the keys of the visits."""
     redone: list[str] = field(default_factory=list)
     known: dict[str, Arrivals] = field(default_factory=dict)
-    """The joins as the skipped steps would leave them."""
+    """The joins after the skipped steps."""
     given_up: set[str] = field(default_factory=set)
-    """The steps that the skipped ones would have cancelled."""
+    """The steps that the skipped steps would cancel."""
 
     def plan_edit(self, place: int, edit: Edit) -> None:
         if edit.kind in OF_MANAGERS:
@@ -75,16 +75,16 @@ class WorkflowPlan(RepairPlan):
         body = encode_as(form, result)
         sealed(body)
         self.results.append((run, result, body))
-        self.edited.append(Edited(_named(run), run.result, body))
+        self.edited.append(Edited(_label(run), run.result, body))
 
     def _plan_skip(self, place: int, edit: Edit) -> None:
-        run = open_run(self.change.instance, edit.run)
+        run = find_open_visit(self.change.instance, edit.run)
         check_can_be_skipped(run)
         result, body = read_result(self.change, run, edit.value)
         self.skipped.append((run, result, body))
         self.places[run.pk] = place
         self.leaves.append(run.node)
-        self.edited.append(Edited(_named(run), None, body))
+        self.edited.append(Edited(_label(run), None, body))
 
     def _plan_redo(self, place: int, edit: Edit) -> None:
         OperationRefused.raise_for(redoing.why_not(self.change, edit.target))
@@ -94,7 +94,7 @@ class WorkflowPlan(RepairPlan):
             )
         self.redone.append(edit.target)
         self.stands.append(edit.target)
-        self.effects.append(_effect(edit.target, self.change, again=True))
+        self.effects.append(_step_effect(edit.target, self.change, again=True))
 
     def _plan_retry(self, place: int, edit: Edit) -> None:
         skipped = [one.run for one in self.edits if one.kind == EditKind.SKIP]
@@ -102,16 +102,18 @@ class WorkflowPlan(RepairPlan):
         self.again = True
         names = sorted(set(rows.values_list("node", flat=True).distinct()))
         known = [name for name in names if name in self.change.plan.vertices]
-        self.effects += [_effect(name, self.change, again=True) for name in known]
+        self.effects += [_step_effect(name, self.change, again=True) for name in known]
 
     def _plan_event(self, place: int, edit: Edit) -> None:
-        self.read_event(self.change.instance.name, events_of(self.change.plan), edit)
+        self.read_event(
+            self.change.instance.name, awaited_events(self.change.plan), edit
+        )
 
     def _look_ahead(self, run: StepRun, result: Any) -> None:
-        """Adds the steps that would start when a step is skipped, as the pure core says, after those skipped before it.
+        """Adds the steps that would start after a skipped step and the steps skipped before it.
 
         Raises:
-            Exception: no way on fits the result, or whatever a predicate raises.
+            Exception: no link fits the result, or a predicate raises an error.
         """
         if run.kind in (StepKind.ITEM, StepKind.UNDO) or run.redo:
             return
@@ -129,7 +131,7 @@ class WorkflowPlan(RepairPlan):
         self.given_up |= {*found.given_up, *found.caught}
         begun = [name for name, _ in found.entered]
         self.stands += begun
-        self.effects += _started(begun, self.change)
+        self.effects += _step_effects(begun, self.change)
 
     def carry_out(self, press: Press) -> dict[str, Any]:
         change = self.change
@@ -149,28 +151,22 @@ class WorkflowPlan(RepairPlan):
         return {"results": [[one.of, one.before, one.after] for one in self.edited]}
 
 
-def planned(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
-    """What edits of a workflow would come to.
-
-    Args:
-        change: is written only when the plan is carried out.
-        edits: the edits.
-    """
+def plan_workflow_repair(change: WorkflowChange, edits: list[Edit]) -> WorkflowPlan:
+    """Return the plan of edits to a workflow; planning does not write `change`."""
     plan = WorkflowPlan(edits, change=change)
     plan.plan_each()
     plan.skipped.sort(key=lambda given: given[0].pk)
     for run, result, _ in plan.skipped:
-        place = plan.places[run.pk]
-        if run.node in plan.given_up:
-            plan.refuse(
-                place, Text("%(step)s would be cancelled by another edit", run.node)
-            )
-            continue
         try:
-            followed(run, partial(plan._look_ahead, run, result))
+            if run.node in plan.given_up:
+                raise OperationRefused(CANCELLED.filled(run.node))
+            follow_or_refuse(run, partial(plan._look_ahead, run, result))
         except OperationRefused as refused:
-            plan.refuse(place, refused)
+            plan.refuse(plan.places[run.pk], refused)
     return plan
+
+
+CANCELLED = Text("%(step)s would be cancelled by another edit")
 
 
 REFUSED = {
@@ -185,7 +181,7 @@ REFUSED = {
 
 
 def why_no_result(change: WorkflowChange, run: StepRun) -> str:
-    """Why the result of a visit cannot be edited; "" if it can be."""
+    """Return why a person cannot edit the result of a visit; "" if they can."""
     vertex = change.plan.vertices.get(run.node)
     if vertex is None:
         return Text("the running code has no step %(step)s", run.node)
@@ -200,6 +196,11 @@ def why_no_result(change: WorkflowChange, run: StepRun) -> str:
         return Text("%(step)s is being redone already", run.node)
     if run.status not in GIVEN or run.kind == StepKind.UNDO:
         return Text("%(step)s has given no result in this visit", run.node)
+    return _why_not_last(rows, run)
+
+
+def _why_not_last(rows: QuerySet[StepRun], run: StepRun) -> str:
+    """Why the result of a visit does not count; "" if it counts. `rows` are all visits of its step."""
     given = rows.filter(status__in=GIVEN).exclude(kind=StepKind.UNDO)
     later = Q(visit__gt=run.visit) | Q(visit=run.visit, round__gt=run.round)
     if given.filter(later, item=run.item).exists():
@@ -213,19 +214,19 @@ def why_no_result(change: WorkflowChange, run: StepRun) -> str:
     return ""
 
 
-def _named(run: StepRun) -> str:
+def _label(run: StepRun) -> str:
     return f"{run.node} #{run.item}" if run.item is not None else run.node
 
 
-def _started(names: Sequence[str], change: WorkflowChange) -> list[Effect]:
-    """The steps that would begin; one in a loop may have run before."""
+def _step_effects(names: Sequence[str], change: WorkflowChange) -> list[Effect]:
+    """The steps that would begin; a step in a loop may have run before."""
     steps = [name for name in names if change.plan[name].step.function is not None]
     before = change.instance.step_runs.filter(node__in=steps, status__in=RUNS_BEFORE)
     known = set(before.order_by().values_list("node", flat=True).distinct())
-    return [_effect(name, change, again=name in known) for name in steps]
+    return [_step_effect(name, change, again=name in known) for name in steps]
 
 
-def _effect(name: str, change: WorkflowChange, *, again: bool) -> Effect:
+def _step_effect(name: str, change: WorkflowChange, *, again: bool) -> Effect:
     return Effect(name, "step", again, change.plan[name].step.policy.idempotent)
 
 
@@ -238,18 +239,16 @@ PLANNED: dict[EditKind, Callable[[WorkflowPlan, int, Edit], None]] = {
 }
 
 
-def events_of(plan: Plan) -> set[str]:
-    """The types of event that steps of a graph wait for."""
+def awaited_events(plan: Plan) -> set[str]:
+    """Return the types of event that steps of a graph wait for."""
     waits = (vertex.step.event for vertex in plan.vertices.values())
     return {event.__name__ for event in waits if event is not None}
 
 
-def _skip(change: WorkflowChange, skipped: Sequence[Given]) -> None:
-    """Settles open visits with what a person gives, in the order in which a history tells them again."""
+def _skip(change: WorkflowChange, skipped: Sequence[GivenResult]) -> None:
+    """Settles open visits with the results of a person, in the order in which a replay of the history meets them."""
     for run, result, body in skipped:
         if run.pk in change.closed:
-            raise OperationRefused(
-                "%(step)s would be cancelled by another edit", run.node
-            )
-        change.flush()  # what is counted, revived or cancelled is read where it is stored
-        skip_run(change, run, result, body)
+            raise OperationRefused(CANCELLED.filled(run.node))
+        change.flush()  # the skip reads visits from the table: counts, revived and cancelled ones
+        skip_visit(change, run, result, body)
