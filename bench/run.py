@@ -33,7 +33,7 @@ def registered_definition(definition: registry.DefinitionClass) -> Iterator[None
         registry.definitions.pop((definition.name, definition.version))
         remove(definition)
         Definition.objects.filter(name=definition.name).delete()
-        definitions.forget()
+        definitions.forget_definitions()
 
 
 def check_ready() -> None:

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from django.db import DatabaseError
 
 from monitoring.asking import TimedQuestion
-from orchestrator.setup_status import all_redis_respond, unattended
+from orchestrator.setup_status import all_redis_respond, unattended_queues
 
 log = logging.getLogger(__name__)
 
 PARTS = ("database", "redis", "workers")
 
-_queues = TimedQuestion(unattended)
+_queues = TimedQuestion(unattended_queues)
 _redis = TimedQuestion(all_redis_respond)
 _reasons: dict[str, str] = {}
 """Why which part is down, as far as that has been logged."""

@@ -31,4 +31,4 @@ class OrchestratorConfig(AppConfig):
 def _forget_definitions(**signal: object) -> None:
     from orchestrator.engine.storage import definitions  # noqa: PLC0415  not before the apps are loaded
 
-    definitions.forget()
+    definitions.forget_definitions()

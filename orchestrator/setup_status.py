@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Max, Q
 
 from orchestrator import registry
-from orchestrator.engine.claims.due import Due, due_by_queue, unattended
+from orchestrator.engine.claims.due import DueWork, due_by_queue, unattended_queues
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import WORK
 from orchestrator.models import Definition, ProcessInstance, Worker
@@ -18,7 +18,7 @@ from orchestrator.models.worker import lately
 from orchestrator.queue import base_queue, bell_count, redis_responds
 
 __all__ = [
-    "Due",
+    "DueWork",
     "WorkerSummary",
     "all_redis_respond",
     "database_now",
@@ -27,7 +27,7 @@ __all__ = [
     "queue_figures",
     "queue_names",
     "setup_figures",
-    "unattended",
+    "unattended_queues",
     "worker_summary",
 ]
 
@@ -92,7 +92,7 @@ def queue_figures() -> dict[str, dict[str, Any]]:
     """Return each queue's due work, the age of the oldest in seconds, and the bells out (None: Redis is away)."""
     now = database_now()
     found = due_by_queue(now, MOST)
-    each = {name: found.get(name, Due(0, now)) for name in queue_names()}
+    each = {name: found.get(name, DueWork(0, now)) for name in queue_names()}
     return {
         name: {
             "due": due.number,

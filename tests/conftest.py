@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from monitoring.broadcaster import broadcaster
 from orchestrator import queue
 from orchestrator.engine import drain as draining
-from orchestrator.engine.claims.held import Held, UnstoredResult
+from orchestrator.engine.claims.held import HeldWork, UnstoredResult
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
@@ -92,10 +92,10 @@ draining.BEGIN_SECONDS = 30.0  # type: ignore[attr-defined]  # it is that of ano
 settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_USE_STATIC_ROOT = False
 
 
-class InGroups(Held):
+class InGroups(HeldWork):
     """Nobody supervises this worker, and results are held and stored in groups as if somebody did."""
 
-    def returned(self, result: UnstoredResult) -> bool:
+    def show_result(self, result: UnstoredResult) -> bool:
         return True
 
 
@@ -219,7 +219,7 @@ def real_services(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(autouse=True)
 def forgotten_definitions() -> None:
     """Forget what earlier tests had: keys of definitions in their tables, a Redis that was away, a language."""
-    definitions.forget()
+    definitions.forget_definitions()
     queue._silent["until"] = 0.0
     translation.deactivate()
 
@@ -266,7 +266,7 @@ def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     whole._from_testcase = True  # type: ignore[attr-defined]  # a durable block is refused inside any other
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(backoff, "spread", Longest())
-        definitions.forget()
+        definitions.forget_definitions()
         with whole:
             yield
             transaction.set_rollback(True)

@@ -92,7 +92,7 @@ def registered() -> Iterator[None]:
     for store, before in zip(stores, kept, strict=True):
         store.clear()
         store.update(before)
-    definitions.forget()
+    definitions.forget_definitions()
 
 
 def run_blocks(page: Path) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_the_language_page_runs(registered: None) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
     example = run_blocks(MANUAL / "language.md")
-    definitions.forget()
+    definitions.forget_definitions()
     registry.register_definition(example["Claim"])
 
     process_id = example["file_claim"]("C-1", 900)
@@ -134,7 +134,7 @@ def test_the_claim_of_the_language_page_is_settled(registered: None) -> None:
 @pytest.mark.django_db
 def test_both_kinds_of_the_first_page_on_the_language_run(registered: None) -> None:
     example = run_blocks(MANUAL / "language.md")
-    definitions.forget()
+    definitions.forget_definitions()
     trial, plan = example["Trial"], example["Plan"]
     approval, advice = example["Approval"], example["Advice"]
     registry.register_definition(trial)

@@ -77,7 +77,7 @@ def test_there_is_no_picture_without_a_pattern() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_pattern_runs(patterns: dict[str, type[Workflow]], name: str) -> None:
-    definitions.forget()
+    definitions.forget_definitions()
     for definition in patterns.values():
         registry.register_definition(definition)
 
@@ -99,7 +99,7 @@ def tutorial(
     (tmp_path / "letters" / "torn.txt").write_bytes(b"\xff\xfe\xff")
     monkeypatch.chdir(tmp_path)
     names = run_blocks(MANUAL / "tutorial.md")
-    definitions.forget()
+    definitions.forget_definitions()
     registry.register_definition(names["Inquiry"])
     return names
 

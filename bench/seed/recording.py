@@ -84,7 +84,7 @@ def record(only: Collection[str] = SCENARIOS) -> Iterator[Recording]:
         yield Recording(name, scenario.share, kept.moment, kept.rows, known)
         for model in copied_models():
             rows_of(model).delete()
-        definitions.forget()
+        definitions.forget_definitions()
 
 
 def as_json() -> str:

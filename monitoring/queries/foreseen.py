@@ -12,7 +12,12 @@ from monitoring.queries.instance.entries import FieldChange, differences
 from monitoring.queries.nearest import preview_text
 from monitoring.queries.processes import processes
 from orchestrator import registry, secret_names
-from orchestrator.engine.operations import EventToSend, Preview, foresee, preview
+from orchestrator.engine.operations import (
+    EventToSend,
+    Preview,
+    preview_event,
+    preview_targets,
+)
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import ProcessInstance
 
@@ -86,13 +91,13 @@ def foreseen(wanted: EventToSend, reader: Any) -> Foreseen:
 
 def _effects(wanted: EventToSend) -> list[ForeseenEffect]:
     if wanted.process_id is None:
-        found = foresee(wanted.type, wanted.body, wanted.definition, wanted.key)
+        found = preview_targets(wanted.type, wanted.body, wanted.definition, wanted.key)
         return [ForeseenEffect(*one) for one in found]
     process = processes().filter(pk=wanted.process_id).first()
     if process is None:
         return [ForeseenEffect("", None, Preview("unrouted"))]
     return [
         ForeseenEffect(
-            process.name, process, preview(wanted.type, wanted.body, process)
+            process.name, process, preview_event(wanted.type, wanted.body, process)
         )
     ]

@@ -19,7 +19,7 @@ from monitoring.queries.graphs import labels_of
 from monitoring.queries.processes import processes
 from orchestrator import registry, secret_names
 from orchestrator.collecting import group_by_key
-from orchestrator.engine.operations import Preview, preview
+from orchestrator.engine.operations import Preview, preview_event
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, Status
 from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
@@ -129,7 +129,7 @@ def _near(
         if pk in known:
             found.setdefault(pk, (known[pk], False, fields))
     return [
-        Near(one, by, tuple(fields), preview(event.type, event.body, one))
+        Near(one, by, tuple(fields), preview_event(event.type, event.body, one))
         for one, by, fields in list(found.values())[:SHOWN]
     ]
 

@@ -10,20 +10,20 @@ The rooms, each standing on those below it:
     events                            delivering an event, carrying out a command, firing a deadline
     steps                             the visits of a workflow's steps that one worker runs in a row
     failures                          what a failed attempt leads to
-    claims                            who holds which work: leases, giving back, looking for what is due
-    invariants                        what must always hold, asked of the stored rows
+    claims                            which worker holds which work: leases, releasing claims, looking for due work
+    invariants                        conditions that the stored rows meet at every moment
     change                            one change of one locked process, of either kind; committing several together
     inbox                             receiving events
     storage                           tables, batches of writes, definitions, results, settled visits
 
 Three trips:
 
-An event is stored by `inbox`. `drain` claims it, `events.delivery` locks its process and lets the definition decide,
+`inbox` stores an event. `drain` claims it, `events.delivery` locks its process and lets the definition decide,
 `change.manager` (of a workflow `change.settling`) makes rows of the decision, `storage.batch` sends them.
 
-A step is claimed by `drain`, run by `steps.session`, and settled by `change.workflow`; `change.settling` carries out
-what follows, `change.following` makes rows of it, and the session goes on with one of them. What goes wrong goes to
-`failures.of_step`.
+`drain` claims a step, `steps.session` runs it, and `change.workflow` settles it; `change.settling` decides which steps
+follow, `change.following` makes their rows, and the session goes on with one of them. `failures.of_step` takes every
+error.
 
 An operator's action is an object in `operations`: `base` locks the process and asks why not, the action's own module
 changes it through `change`, and `audit` writes its row in the same commit.

@@ -1,6 +1,6 @@
-"""Running a queue's ready work: events, commands and deadlines, oldest first, claimed in small batches.
+"""Running a queue's ready work: events, commands and steps, oldest first, claimed in small batches.
 
-Bulk operations take a slice in between.
+A slice of a bulk operation may run between two batches.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.bulk.running import run_slice
 from orchestrator.engine.bulk.turn import SLICE_SECONDS, slice_timer
 from orchestrator.engine.claims import leases, take_over
-from orchestrator.engine.claims.due import due
-from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, Held
+from orchestrator.engine.claims.due import find_due
+from orchestrator.engine.claims.held import BEGIN_SECONDS, UNSEEN, Claim, HeldWork
 from orchestrator.engine.claims.lines import ClaimedElsewhere, Lines, postpone
 from orchestrator.engine.claims.worker_slice import Watch, WorkerSlice, no_watch
 from orchestrator.engine.events import deadlines, outbox
@@ -37,7 +37,7 @@ from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import suppress_wakes, wake_queue
 
 FEW = 4
-"""How many pieces of work are claimed at first: few, since their duration is not known yet."""
+"""The size of the first claims: small, since the duration of the work is not known yet."""
 
 GO_ON_SECONDS = 0.1
 """How long a worker goes on with steps that follow before it looks for other due work."""
@@ -50,19 +50,19 @@ def drain(
     seconds: float | None = None,
     stop: Callable[[], bool] = lambda: False,
     watch: Watch = no_watch,
-    held: Held | None = None,
+    held: HeldWork | None = None,
     alone: bool = False,
 ) -> int:
-    """Runs ready work until there is none, or the time slice ends and another bell is rung.
+    """Run ready work until there is none, or until the time slice ends; then wake the queue again.
 
     Args:
         queue: whose work.
         owner: the worker's boot id; made up when empty.
         seconds: the time slice; None for as long as there is work.
-        stop: asked between pieces of work; what is claimed but not begun is given back uncharged.
-        watch: told of each piece of work and the seconds it may take.
-        held: where it is shown what is claimed and not begun, and which results are not stored yet; None for nowhere.
-        alone: this worker is the only one, and begins all that it claims, however long that takes.
+        stop: asked between pieces of work; after it says yes, claims that have not begun are released uncharged.
+        watch: wraps each piece of work, with the seconds that it may take.
+        held: where this worker shows its unbegun claims and its unstored results; None for nowhere.
+        alone: whether this worker is the only one; it then begins all that it claims, however long that takes.
 
     Returns:
         How many pieces of work were run.
@@ -75,8 +75,8 @@ def drain(
     ready = ReadyWork(worker_slice, stop, alone=alone)
     with suppress_wakes(queue):
         while not worker_slice.over():
-            leases.end_uncertain(owner)
-            if not (ready.run_once() or uncertain.noted()):
+            leases.end_uncertain_leases(owner)
+            if not (ready.run_once() or uncertain.is_noted()):
                 return ready.done
     wake_queue(queue)
     return ready.done
@@ -84,7 +84,7 @@ def drain(
 
 @dataclass(frozen=True)
 class WorkKind:
-    """One kind of ready work: where it is claimed, in batches of how many, and how it is run."""
+    """One kind of ready work: its table, the function that runs it, and the size of a batch."""
 
     table: Table[Any]
     run: Callable[[Any], object]
@@ -109,11 +109,11 @@ class ReadyWork:
         """How many pieces of work were run."""
         self.events = EventRunner(worker_slice)
         self.steps = StepRunner(worker_slice)
-        self.elsewhere = ClaimedElsewhere()
+        self.claimed_elsewhere = ClaimedElsewhere()
         self._skipped = False
         """Whether events were skipped since some were run: look again after the next one is settled."""
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
-        """How many pieces of each kind are claimed next."""
+        """The size of the next claim of each kind."""
         self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
         self.kinds = (
             WorkKind(events, self.events.run, 64, {}),
@@ -122,11 +122,11 @@ class ReadyWork:
         )
 
     def run_once(self) -> bool:
-        """Claims and runs a batch of each kind; whether there may be more for this worker."""
-        known = self.elsewhere.count()
+        """Claim and run a batch of each kind. Return whether there may be more for this worker."""
+        known = self.claimed_elsewhere.count()
         self._skipped = self._skipped and known > 0
         tables = [kind.table for kind in self.kinds]
-        *found, many = due(self.worker_slice.queue, [*tables, bulk_operations])
+        *found, many = find_due(self.worker_slice.queue, [*tables, bulk_operations])
         led = [
             self._batch(kind)
             for kind, is_due in zip(self.kinds, found, strict=True)
@@ -135,17 +135,17 @@ class ReadyWork:
         if many and slice_timer.is_due(others=any(led)):
             led.append(self._slice_of_bulk())
         if any(led):
-            self._skipped = True  # it may be what comes after those that were run
+            self._skipped = True  # the skipped events may follow those that were run
             return True
-        if self.elsewhere.count() > known:
-            return True  # there may be others behind them
+        if self.claimed_elsewhere.count() > known:
+            return True  # there may be events of other processes behind them
         if self._skipped:
-            self.elsewhere.clear()
+            self.claimed_elsewhere.clear()
             return True
         return False
 
     def _slice_of_bulk(self) -> bool:
-        """Runs a slice of a bulk operation; whether there was one."""
+        """Run a slice of a bulk operation. Return whether there was one."""
         here = self.worker_slice
         claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
         for item in claimed:
@@ -157,8 +157,8 @@ class ReadyWork:
         command = item.work
         handler = outbox.handler_of(command)
         limit = handler.timeout if handler else conf().EVENT_TIMEOUT
-        with self.worker_slice.watch(limit, leases.name_of(command)):
-            outbox.carry_out(command)
+        with self.worker_slice.watch(limit, leases.work_name(command)):
+            outbox.carry_out_command(command)
 
     def _step(self, item: Claimed[StepRun]) -> None:
         run = item.work
@@ -166,12 +166,12 @@ class ReadyWork:
             self.steps.run(run)
             return
         with self.worker_slice.watched(run):
-            deadlines.fire(run)  # of a process manager, whose steps only wait
+            deadlines.fire_deadline(run)  # of a process manager, whose steps only wait
 
     def _batch(self, kind: WorkKind) -> bool:
-        """Claims and runs a batch; whether that led to anything."""
+        """Claim and run a batch. Return whether that led to anything."""
         here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
-        which = self.elsewhere.others() if kind.table is events else ALL
+        which = self.claimed_elsewhere.claimable() if kind.table is events else ALL
         claimed = kind.table.claim(
             here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )
@@ -192,7 +192,7 @@ class ReadyWork:
         return bool(lines.mine) or moved
 
     def _go_on(self) -> int:
-        """Stores what steps have given and runs what follows, round by round. Returns how many were run."""
+        """Store the results of steps and run the visits that follow, round by round. Return how many were run."""
         steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
@@ -205,22 +205,22 @@ class ReadyWork:
         return done
 
     def _postpone(self, early: list[Claimed[Any]]) -> bool:
-        """Gives back events that are too early; whether any of them waits for no other worker."""
+        """Release events that are too early. Return whether any of them waits for no other worker."""
         found = postpone(self.worker_slice.queue, self.worker_slice.owner, early)
-        self.elsewhere.note(found)
+        self.claimed_elsewhere.note(found)
         return len(found) < len(early)
 
     def _next_size(self, kind: WorkKind, done: int, taken: float) -> int:
-        """How many are begun in time if they go on as those did that have taken so many seconds."""
+        """The number of pieces that begin in time, if each takes as long as the `done` ones took on average."""
         if self.alone or taken * kind.batch <= BEGIN_SECONDS * done:
             return kind.batch
         return max(FEW, int(BEGIN_SECONDS * done / taken))
 
     def _run_in_time(self, kind: WorkKind, lines: Lines, asked: float) -> int:
-        """Runs claimed work in its order; what cannot be begun in time is for others. Returns how many were run."""
+        """Run claimed work in its order, and release the rest in time. Return how many pieces were run."""
         held, mine, begun, shown = self.worker_slice.held, lines.mine, 0, 0
         early = list[Claimed[Any]]()
-        held.claimed(_claims(lines), asked)
+        held.show_claimed(_claims(lines), asked)
         if kind.table is events:
             self.events.begin(lines)
         try:
@@ -228,18 +228,18 @@ class ReadyWork:
                 if number and not self._may_begin(number - shown, asked):
                     break
                 self.events.finish_before(item)
-                if lines.has(item):
+                if lines.may_run(item):
                     kind.run(item)
                 else:
                     early.append(item)
                 begun += 1
                 if self.steps.are_due and self.steps.store():
-                    shown = number  # with what follows, which is begun after the others
-                    held.claimed(self._unbegun_steps(mine[number:]), asked)
+                    shown = number  # with the visits that follow, which begin after the others
+                    held.show_claimed(self._unbegun_steps(mine[number:]), asked)
             self.events.finish()
         finally:
             held.release()
-        if not uncertain.noted():
+        if not uncertain.is_noted():
             self._postpone(early)
             works = [item.work for item in mine[begun:]]
             if works or self._is_late(asked):
@@ -249,29 +249,29 @@ class ReadyWork:
 
     def _unbegun_steps(self, mine: Sequence[Claimed[StepRun]]) -> list[Claim]:
         runs = [*(item.work for item in mine), *self.steps.following]
-        return [Claim(leases.name_of(run), "") for run in runs]
+        return [Claim(leases.work_name(run), "") for run in runs]
 
     def _is_late(self, asked: float) -> bool:
         return not self.alone and time.monotonic() - asked > BEGIN_SECONDS
 
     def _may_begin(self, number: int, asked: float) -> bool:
-        """Whether this worker begins a claimed piece of work now; no other worker may begin it then."""
+        """Whether this worker begins a claimed piece of work now; then no other worker may begin it."""
         free = number if self.events.holds else 0
         # First: a supervisor that reads it later leaves the work alone.
-        self.worker_slice.held.begun(number, free)
-        return not (self._is_late(asked) or self.stop() or uncertain.noted())
+        self.worker_slice.held.show_begun(number, free)
+        return not (self._is_late(asked) or self.stop() or uncertain.is_noted())
 
     def _leave_to_others(self, works: list[Any]) -> None:
         if not works:
             return
-        here, names = self.worker_slice, [leases.name_of(work) for work in works]
-        take_over.unbegun(here.queue, here.owner, names)
+        here, names = self.worker_slice, [leases.work_name(work) for work in works]
+        take_over.yield_work(here.queue, here.owner, names)
         wake_queue(here.queue, others=True)
 
 
 def _claims(lines: Lines) -> list[Claim]:
-    """Claimed work, as it is shown to a supervisor."""
+    """Claimed work, as a supervisor sees it."""
     return [
-        Claim(leases.name_of(item.work), str(lines.line_of(item)))
+        Claim(leases.work_name(item.work), str(lines.line_of(item)))
         for item in lines.mine
     ]

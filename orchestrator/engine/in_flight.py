@@ -1,4 +1,4 @@
-"""The ready work of a queue whose work waits outside: claimed in batches, and prepared to be called."""
+"""The ready calls of a queue: claimed in batches, and prepared. A call is work whose function waits outside."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from orchestrator.engine.storage.tables import commands, instances, step_runs
 from orchestrator.models import CommandStatus, IssuedCommand, StepKind, StepRun
 
 BATCH = 32
-"""How many pieces of work are claimed at once at most: they begin within a moment."""
+"""The most pieces of work in one claim: all of them begin within a moment."""
 
 KINDS: tuple[tuple[Table[Any], dict[str, Any]], ...] = (
     (commands, {"status": CommandStatus.RUNNING}),
     (step_runs, CLAIMED),
 )
-"""What may wait outside, and what a claim makes of it."""
+"""The tables of work that may wait outside, and the columns that a claim sets."""
 
 
 class CallsToMake:
@@ -43,14 +43,14 @@ class CallsToMake:
     def __init__(self, worker_slice: WorkerSlice, room: Room) -> None:
         self.worker_slice, self.room = worker_slice, room
         self.more = True
-        """Whether there may be more than were claimed."""
+        """Whether there may be more ready calls than were claimed."""
         self._kinds = KINDS
-        """Who comes first at one claim comes last at the next: neither waits for as long as there is of the other."""
+        """The kind that is first in one claim is last in the next, so that neither keeps the other from running."""
         self._size = BATCH
         self._left_out = 0
 
     def claim(self, room: int) -> list[StepRun | IssuedCommand]:
-        """Claims work, at most `room` pieces.
+        """Claim work, at most `room` pieces.
 
         Raises:
             DatabaseError: the database refused.
@@ -67,39 +67,39 @@ class CallsToMake:
                     here.queue, here.owner, left, lease, which, **values
                 )
                 found += [item.work for item in claimed]
-        if leases.may_end(asked):
-            uncertain.note()  # others may have taken it over before the answer came
+        if leases.lease_may_end(asked):
+            uncertain.note()  # other workers may have taken the work over before the answer came
             return []
         self.more = len(found) == most
         return found
 
     def _next_size(self) -> int:
-        """The size of the next claim: smaller after work was left out, because few of its kind may be in flight."""
+        """The size of the next claim: smaller after calls of a full kind were released."""
         if self._left_out:
             return max(1, self._size - self._left_out)
         return min(BATCH, self._size * 2)
 
     def _with_room(self, table: Table[Any]) -> Condition:
-        """The condition that there is room for work of a kind."""
+        """The condition that a row's kind is not full."""
         full = self.room.full()
         if table is commands:
             return table.but_for("type", sorted(x for x in full if type(x) is str))
         return _but_for(sorted(x for x in full if isinstance(x, StepCallKind)))
 
-    def prepared(
+    def prepare(
         self, work: StepRun | IssuedCommand, before: Call | None
     ) -> Call | None:
-        """Makes a claimed piece of work ready to be called; None when it is not to be now, which is stored.
+        """Prepare the call of a claimed piece of work. Return None where it is not called now, and store that.
 
         Args:
             work: the claimed row.
-            before: what was prepared of the same claim just before.
+            before: the call that was prepared just before, of the same claim.
         """
         here, room = self.worker_slice, self.room
         if isinstance(work, IssuedCommand):
-            call = waiting_commands.begin(work, here, room)
+            call = waiting_commands.prepare_command_call(work, here, room)
         else:
-            call = waiting_steps.begin(work, here, room, before)
+            call = waiting_steps.prepare_step_call(work, here, room, before)
         self._left_out += call is None
         return call
 
@@ -116,8 +116,8 @@ def _but_for(kinds: Iterable[StepCallKind]) -> Condition:
     return Condition(sql, tuple(params)) if sql else ALL
 
 
-def still_mine(owner: str, calls: Collection[Call]) -> set[Call]:
-    """Those of the calls that their worker still holds."""
+def find_held_calls(owner: str, calls: Collection[Call]) -> set[Call]:
+    """Return the calls that their worker still holds."""
     found = set()
     for model, mine in groupby(sorted(calls, key=_model), _model):
         by_key = {call.work.pk: call for call in mine}

@@ -1,8 +1,8 @@
-"""Receiving events: stored before anything else happens to them.
+"""Receiving events: each is stored before anything else happens to it.
 
-1. read the body strictly; 2. insert one row a target (the definitions that have rows for the type, or the one process
-it names), with the simple event handlers' commands; 3. commit, in the caller's own transaction if there is one;
-4. ring the doorbell. A repeat of source and event id changes nothing and gets the first receipt again.
+1. Read the body strictly. 2. Insert one row a target (the definitions that have rows for the type, or the one process
+that the event names), with the commands of the simple event handlers. 3. Commit, in the caller's own transaction if
+there is one. 4. Wake the queues. A repeat of source and event id changes nothing and gets the first receipt again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from orchestrator.text import Text
 
 @dataclass(frozen=True)
 class Address:
-    """Whom an event is for: one process, or whichever has the correlation key."""
+    """The addressee of an event: one process by its id, or the process that has the correlation key."""
 
     process_id: UUID | None = None
     correlation_key: str = ""
@@ -48,23 +48,23 @@ class Address:
 
 
 def receive(event: Event, *, id: str, source: str, address: Address) -> Receipt:
-    """Stores an event and has it delivered.
+    """Store an event and wake a worker that delivers it.
 
     Args:
-        event: what has happened.
+        event: the event.
         id: the sender's own id of it, unique within the source.
-        source: who sends it.
-        address: whom it is for.
+        source: the sender.
+        address: the addressee.
 
     Raises:
         InvalidMessage: the event cannot be stored, or id or source are empty or too long.
-        ConflictingEvent: the id was used before for something else.
+        ConflictingEvent: the id was used before for another event.
     """
-    return receipts.store(arrival(event, id, source, address))
+    return receipts.store_event(arrival(event, id, source, address))
 
 
 def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
-    """An event as it will be stored.
+    """Return the rows of an event, not yet stored.
 
     Raises:
         InvalidMessage: this is no event, it cannot be stored, or id or source are empty or too long.
@@ -78,11 +78,11 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     check_name("source", source, 100)
     check_key(address.correlation_key)
     body = encode(event)
-    # The process id of a start is made anew in each call, so it cannot tell a repeat from another event.
+    # Each call makes the process id of a start anew, so the id cannot tell a repeat from another event.
     named = "" if address.starts else str(address.process_id or "")
     text = canonical([type(event).__name__, body, named, address.correlation_key])
     rows = inbox_rows(event, body, id, source, address, digest_of(text), at_commit())
-    return Arrival(rows, reacting(rows), len(text))
+    return Arrival(rows, reactions_to(rows), len(text))
 
 
 def inbox_rows(
@@ -94,7 +94,7 @@ def inbox_rows(
     fingerprint: str,
     now: datetime,
 ) -> list[InboxEvent]:
-    """The inbox rows of an event, not yet stored: one a target."""
+    """Return the inbox rows of an event, not yet stored: one a target."""
     kind = type(event).__name__
     row = functools.partial(
         InboxEvent,
@@ -123,7 +123,7 @@ def inbox_rows(
     return [
         row(
             target=target.name,
-            correlation_key=address.correlation_key or key_of(target, event),
+            correlation_key=address.correlation_key or correlation_of(target, event),
             queue=target.queue,
             wake_at=now,
         )
@@ -131,11 +131,11 @@ def inbox_rows(
     ]
 
 
-def key_of(target: DefinitionClass, message: object) -> str:
-    """The business key of a definition in an event or input; "" when it carries none.
+def correlation_of(target: DefinitionClass, message: object) -> str:
+    """Return a definition's correlation key in an event or input; "" when the message carries none.
 
     Raises:
-        InvalidMessage: it carries one that is empty, too long or not printable.
+        InvalidMessage: the key is empty, too long or not printable.
     """
     key = target.correlation_key(message)
     field = target.correlation
@@ -148,10 +148,10 @@ def key_of(target: DefinitionClass, message: object) -> str:
     return key
 
 
-def caused(
+def caused_rows(
     event: Event, process_id: UUID | None, command_id: UUID, number: int, now: datetime
 ) -> list[InboxEvent]:
-    """The inbox rows of an event that a command's handler returned, not yet stored."""
+    """Return the inbox rows of an event that a command's handler returned, not yet stored."""
     body = encode(event)
     address = Address(process_id=process_id)
     id = f"{command_id}:{number}"
@@ -167,29 +167,29 @@ def follow_ups(
     command_id: UUID,
     now: datetime,
 ) -> list[InboxEvent]:
-    """Inbox rows of the events that a command caused: for its own process, if it has one with rows for them."""
+    """Return the inbox rows of a command's events: for the command's own process, if that has rows for them."""
     rows: list[InboxEvent] = []
     for number, event in enumerate(happened):
         process_id = None
         if instance is not None:
             takes = definitions.definition_of(instance).can_handle(event)
             process_id = instance.pk if takes else None
-        rows += caused(event, process_id, command_id, number, now)
+        rows += caused_rows(event, process_id, command_id, number, now)
     return rows
 
 
-def stored(rows: Sequence[InboxEvent]) -> list[Statement]:
-    """Stores new rows with the commands for their simple event handlers: once an event, however many its targets."""
+def event_inserts(rows: Sequence[InboxEvent]) -> list[Statement]:
+    """Return the inserts of inbox rows, and of the commands for their simple event handlers: once for each event."""
     firsts: dict[str, InboxEvent] = {}
     for row in rows:
         firsts.setdefault(row.event_id, row)
-    found = [command for row in firsts.values() for command in reacting([row])]
+    found = [command for row in firsts.values() for command in reactions_to([row])]
     reactions = [commands.insert(*found)] if found else []
     return [*events.inserts(rows), *reactions]
 
 
-def reacting(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
-    """The commands for the simple event handlers of an event's rows: one each, however many targets it has."""
+def reactions_to(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
+    """Return the commands for an event's simple event handlers: one each, however many targets the event has."""
     first = rows[0]
     return [
         IssuedCommand(
@@ -208,11 +208,11 @@ def reacting(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
     ]
 
 
-def read(kind: str, body: object) -> Event:
-    """An event from its type name and JSON body.
+def parse_event(kind: str, body: object) -> Event:
+    """Return an event, made of its type's name and its JSON body.
 
     Raises:
-        UnknownEventType: nothing knows the type.
+        UnknownEventType: the running code has no such type.
         InvalidMessage: the body does not have the declared form.
     """
     return decode(registry.event_class(kind), body)
@@ -221,16 +221,16 @@ def read(kind: str, body: object) -> Event:
 def early_events(
     instance: ProcessInstance, now: datetime, *, id_known: bool
 ) -> list[Statement]:
-    """Makes events due that came before their process, in the order of their receipts.
+    """Return the updates that make a process's early events due, in the order of their receipts.
 
     Args:
         instance: the process that starts.
         now: the database's time.
-        id_known: whether anybody can have known the process id before.
+        id_known: whether a sender can have known the process id before.
     """
-    again = {**offered(now), "process_id": instance.pk}
+    again = {**offered_columns(now), "process_id": instance.pk}
     key, pk = instance.correlation_key, instance.pk if id_known else None
-    found = beginnings.begins(pk, instance.name, key)
+    found = beginnings.start_locks(pk, instance.name, key)
     addressed: list[dict[str, Any]] = [{"process_id": pk}] if id_known else []
     addressed += [{"target": instance.name, "correlation_key": key}] if key else []
     for address in addressed:
@@ -239,25 +239,25 @@ def early_events(
     return found
 
 
-def offered(now: datetime) -> dict[str, Any]:
-    """The columns of an event that is offered as if it had just arrived."""
+def offered_columns(now: datetime) -> dict[str, Any]:
+    """Return the columns of an event that is offered as if it had just arrived."""
     undecided = {"handled_at": None, "patience_until": None, "remaining": None}
     received = {"verdict": Verdict.RECEIVED, "wake_at": now}
     return {**received, **undecided, "attempt": 0, "owner": ""}
 
 
 def patience(definition: DefinitionClass | None) -> timedelta:
-    """How long an event is kept before people are told."""
+    """Return how long an event is kept before people are told."""
     if definition is not None and definition.patience is not None:
         return definition.patience
     return timedelta(seconds=conf().PATIENCE_SECONDS)
 
 
 def check_key(given: str) -> None:
-    """Refuses a business key that is given and cannot be one; "" stands for none.
+    """Check a correlation key; "" stands for none.
 
     Raises:
-        InvalidMessage: it is blank, too long or not printable.
+        InvalidMessage: the key is blank, too long or not printable.
     """
     check_name("correlation key", given, 200, empty=True)
     if given and not given.strip():

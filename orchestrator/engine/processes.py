@@ -1,4 +1,4 @@
-"""Starting processes and sending events: what applications call. Safe inside the caller's own transaction."""
+"""The functions that applications call: starting processes and sending events, also inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def start_process(
 ) -> StartReceipt: ...
 
 
-# Which class is a workflow's Input cannot be said of the second argument: Python's types have no words for an
-# attribute of the first one's class, and a checker would settle on what both have in common. It is checked at run time.
+# Python's types cannot say that the second argument is an `Input` of the first one's class: a checker would settle on
+# the common base of both. The type of the input is checked at run time.
 @overload
 def start_process(
     definition: type[Workflow] | str,
@@ -61,20 +61,20 @@ def start_process(
     process_id: UUID | None = None,
     correlation_key: str = "",
 ) -> StartReceipt:
-    """Starts a process and makes its process id.
+    """Start a process and make its process id.
 
     Args:
         definition: the process manager or workflow, or its name.
-        event: one of a process manager's starting events, or the input of a workflow; none of one without an `Input`.
-        id: the event's or start's id, for repeats to be recognised; the process id when empty.
-        source: who sends it.
-        process_id: the process id to use, if the caller has made one.
+        event: one of a process manager's starting events, or a workflow's input; None for a workflow without `Input`.
+        id: the event's or start's id, by which a repeat is recognised; the process id when empty.
+        source: the sender.
+        process_id: the process id, if the caller has made one.
         correlation_key: the business key; read from the event when empty.
 
     Returns:
         The receipt, with the process id. A process manager starts when a worker takes the event, a workflow at once.
-        Of two process managers' starts with one key that were both accepted, because neither had started yet, the
-        second is shown to people as an incident.
+        Two starts of a process manager with one key are both accepted while neither has started; the second then
+        becomes an incident.
 
     Raises:
         KeyTaken: a live process of the definition has the correlation key, and this is no repeat of its start.
@@ -83,7 +83,7 @@ def start_process(
     name = definition if isinstance(definition, str) else definition.name
     known = registry.find_definition(name)
     if issubclass(known, Workflow):
-        return starting.start(
+        return starting.start_workflow(
             known,
             event,
             id=id,
@@ -98,7 +98,7 @@ def start_process(
         )
     chosen = process_id or uuid7()
     id = id or str(chosen)
-    key = correlation_key or inbox.key_of(known, event)
+    key = correlation_key or inbox.correlation_of(known, event)
     receipt = inbox.receive(
         event,
         id=id,
@@ -123,19 +123,19 @@ def send_event(
     process_id: UUID | str | None = None,
     correlation_key: str = "",
 ) -> Receipt:
-    """Sends an event to its process. An event without a process is kept, and shown to people.
+    """Send an event to its process. An event without a process is kept, and becomes an incident.
 
     Args:
         event: the event, or the name of its type.
         data: its fields as JSON values, when only the name is given.
         id: the sender's id of the event; the same id again gives the first receipt and changes nothing.
-        source: who sends it; ids are unique within a source.
-        process_id: the process it is for. Without it the correlation key decides, given or read from the event, and a
-            starting event whose key no live process has starts one.
+        source: the sender; ids are unique within a source.
+        process_id: the process it is for. Without it the correlation key decides, given or read from the event. A
+            starting event starts a process if no live process has its key.
         correlation_key: the business key.
 
     Raises:
-        UnknownEventType: nothing knows the type of this name, so its fields cannot be read.
+        UnknownEventType: the running code has no event type of this name. Nothing is stored.
         InvalidMessage, ConflictingEvent: likewise nothing is stored.
     """
     envelope = Envelope(
@@ -146,12 +146,12 @@ def send_event(
         process_id=process_id,
         correlation_key=correlation_key,
     )
-    return receipts.store(_arrival(envelope))
+    return receipts.store_event(_arrival(envelope))
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """An event and whom it is for: what `send_event` is told of one."""
+    """An event and its addressee: the parameters of `send_event`."""
 
     event: Event | str
     data: dict[str, Any] | None = None
@@ -163,22 +163,22 @@ class Envelope:
 
 
 def send_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
-    """Sends many events in their order, hundreds by one statement and commit.
+    """Send many events in their order, hundreds by one statement and commit.
 
-    What each of them comes to is what `send_event` would have made of it. Those of one statement are stored together or
-    not at all; in the transaction of the caller, all of them are part of it. After an error that is none of theirs,
-    such as a lost connection, send all of them again: those that were stored are repeats, which change nothing.
+    Each event has the same outcome as with `send_event`. The events of one statement are stored together or not at
+    all; inside the caller's transaction, all of them are part of it. After another error, such as a lost connection,
+    send all events again: those that were stored are repeats, which change nothing.
 
     Args:
-        envelopes: the events; they may be made as they are asked for.
+        envelopes: the events; a generator may make them one by one.
 
     Raises:
-        EventRefused: one of them would have been refused, and says why: those before it are stored.
+        EventRefused: `send_event` would have refused one of them; the error says why. Those before it are stored.
     """
-    return _sent(envelopes, receipts.Storing())
+    return _sent(envelopes, receipts.Storage())
 
 
-def _sent(envelopes: Iterable[Envelope], storing: receipts.Storing) -> list[Receipt]:
+def _sent(envelopes: Iterable[Envelope], storing: receipts.Storage) -> list[Receipt]:
     for envelope in envelopes:
         try:
             arrival = _arrival(envelope)
@@ -191,17 +191,17 @@ def _sent(envelopes: Iterable[Envelope], storing: receipts.Storing) -> list[Rece
 
 
 def send_all_events(envelopes: Sequence[Envelope]) -> list[Receipt]:
-    """Sends many events in their order: all are stored, or none.
+    """Send many events in their order: all are stored, or none.
 
-    After a deadlock with another sender of the same events, this rolls back, waits for the other, and sends all events
-    again. Call it outside a transaction: the locks of an open transaction would stay.
+    After a deadlock with another sender of the same events, this function rolls back, waits for the other sender, and
+    sends all events again. Call it outside a transaction: the locks of an open transaction would stay.
 
     Raises:
-        EventRefused: one of them would have been refused, and says why: none is stored.
+        EventRefused: `send_event` would have refused one of them; the error says why. None is stored.
     """
     turns = TURNS
     while True:
-        storing = receipts.Storing(whole=True)
+        storing = receipts.Storage(whole=True)
         try:
             with transaction.atomic():
                 return _sent(envelopes, storing)
@@ -220,7 +220,7 @@ def _arrival(envelope: Envelope) -> Arrival:
         )
     event = envelope.event
     if isinstance(event, str):
-        happened = inbox.read(event, envelope.data or {})
+        happened = inbox.parse_event(event, envelope.data or {})
     elif not envelope.data:
         happened = event
     else:

@@ -1,9 +1,9 @@
 """Removing processes that ended long ago: whole trees, a few at a time, without long locks.
 
-A tree is a process with its sub-processes. It goes when all of it ended before the limit of its definition, nothing of
-it is left to be done and it needs nobody; what is locked is passed over, and found by the next run. Each set of trees
-is one short transaction: lock, export, delete, audit. So a run may be cut off at any moment, and two may run at once.
-A tree stays where the database refuses to delete it, because a table of the project refers to it; the others go.
+A tree is a process with its sub-processes. A run removes it if all its processes ended before the limit of their
+definition, no work is left and no incident is open. A run skips locked trees; the next run finds them. Each set of
+trees is one short transaction: lock, export, delete, audit. So a run may stop at any moment, and two may run at once.
+A tree stays if the database refuses to delete it, because a table of the project refers to it; the others go.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from orchestrator.retention import ALL_OTHERS
 log = logging.getLogger(__name__)
 
 FEWEST, MOST = 5, 250
-"""How many trees one transaction takes."""
+"""The bounds on the number of trees in one transaction."""
 LONG = 0.2
-"""Seconds after which a transaction has taken too much; a quarter of it is short."""
+"""Seconds after which a transaction was too long; a quarter of them is short."""
 AT_ONCE = 5_000
-"""How many processes one statement names: an SQLite may take 32,766 values only, and some name each four times."""
+"""Processes that one statement names: SQLite takes 32,766 values, and a statement may name each process four times."""
 REST = 4
-"""How many times as long as it worked it pauses: the slower the database is, the longer."""
+"""A run pauses this many times as long as it has worked: the slower the database, the longer the pause."""
 
 PARTS: Mapping[str, tuple[type[Model], str]] = {
     "visits": (StepRun, "instance_id"),
@@ -59,7 +59,7 @@ PARTS: Mapping[str, tuple[type[Model], str]] = {
     "incidents": (Incident, "instance_id"),
     "operator_actions": (OperatorAction, "instance_id"),
 }
-"""What belongs to a process, as the export calls it: the table, and its column with the process id."""
+"""The rows that belong to a process, by their names in the export: the table, and its column with the process id."""
 
 
 class Pruning:
@@ -67,9 +67,9 @@ class Pruning:
 
     Args:
         keep: how long the ended processes of each definition are kept; ALL_OTHERS stands for those not named.
-        actor: who runs it, for the audit.
-        export: the file that gets each process as a line of JSON before it is deleted.
-        rest: how many times as long as it worked it pauses.
+        actor: the person or program that runs it, for the audit.
+        export: the file that gets each process as a line of JSON before the process is deleted.
+        rest: how many times as long as it has worked the run pauses.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class Pruning:
         self.key, self.now = uuid4(), database_now()
         self.pruned: Counter[str] = Counter()
         self.refused: dict[UUID, str] = {}
-        """The trees that the database refused to delete, by their roots, with its messages."""
+        """The roots of the trees that the database refused to delete, with its messages."""
         self.items = 0
-        """How many items of bulk operations were removed."""
+        """The number of items of bulk operations that were removed."""
         self._size = FEWEST
 
     def due(self) -> QuerySet[ProcessInstance]:
-        """The processes with whose trees it is time, if all of the tree agrees."""
+        """The roots that ended long enough ago; their sub-processes may still keep them."""
         others = self.keep.get(ALL_OTHERS)
         wanted = Q(pk__in=())
         for name, time_ in self.keep.items():
@@ -101,13 +101,13 @@ class Pruning:
         return ProcessInstance.objects.filter(wanted, parent=None)
 
     def run(self, tell: Callable[[int], None] = lambda trees: None) -> Counter[str]:
-        """Removes what may go, once through; how many processes of each definition that were.
+        """Remove all trees that may go. Return the number of removed processes of each definition.
 
         Args:
-            tell: is given the number of trees that were looked at.
+            tell: called with the number of trees in each set.
 
         Raises:
-            DatabaseError: it refused for now.
+            DatabaseError: the database refused for now.
             OSError: the export cannot be written.
         """
         if (others := self.keep.get(ALL_OTHERS)) is not None:
@@ -121,22 +121,26 @@ class Pruning:
             begun = time.monotonic()
             self._prune_all(roots)
             took = time.monotonic() - begun
-            if took > LONG:
-                self._size = max(FEWEST, self._size // 2)
-            elif took < LONG / 4:
-                self._size = min(MOST, self._size * 2)
+            self._adapt_size(took)
             last = roots[-1]
             tell(len(roots))
             time.sleep(took * self.rest)
 
+    def _adapt_size(self, took: float) -> None:
+        """Take fewer trees after a long transaction, and more after a short one."""
+        if took > LONG:
+            self._size = max(FEWEST, self._size // 2)
+        elif took < LONG / 4:
+            self._size = min(MOST, self._size * 2)
+
     def _prune_all(self, roots: list[UUID]) -> None:
-        """Removes some trees; halves the set where the database refuses to delete one of them."""
+        """Remove some trees; halve the set if the database refuses to delete one of them."""
         end = self.export.seek(0, os.SEEK_END) if self.export else 0
         try:
             self._prune(roots)
         except DatabaseError as refusal:
             if passes(refusal):
-                raise  # it may have been committed for all that
+                raise  # the deletion may have been committed nevertheless
             if self.export:
                 self.export.truncate(end)
             if len(roots) == 1:
@@ -178,7 +182,7 @@ class Pruning:
         return ", ".join(sorted(said))
 
     def _free_trees(self, roots: list[UUID]) -> list[list[UUID]]:
-        """The trees of which all may go, locked."""
+        """The trees whose processes may all go, locked."""
         found = _locked(self.due().filter(pk__in=roots))
         root_of = {pk: pk for pk, _, _ in found}
         others = self.keep.get(ALL_OTHERS, timedelta.max)
@@ -202,7 +206,7 @@ class Pruning:
 
 
 def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
-    """Writes each process as a line."""
+    """Write each process as a line."""
     parts: dict[str, dict[UUID, list[Any]]] = {}
     for part, (model, column) in PARTS.items():
         rows = model._default_manager.filter(**{f"{column}__in": ids})
@@ -218,15 +222,13 @@ def _write(export: BinaryIO, ids: Sequence[UUID]) -> None:
         export.write(f"{text}\n".encode())
 
 
-def _locked(
-    rows: QuerySet[ProcessInstance],
-) -> list[tuple[UUID, datetime | None, str]]:
+def _locked(rows: QuerySet[ProcessInstance]) -> list[tuple[UUID, datetime | None, str]]:
     free = rows.select_for_update(skip_locked=True, of=("self",)).order_by("pk")
     return list(free.values_list("pk", "finished_at", "name"))
 
 
 def _unsettled(ids: Iterable[UUID]) -> set[UUID]:
-    """The processes with work that is left, or with something that a person has to look at."""
+    """Return the processes that have unsettled work or an open incident."""
     ids = list(ids)
     open_ = (
         (
@@ -246,38 +248,39 @@ def _unsettled(ids: Iterable[UUID]) -> set[UUID]:
 
 
 def _delete(ids: Sequence[UUID]) -> Counter[str]:
-    """Deletes processes with all that belongs to them; how many of each definition.
+    """Delete processes with all their rows. Return the number of processes of each definition.
 
-    What others have that refers to them is looked for at the end of the transaction.
+    The database checks the rows of other tables that refer to them at the end of the transaction.
     """
     processes = ProcessInstance.objects.filter(pk__in=ids)
     names = Counter(processes.values_list("name", flat=True))
-    visits = StepRun.objects.filter(instance__in=ids)
-    # One that has come since we looked is left: it finds no process, and people are told.
-    events = InboxEvent.objects.filter(process__in=ids, wake_at__isnull=True)
     issued = IssuedCommand.objects.filter(instance__in=ids)
     causing = issued.filter(follow_ups__gt=0).values_list("pk", "follow_ups")
     caused = [f"{pk}:{place}" for pk, number in causing for place in range(number or 0)]
-    of_these = (
-        Q(instance__in=ids)
-        | Q(event__in=events)
-        | Q(command__in=issued)
-        | Q(step_run__in=visits)
-    )
-    for rows in (
-        Incident.objects.filter(of_these),
-        OperatorAction.objects.filter(Q(instance__in=ids) | Q(event__in=events)),
+    for rows in _rows_of(ids):
+        # Django would look for rows that refer to each row; all of those are here.
+        rows._raw_delete("default")
+    for some in chunks(caused, AT_ONCE):
+        others = InboxEvent.objects.filter(source="command", event_id__in=some)
+        others.update(caused_by=None)
+    return names
+
+
+def _rows_of(ids: Sequence[UUID]) -> Iterable[QuerySet[Any]]:
+    """All rows of processes, in the order in which they are deleted."""
+    visits = StepRun.objects.filter(instance__in=ids)
+    # An event that has arrived since is kept: it finds no process, and becomes an incident.
+    events = InboxEvent.objects.filter(process__in=ids, wake_at__isnull=True)
+    issued = IssuedCommand.objects.filter(instance__in=ids)
+    about = Q(instance__in=ids) | Q(event__in=events)
+    return (
+        Incident.objects.filter(about | Q(command__in=issued) | Q(step_run__in=visits)),
+        OperatorAction.objects.filter(about),
         Repair.objects.filter(instance__in=ids),
         events,
         Checkpoint.objects.filter(instance__in=ids),
         OutsideId.objects.filter(instance__in=ids),
         visits,
         issued,
-        processes,
-    ):
-        # Django would look for what refers to each row; all of that is here.
-        rows._raw_delete("default")
-    for some in chunks(caused, AT_ONCE):
-        others = InboxEvent.objects.filter(source="command", event_id__in=some)
-        others.update(caused_by=None)
-    return names
+        ProcessInstance.objects.filter(pk__in=ids),
+    )

@@ -13,7 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError
 
-from orchestrator.engine.storage.passing_errors import in_each_others_way, passes
+from orchestrator.engine.storage.passing_errors import is_conflict, passes
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -87,7 +87,7 @@ def failure_line(error: Exception) -> str:
         return MIGRATE
     if passes(error):
         said = " ".join(str(error).split())
-        if in_each_others_way(error):
+        if is_conflict(error):
             return f"others were in the way, start it again: {said}"
         return f"the database does not answer; {CHECK_DATABASE}: {said}"
     if isinstance(error, OSError) and error.errno in UNWRITABLE:

@@ -239,7 +239,7 @@ class Process:
         definition = self._definition
         if not issubclass(definition, Workflow):
             return None
-        body = subprocesses.result_of(self.instance)
+        body = subprocesses.child_result(self.instance)
         return None if body is None else decode(definition.result_type(), body)
 
     def result_of(self, step: str) -> Any:

@@ -29,7 +29,7 @@ from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.held import MOST
 from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.in_flight import CallsToMake, still_mine
+from orchestrator.engine.in_flight import CallsToMake, find_held_calls
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.passing_errors import passes
@@ -107,7 +107,7 @@ class Caller:
 
     def _go_on(self) -> None:
         names = [call.name for call in self.flights]
-        leases.end_uncertain(self.worker.owner, names)
+        leases.end_uncertain_leases(self.worker.owner, names)
         found = self._due()
         for act in found:
             if not isinstance(act, CallEnd):
@@ -156,10 +156,10 @@ class Caller:
             for work in found:
                 if self._ends():
                     break  # its supervisor gives back what is not begun
-                call = self.to_make.prepared(work, call)
+                call = self.to_make.prepare(work, call)
                 if call is not None:
                     begun.append(self._show(call))
-            if leases.may_end(asked):
+            if leases.lease_may_end(asked):
                 self._keep_own(begun)
         finally:  # the database may have refused one of them
             self.room.note_begun()
@@ -173,7 +173,7 @@ class Caller:
         """
         mine = set[Call]()
         try:
-            mine = still_mine(self.worker.owner, [flight.call for flight in begun])
+            mine = find_held_calls(self.worker.owner, [flight.call for flight in begun])
         finally:
             for flight in begun:
                 if flight.call not in mine:
@@ -260,16 +260,16 @@ class Caller:
             return []
         if len(came) > 1:
             given = [(one.call, one.result) for one in came]
-            return came[0].call.all_returned(given)
+            return came[0].call.store_results(given)
         [one] = came
         if one.late:
             lost = {one.call.name: Lost.TIMED_OUT}
-            send(leases.charged([self.worker.owner], lost, database_now()))
+            send(leases.charge_lost([self.worker.owner], lost, database_now()))
             self.to_make.more = True
             wake_queue(self.queue)
             return []
         call, error = one.call, one.error
-        following = call.failed(error) if error else call.returned(one.result)
+        following = call.store_error(error) if error else call.store_result(one.result)
         return [] if following is None else [following]
 
     def _drop(self, flight: Flight) -> None:
@@ -281,7 +281,7 @@ class Caller:
         """End the calls whose work another worker has claimed, or whose processes were cancelled."""
         if not self.flights:
             return
-        mine = still_mine(self.worker.owner, self.flights)
+        mine = find_held_calls(self.worker.owner, self.flights)
         for call in self.flights.keys() - mine:
             log.info("another worker has settled %s", call.name)
             flight = self.flights[call]

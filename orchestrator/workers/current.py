@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from orchestrator.conf import conf
 from orchestrator.engine import drain
 from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.held import UNSEEN, Held
+from orchestrator.engine.claims.held import UNSEEN, HeldWork
 from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.storage import uncertain
 from orchestrator.models import Lost
@@ -28,7 +28,7 @@ class CurrentWorker:
 
     owner: str = field(default_factory=lambda: uuid4().hex)
     slot: Slot = field(default_factory=Slot)
-    held: Held = UNSEEN
+    held: HeldWork = UNSEEN
     stopping: Callable[[], bool] = lambda: False
 
     def drain(self, queue: str) -> int:
@@ -72,7 +72,7 @@ class CurrentWorker:
     def _end_cut_off(self) -> None:
         """End the piece of work without a stored outcome, as one that may have had its effect."""
         if work := self.slot.work:
-            leases.end([self.owner], in_hand={work: Lost.CUT_OFF})
+            leases.end_leases([self.owner], running={work: Lost.CUT_OFF})
             self.slot.write(0.0, "")
 
 

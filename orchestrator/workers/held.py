@@ -18,7 +18,7 @@ from orchestrator.engine.claims.held import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
     Claim,
-    Held,
+    HeldWork,
     UnstoredResult,
 )
 
@@ -53,7 +53,7 @@ class UnstoredResults(NamedTuple):
     results: list[UnstoredResult]
 
 
-class SharedClaims(Held):
+class SharedClaims(HeldWork):
     """What one worker holds; made before the fork.
 
     Args:
@@ -67,17 +67,17 @@ class SharedClaims(Held):
 
     # The worker
 
-    def claimed(self, claims: Sequence[Claim], asked: float) -> None:
+    def show_claimed(self, claims: Sequence[Claim], asked: float) -> None:
         if len(claims) > 1 and self.claims.write(json.dumps(claims), asked, 1):
             self._wake(asked + CLAIMS_SECONDS)
 
-    def begun(self, number: int, free: int = 0) -> None:
+    def show_begun(self, number: int, free: int = 0) -> None:
         self.claims.number = free * FREE + number + 1
 
     def release(self) -> None:
         self.claims.clear()
 
-    def returned(self, result: UnstoredResult) -> bool:
+    def show_result(self, result: UnstoredResult) -> bool:
         line = json.dumps(result) + "\n"
         if self.results.since:
             self.results.number = 0
@@ -87,10 +87,10 @@ class SharedClaims(Held):
         self._wake(now + TAKE_SECONDS)
         return fits
 
-    def calling(self) -> None:
+    def show_calling(self) -> None:
         self.results.number = CALLING
 
-    def stored(self) -> None:
+    def show_stored(self) -> None:
         self.results.clear()
 
     # Its supervisor

@@ -81,8 +81,8 @@ class WorkerReport:
             DatabaseError: it is stored in part or not at all; storing it again does no harm.
         """
         for one in self.lost:
-            send(take_over.returned(one.owner, parse_results(one.returned)))
-            leases.end([one.owner], in_hand=dict(one.in_hand))
+            send(take_over.result_writes(one.owner, parse_results(one.returned)))
+            leases.end_leases([one.owner], running=dict(one.in_hand))
         if self.living is not None:
             self._store_living(self.living)
         if not (self.sweep or self.lost):
@@ -95,7 +95,7 @@ class WorkerReport:
 
     def _store_living(self, living: list[LivingWorker]) -> None:
         now = database_now()
-        leases.renew(sorted(one.owner for one in living if one.holds))
+        leases.renew_leases(sorted(one.owner for one in living if one.holds))
         owners = [worker.owner for worker in living]
         if Worker.objects.filter(id__in=owners).update(seen_at=now) < len(owners):
             rows = (self._row(worker, now) for worker in living)

@@ -292,7 +292,7 @@ def wait_for_database() -> None:
     while True:
         try:
             Definition.objects.exists()  # also where no definition is to be stored
-            definitions.store_all()
+            definitions.store_definitions()
             return
         except DatabaseError as error:
             if not passes(error):

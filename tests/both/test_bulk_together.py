@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from orchestrator.engine.bulk import pressing, running
 from orchestrator.engine.operations import escalate
 from orchestrator.engine.storage import group_commit
-from orchestrator.engine.storage.group_commit import Committed
+from orchestrator.engine.storage.group_commit import GroupCommit
 from orchestrator.engine.storage.tables import bulk_operations
 from orchestrator.models import Incident, OperatorAction, ProcessInstance, Status
 from tests.apps.process_managers.failures import Failures, fail
@@ -62,10 +62,10 @@ def test_s6_5_what_the_database_refuses_together_is_done_one_by_one(
     fail(3)
     operation = frozen(begun(operator, FAILED, 3))
 
-    def refused(changes: Any) -> Committed:
-        return Committed([False] * len(changes))
+    def refused(changes: Any) -> GroupCommit:
+        return GroupCommit([False] * len(changes))
 
-    monkeypatch.setattr(group_commit, "commit", refused)
+    monkeypatch.setattr(group_commit, "commit_changes", refused)
     slice_of(operation)
 
     assert len(pressed_singly) == 3

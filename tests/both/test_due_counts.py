@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestrator.engine.claims.due import Due, due_by_queue
+from orchestrator.engine.claims.due import DueWork, due_by_queue
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, StepRun
 from orchestrator.queue import calls_queue
@@ -57,8 +57,8 @@ def test_each_queue_has_what_is_due_on_it_and_since_when() -> None:
         found = due_by_queue(now, 1_000)
 
     assert found == {
-        "alpha": Due(3, now - timedelta(seconds=30)),
-        "gamma": Due(3, now - timedelta(seconds=3)),
+        "alpha": DueWork(3, now - timedelta(seconds=30)),
+        "gamma": DueWork(3, now - timedelta(seconds=3)),
     }
     assert len(asked) == 1
 
@@ -67,7 +67,7 @@ def test_of_each_table_no_more_are_counted_than_wanted() -> None:
     now = database_now()
     rows("alpha", *range(1, 12), now=now)
 
-    assert due_by_queue(now, 4)["alpha"] == Due(8, now - timedelta(seconds=11))
+    assert due_by_queue(now, 4)["alpha"] == DueWork(8, now - timedelta(seconds=11))
 
 
 def test_where_nothing_waits_nothing_is_due() -> None:

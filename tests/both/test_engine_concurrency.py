@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from orchestrator import send_event
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.operations import escalate
 from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import LeaseLost
@@ -87,7 +87,9 @@ def test_a_step_that_is_left_twice_at_once_is_left_once(handler: SetHandler) -> 
         for _ in range(2):
             accept(parcel, ParcelDelivered(parcel.correlation_key))
     taken = [events.claim("default", name, 6, 10) for name in ("A", "B")]
-    calls = [partial(deliver, claimed.work) for batch in taken for claimed in batch]
+    calls = [
+        partial(deliver_claimed, claimed.work) for batch in taken for claimed in batch
+    ]
     results = together(*calls)
     finish()
 

@@ -21,7 +21,7 @@ from orchestrator.engine.claims.held import (
     UnstoredResult,
 )
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.steps import group, session
 from orchestrator.engine.steps.group import QuickResults
 from orchestrator.engine.steps.known_process import HeldResult
@@ -98,7 +98,7 @@ def table(
     for name in NAMES:
         errand(name) if request.param == "commands" else long_step(name)
     for event in events.claim("default", "sender", 16, conf().LEASE_SECONDS):
-        deliver(event.work)
+        deliver_claimed(event.work)
     return commands if request.param == "commands" else step_runs
 
 
@@ -141,7 +141,7 @@ def test_what_others_took_is_not_begun(table: Table[Any], worker: Supervised) ->
     assert len(begun()) == 2
     held = table.model._default_manager.filter(owner="B").values_list("pk", "attempt")
     assert set(held) == {(pk, 1) for pk in taken}
-    leases.end(["B"])
+    leases.end_leases(["B"])
     worker.drain("default")
     assert sorted(begun()) == sorted(NAMES)
 
@@ -178,7 +178,7 @@ def test_a_claim_that_was_made_anew_is_left_alone_by_who_is_late(
 
     def free() -> None:
         [(works, until)] = known
-        freed.append(take_over.unbegun("default", worker.owner, works, until))
+        freed.append(take_over.yield_work("default", worker.owner, works, until))
 
     have(look, free)
     worker.drain("default")
@@ -197,7 +197,7 @@ def test_what_is_given_back_precedes_what_became_due_later(worker: Supervised) -
         long_step("c")
         worker.look()
         taken.extend(claimed_by("B", step_runs, 1))
-        leases.end(["B"])
+        leases.end_leases(["B"])
 
     ACTIONS["a"] = look
     worker.drain("default")
@@ -210,10 +210,10 @@ def test_events_behind_the_one_at_hand_stay_with_their_worker() -> None:
     """Nobody else may begin them either: they would overtake it."""
     held = SharedClaims()
     claims = [Claim("e:1", "P"), Claim("e:2", "Q"), Claim("e:3", "P"), Claim("e:4", "")]
-    held.claimed(claims, 1.0)
+    held.show_claimed(claims, 1.0)
     assert held.unbegun() == (1.0, ["e:2", "e:4"])
 
-    held.begun(1)
+    held.show_begun(1)
     assert held.unbegun() == (1.0, ["e:4"])
     held.release()
     assert held.unbegun() == (0.0, [])
@@ -229,7 +229,7 @@ def test_an_answer_to_a_claim_that_comes_after_half_a_lease_is_not_trusted(
         if found and slow:
             slow.clear()
             time.sleep(0.6)
-            leases.end(["A"])  # as if its lease had run out
+            leases.end_leases(["A"])  # as if its lease had run out
             assert len(claimed_by("B", table, 1)) == 1
         return found
 
@@ -239,7 +239,7 @@ def test_an_answer_to_a_claim_that_comes_after_half_a_lease_is_not_trusted(
     drain(owner="A")
 
     assert len(begun()) == 3
-    leases.end(["B"])
+    leases.end_leases(["B"])
     drain(owner="A")
     assert sorted(begun()) == sorted(NAMES)
 
@@ -385,9 +385,9 @@ def test_who_takes_results_over_does_not_wait_for_the_worker_that_stores_them(
 
 def test_a_result_that_does_not_fit_is_stored_at_once(worker: Supervised) -> None:
     long = "n" * RESULTS_ROOM
-    assert not worker.shown.returned(UnstoredResult(1, 1, long, "sum"))
+    assert not worker.shown.show_result(UnstoredResult(1, 1, long, "sum"))
     assert worker.shown.unstored() == (0.0, [])
-    assert worker.shown.returned(UnstoredResult(2, 1, "short", "sum"))
+    assert worker.shown.show_result(UnstoredResult(2, 1, "short", "sum"))
     assert worker.shown.unstored().results == []  # the worker sees to it itself
-    worker.shown.calling()
+    worker.shown.show_calling()
     assert [one.key for one in worker.shown.unstored().results] == [2]

@@ -17,12 +17,12 @@ from orchestrator import Answer, CommandContext, start_process
 from orchestrator.conf import conf
 from orchestrator.engine import drain as draining
 from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.leases import name_of
+from orchestrator.engine.claims.leases import work_name
 from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.deadlines import fire
-from orchestrator.engine.events.delivery import deliver
-from orchestrator.engine.events.outbox import carry_out
+from orchestrator.engine.events.deadlines import fire_deadline
+from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.events.outbox import carry_out_command
 from orchestrator.engine.steps import running, session
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import database_now
@@ -91,7 +91,7 @@ def booking_due() -> ProcessInstance:
     """Have a command after the commit due."""
     parcel = place("P-9", Courier.PARTNER)
     accept(parcel, ParcelPacked(3))
-    deliver(claim(events, "A")[0])
+    deliver_claimed(claim(events, "A")[0])
     return parcel
 
 
@@ -153,7 +153,7 @@ def test_an_event_another_settled_is_refused_to_the_first(handler: SetHandler) -
     [held] = claim(events, "A")
     age(LEASE + SECOND)
     drain(owner="B")
-    deliver(held)
+    deliver_claimed(held)
 
     parcel.refresh_from_db()
     event = InboxEvent.objects.get(pk=number)
@@ -171,13 +171,13 @@ def test_an_event_that_another_holds_is_refused_to_the_first_and_so_is_its_failu
     [held] = claim(events, "A")
     age(LEASE + SECOND)
     [taken] = claim(events, "B")
-    deliver(held)
+    deliver_claimed(held)
 
     event = InboxEvent.objects.get(pk=number)
     assert (event.verdict, event.owner) == (Verdict.RECEIVED, "B")
-    deliver(taken)
+    deliver_claimed(taken)
     handler(CountScan, raising(ConnectionError("no line")))
-    deliver(held)
+    deliver_claimed(held)
     assert (fresh(parcel).revision, parcel.status) == (3, "waiting")
     assert InboxEvent.objects.get(pk=number).error == ""
     assert not Incident.objects.exists()
@@ -195,7 +195,7 @@ def test_a_command_another_settled_is_refused_to_the_first(handler: SetHandler) 
     [held] = claim(commands, "A")
     age(LEASE + SECOND)
     drain(owner="B")
-    carry_out(held)
+    carry_out_command(held)
 
     command = IssuedCommand.objects.get(type="BookCourier")
     assert (command.status, command.answer) == (CommandStatus.DONE, "call 1")
@@ -207,7 +207,7 @@ def test_a_deadline_that_another_has_fired_is_refused_to_the_first() -> None:
     [held] = claim(step_runs, "A")
     age(LEASE + SECOND)
     drain(owner="B")
-    fire(held)
+    fire_deadline(held)
 
     assert Checkpoint.objects.filter(instance=parcel).count() == 2
     run = StepRun.objects.get(instance=parcel, finished_at=None)
@@ -262,14 +262,14 @@ def test_only_the_work_of_those_who_live_is_renewed() -> None:
     waiting_scan()
     claim(events, "A")
     age(LEASE * 0.7)
-    leases.renew(["A"])
+    leases.renew_leases(["A"])
     age(LEASE * 0.4)
     assert claim(events, "B") == []
-    leases.renew(["B"])
+    leases.renew_leases(["B"])
     age(LEASE * 0.7)
     assert len(claim(events, "B")) == 1
 
-    leases.end(["B"])  # it is free at once, and this attempt uncharged
+    leases.end_leases(["B"])  # it is free at once, and this attempt uncharged
     event = InboxEvent.objects.get(type="ParcelScanned")
     assert (event.owner, event.attempt) == ("", 1)
     assert len(claim(events, "C")) == 1
@@ -285,7 +285,7 @@ def test_renewing_looks_at_what_is_held_whatever_waits() -> None:
         for number in range(500)
     )
     with explained() as plans:
-        leases.renew(["A", "B"])
+        leases.renew_leases(["A", "B"])
 
     InboxEvent.objects.all().delete()
     assert {*re.findall("held_events|due_events", " ".join(plans))} == {"held_events"}
@@ -295,7 +295,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
     """Work that kills its worker must not use up its neighbours' attempts."""
     numbers = waiting_scans()
     assert len(claim(events, "A")) == 3
-    leases.end(["A"], in_hand={name_of(InboxEvent(pk=numbers[1])): Lost.DIED})
+    leases.end_leases(["A"], running={work_name(InboxEvent(pk=numbers[1])): Lost.DIED})
 
     held = InboxEvent.objects.filter(pk__in=numbers).order_by("pk")
     assert [*held.values_list("attempt", "owner")] == [(0, ""), (1, ""), (0, "")]
@@ -303,7 +303,7 @@ def test_the_work_that_a_dead_worker_had_in_hand_is_charged_and_no_other() -> No
 
     booking_due()
     [held] = claim(commands, "A")
-    leases.end(["A"], in_hand={name_of(held): Lost.DIED})
+    leases.end_leases(["A"], running={work_name(held): Lost.DIED})
     assert (fresh(held).attempt, held.owner) == (1, "")
 
 

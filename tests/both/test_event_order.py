@@ -16,10 +16,10 @@ from uuid6 import uuid7
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.definition import Event
-from orchestrator.engine.claims.lines import followers, postpone
+from orchestrator.engine.claims.lines import postpone, wake_followers
 from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.operations import retry
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.batch import send as send_all
@@ -203,7 +203,7 @@ def test_what_waited_for_an_event_that_is_parked_meanwhile_goes_on_at_once() -> 
     packed = send(ParcelPacked(3), process_id=parcel.pk)
     [held] = events.claim("default", "another worker", 1, 10)
     claimed = events.claim("default", "this worker", 5, 10)
-    deliver(held.work)
+    deliver_claimed(held.work)
     found = [(item.work.pk, item.ahead) for item in claimed]
     assert found == [(packed, frozenset({early}))]
 
@@ -236,7 +236,7 @@ def test_a_backlog_in_other_hands_keeps_its_place_and_is_passed_over(by: str) ->
     in_line = waiting.order_by("wake_at", "pk").values_list("pk", flat=True)
     assert list(in_line) == [*scans[2:], later]
     for item in held:
-        deliver(item.work)
+        deliver_claimed(item.work)
     drain()
     assert verdicts(*scans, later) == ["moved"] * 9
     assert [of(number).revision for number in scans] == [*range(3, 11)]
@@ -268,7 +268,7 @@ def test_who_had_passed_over_what_is_settled_meanwhile_looks_again(by: str) -> N
     ) -> Iterator[Reporting]:
         yield nullcontext
         while held:
-            deliver(held.pop(0).work)
+            deliver_claimed(held.pop(0).work)
 
     drain(watch=settled_meanwhile)
 
@@ -352,7 +352,7 @@ def test_what_waited_for_an_event_is_found_by_indexes(handler: SetHandler) -> No
     scanned = tell(parcel, ParcelScanned("P-1", "Kobe"))
     many_others(parcel)
     with explained() as plans:
-        for statement in followers(scanned, parcel, scanned.received_at):
+        for statement in wake_followers(scanned, parcel, scanned.received_at):
             send_all([statement])
 
     [of_process, of_key] = plans

@@ -13,7 +13,7 @@ from orchestrator import send_event, start_process
 from orchestrator.definition import Event
 from orchestrator.engine.claims.held import BEGIN_SECONDS
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import events
@@ -143,7 +143,7 @@ def test_an_event_that_was_parked_meanwhile_is_counted_and_offered() -> None:
     def another() -> None:
         early.update(wake_at=database_now())
         [claimed] = events.claim("default", "another", 1, 60)
-        deliver(claimed.work)
+        deliver_claimed(claimed.work)
 
     MEANWHILE["table 2"] = lambda: together(another)
     drain()

@@ -85,7 +85,7 @@ def written(runs: list[StepRun]) -> list[bool]:
 
 def test_all_are_written_and_know_what_they_have_begun(runs: list[StepRun]) -> None:
     changes = [change(run) for run in runs]
-    assert group_commit.commit(changes).written == [True] * 5
+    assert group_commit.commit_changes(changes).written == [True] * 5
     assert written(runs) == [True] * 5
     for run, writes in zip(runs, changes, strict=True):
         begun = StepRun.objects.get(pk=following(writes).pk)
@@ -97,7 +97,7 @@ def test_it_takes_one_statement_however_many_there_are(runs: list[StepRun]) -> N
     texts = []
     for some in (runs[:2], runs[2:]):
         with CaptureQueriesContext(connection) as queries:
-            group_commit.commit([change(run) for run in some])
+            group_commit.commit_changes([change(run) for run in some])
         [query] = queries
         texts.append(query["sql"].partition("json_to_recordset(")[0])
     assert texts[0] == texts[1]
@@ -115,7 +115,7 @@ def test_rows_are_looked_up_by_their_keys_in_a_table_of_any_size(
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE orchestrator_processinstance")
     with CaptureQueriesContext(connection) as queries:
-        group_commit.commit([change(run) for run in runs])
+        group_commit.commit_changes([change(run) for run in runs])
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         cursor.execute(f"PREPARE written AS {queries[0]['sql']}")
@@ -141,7 +141,7 @@ def test_who_comes_too_late_is_left_out(
     runs: list[StepRun], spoil: Callable[[StepRun], object]
 ) -> None:
     spoil(runs[1])
-    found = group_commit.commit([change(run) for run in runs])
+    found = group_commit.commit_changes([change(run) for run in runs])
     assert found == ([True, False, True, True, True], None)
     process = ProcessInstance.objects.get(pk=runs[1].instance_id)
     assert (process.checkpoints.count(), process.step_runs.count()) == (0, 1)
@@ -154,7 +154,7 @@ def test_what_others_have_locked_is_not_waited_for(runs: list[StepRun]) -> None:
         ProcessInstance.objects.select_for_update().get(pk=runs[0].instance_id)
         StepRun.objects.select_for_update().get(pk=runs[3].pk)
         changes = [change(run) for run in runs]
-        [committed] = together(lambda: group_commit.commit(changes))
+        [committed] = together(lambda: group_commit.commit_changes(changes))
     found = committed.written
     assert found == [False, True, True, False, True]
     assert written(runs) == found
@@ -165,7 +165,7 @@ def test_changes_of_other_forms_go_beside_each_other(runs: list[StepRun]) -> Non
     changes = [change(run) for run in runs]
     del changes[1][2], changes[2][2]
     alone = Statement("SELECT 1", [], changes[0][0].touched)
-    found = group_commit.commit([*changes[:4], [*changes[4], alone]]).written
+    found = group_commit.commit_changes([*changes[:4], [*changes[4], alone]]).written
     assert found[:4] == [True] * 4
     rows = ProcessInstance.objects.filter(revision=4, name="grouped")
     assert rows.count() == 4 + found[4]
@@ -181,7 +181,7 @@ def test_new_rows_have_their_keys_in_the_order_written(runs: list[StepRun]) -> N
             for node in ("b", "a", "c")
         ]
         writes.insert(3, step_runs.insert(*more))
-    assert group_commit.commit(changes).written == [True] * 5
+    assert group_commit.commit_changes(changes).written == [True] * 5
     for run in runs:
         rows = StepRun.objects.filter(instance=run.instance_id).order_by("pk")
         assert [row.node for row in rows][1:] == ["next", "b", "a", "c"]
@@ -213,7 +213,7 @@ def test_values_of_every_kind_arrive_as_if_sent_singly(runs: list[StepRun]) -> N
             send(one)
 
     tables = (StepRun, Checkpoint, ProcessInstance)
-    found = left_by(lambda: group_commit.commit([*changes()]), tables)
+    found = left_by(lambda: group_commit.commit_changes([*changes()]), tables)
     assert found == left_by(sent_singly, tables)
     results = [row["result"] for row in found["StepRun"] if row["node"] != "next"]
     assert sorted(results, key=repr) == sorted(RESULTS, key=repr)
@@ -231,7 +231,7 @@ def test_what_the_database_refuses_is_the_matter_of_its_form_alone(
     for number, column in forms:
         where = {"id": runs[number].instance_id, "revision": 3}
         changes[number][0] = instances.update({"revision": 4, column: "next"}, where)
-    found = group_commit.commit(changes)
+    found = group_commit.commit_changes(changes)
     of_others = [] if alike else [0, 1, 4]
     assert found.written == written(runs) == [one in of_others for one in range(5)]
     assert isinstance(found.refusal, DatabaseError)

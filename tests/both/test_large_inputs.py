@@ -23,7 +23,7 @@ BOXES = tuple(File(f"F-{number}") for number in range(20))
 
 def test_an_input_is_read_once_for_all_steps() -> None:
     launched = launch(Relabelling, "shelf", ["a"], BOXES)
-    definitions.forget()
+    definitions.forget_definitions()
     with CaptureQueriesContext(connection) as queries:
         process = go_on(launched)
 

@@ -16,7 +16,7 @@ from orchestrator.definition.codec import encode
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.drain import ReadyWork, drain
 from orchestrator.engine.events import parking
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.operations import cancel, discard, redeliver
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import events
@@ -221,7 +221,7 @@ def test_one_in_other_hands_that_is_not_taken_does_not_hide_the_next() -> None:
     assert held.work.pk == oldest.pk
     tell(enquiry, Asked(2))
     assert InboxEvent.objects.get(pk=taken.pk).verdict == Verdict.PARKED
-    deliver(held.work)
+    deliver_claimed(held.work)
     run()
 
     assert (fresh(enquiry).step, enquiry.parked) == ("Answered", 1)

@@ -19,7 +19,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.db.utils import DatabaseErrorWrapper
 
-from orchestrator.engine.storage.passing_errors import in_each_others_way, passes
+from orchestrator.engine.storage.passing_errors import is_conflict, passes
 from orchestrator.management.procession_command import failure_line
 from tests.services.cases import words
 
@@ -68,7 +68,7 @@ def test_a_code_of_postgresql_decides() -> None:
     for state in (*PASSING, *STAYING):
         code = f"RAISE EXCEPTION 'planted' USING ERRCODE = '{state}'"
         error = raised(ask(f"DO $$ BEGIN {code}; END $$"))
-        told[state] = (passes(error), in_each_others_way(error))
+        told[state] = (passes(error), is_conflict(error))
 
     assert told == {state: (state in PASSING, state in CROWDED) for state in told}
 
@@ -155,7 +155,7 @@ def test_a_locked_file_passes(file: Path) -> None:
         error = of_sqlite(file, "INSERT INTO things VALUES ('two')")
 
     assert passes(error)
-    assert in_each_others_way(error)
+    assert is_conflict(error)
     said = "others were in the way, start it again: database is locked"
     assert failure_line(error) == said
 
@@ -168,7 +168,7 @@ def test_a_full_disk_and_a_file_that_cannot_be_used_pass(file: Path) -> None:
     gone = of_sqlite(file.parent / "gone" / "db.sqlite3", "SELECT 1")
 
     assert passes(gone)
-    assert not in_each_others_way(gone)
+    assert not is_conflict(gone)
     read_only = f"file:{file}?mode=ro"
     assert passes(of_sqlite(read_only, "DELETE FROM things", uri=True))
 

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestrator import start_process
 from orchestrator.engine import drain as draining
-from orchestrator.engine.claims.held import TAKE_SECONDS, Held
+from orchestrator.engine.claims.held import TAKE_SECONDS, HeldWork
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import cancel
 from orchestrator.engine.steps.group import ROOM
@@ -99,7 +99,7 @@ def test_without_a_supervisor_each_is_stored_before_the_next_begins() -> None:
     process = beside(*NAMES)
     seen: list[list[str]] = []
     ACTIONS["d"] = lambda: seen.append([visits(process)[name].status for name in NAMES])
-    drain(held=Held())
+    drain(held=HeldWork())
 
     assert seen == [["done", "done", "done", "running"]]
     assert visits(process)["last"].status == StepStatus.DONE

@@ -13,9 +13,9 @@ from orchestrator import Permanent, send_event, start_process
 from orchestrator.definition import Event, Workflow, then
 from orchestrator.engine import drain as draining
 from orchestrator.engine.bulk import running
-from orchestrator.engine.claims.held import Held
+from orchestrator.engine.claims.held import HeldWork
 from orchestrator.engine.storage import group_commit
-from orchestrator.engine.storage.group_commit import Committed
+from orchestrator.engine.storage.group_commit import GroupCommit
 from orchestrator.models import BulkOperation, ProcessInstance
 from orchestrator.testing import failing
 from tests.apps.many_together.processes import (
@@ -75,13 +75,13 @@ def test_a_random_group_leaves_the_rows_that_its_parts_leave_one_by_one(
     chance = random.Random(seed)
     operation = something_due(chance, fail, operator)
     written: list[int] = []
-    commit = group_commit.commit
+    commit = group_commit.commit_changes
 
-    def note(changes: Any) -> Committed:
+    def note(changes: Any) -> GroupCommit:
         written.append(len(changes))
         return commit(changes)
 
-    monkeypatch.setattr(group_commit, "commit", note)
+    monkeypatch.setattr(group_commit, "commit_changes", note)
 
     def work() -> None:
         worked_on(operation)
@@ -146,7 +146,7 @@ def together(monkeypatch: pytest.MonkeyPatch) -> None:
 def singly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "FEW", 1)
     monkeypatch.setattr(draining, "GO_ON_SECONDS", 0)
-    monkeypatch.setattr(draining, "UNSEEN", Held())
+    monkeypatch.setattr(draining, "UNSEEN", HeldWork())
     monkeypatch.setattr(draining.ReadyWork, "_next_size", lambda *given: 1)
     monkeypatch.setattr(running, "MOST", 1)
 

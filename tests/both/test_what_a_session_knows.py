@@ -15,7 +15,7 @@ from orchestrator.engine.claims.held import UNSEEN
 from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.steps import group, waiting
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
 from orchestrator.engine.steps.session import Session
@@ -131,7 +131,7 @@ WORKER = WorkerSlice(calls_queue("default"), "A")
 def started(number: int) -> None:
     """Have the events that start processes delivered."""
     for event in events.claim("default", "sender", number, 600):
-        deliver(event.work)
+        deliver_claimed(event.work)
 
 
 def calls(number: int) -> list[Any]:
@@ -139,7 +139,7 @@ def calls(number: int) -> list[Any]:
     started(16)
     room = Room(list, lambda: 16)
     found = step_runs.claim(WORKER.queue, WORKER.owner, number, 600, **CLAIMED)
-    return [waiting.begin(item.work, WORKER, room, None) for item in found]
+    return [waiting.prepare_step_call(item.work, WORKER, room, None) for item in found]
 
 
 def refusing_once(
@@ -169,14 +169,14 @@ def losing_once(
     monkeypatch: pytest.MonkeyPatch, lose: Callable[[Any], list[bool]]
 ) -> None:
     """Have the first two changes that are stored together not all be written."""
-    usual, races = group_commit.commit, [1]
+    usual, races = group_commit.commit_changes, [1]
 
-    def commit(changes: Any) -> group_commit.Committed:
+    def commit(changes: Any) -> group_commit.GroupCommit:
         if len(changes) == 2 and races and races.pop():
-            return group_commit.Committed(lose(changes))
+            return group_commit.GroupCommit(lose(changes))
         return usual(changes)
 
-    monkeypatch.setattr(group_commit, "commit", commit)
+    monkeypatch.setattr(group_commit, "commit_changes", commit)
 
 
 # Calls
@@ -190,8 +190,8 @@ def test_a_call_that_was_refused_once_ends_no_process_in_which_another_step_is_o
     deadlock = OperationalError("deadlock detected")
     refusing_once(monkeypatch, WorkflowChange, "send", deadlock)
     with pytest.raises(OperationalError):
-        call.returned("a")
-    call.returned("a")  # as its worker does a moment later
+        call.store_result("a")
+    call.store_result("a")  # as its worker does a moment later
 
     goes_on_until_all_is_done(receipt)
 
@@ -202,14 +202,14 @@ def test_a_refused_commit_and_another_workers_change_make_no_revision_that_match
     receipt = start_process(CallBesideTwo, Named("a"))
     [call] = calls(1)
     lost = OperationalError("the connection was lost at the commit")
-    refusing_once(monkeypatch, WorkflowChange, "written", lost)
+    refusing_once(monkeypatch, WorkflowChange, "after_write", lost)
     with pytest.raises(OperationalError):
-        call.returned("a")
+        call.store_result("a")
     [item] = step_runs.claim("default", "B", 1, 600, **CLAIMED)
     runner = StepRunner(WorkerSlice("default", "B"))
     runner.run(item.work)  # so that y begins
     runner.store(goes_on=False)
-    call.returned("a")
+    call.store_result("a")
 
     goes_on_until_all_is_done(receipt)
 
@@ -224,7 +224,7 @@ def test_a_chain_of_calls_is_quick_again_after_a_race_that_was_lost(
     alone = []
     while begun:
         alone.append([call.session.is_alone(call.run) for call in begun])
-        begun = begun[0].all_returned([(call, "x") for call in begun])
+        begun = begun[0].store_results([(call, "x") for call in begun])
 
     assert alone == [[True, True]] * 4
 
@@ -257,7 +257,7 @@ def test_what_follows_a_stored_result_is_not_lost_when_another_cannot_be_stored(
     for name in ("a", "b"):
         start_process(Pair, Named(name))
     started(16)
-    usual = group_commit.commit
+    usual = group_commit.commit_changes
     losing_once(monkeypatch, lambda changes: [*usual(changes[:1]).written, False])
     singly, refusals = Session.settle_singly, [1]
 
@@ -293,7 +293,9 @@ def test_a_step_whose_end_was_rolled_back_is_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(Session, "learn", refused)
-        patched.setattr(group, "still_mine", lambda _held: [])  # others have it now
+        patched.setattr(
+            group, "find_held_results", lambda _held: []
+        )  # others have it now
         runner.run(second.work)
         runner.store()
     session = runner._sessions[begun.instance_id]

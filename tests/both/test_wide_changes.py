@@ -85,9 +85,9 @@ def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             allowed.append(cursor.fetchone()[0])
 
     monkeypatch.setattr(idle_limit, "allow", note)
-    pin = starting.pinned(Broad, Breadth(1000))
+    pin = starting.pin_input(Broad, Breadth(1000))
     with transaction.atomic():  # as that of a step that starts it as its sub-process
-        starting.begin(pin)
+        starting.begin_process(pin)
 
     assert allowed[-1] == "20s"
     with connection.cursor() as cursor:

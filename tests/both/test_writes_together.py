@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.db import transaction
 
-from orchestrator.engine.storage.alike import together
+from orchestrator.engine.storage.alike import merge_alike
 from orchestrator.engine.storage.batch import Batch, Statement
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import LeaseLost
@@ -51,7 +51,7 @@ def rows(process: ProcessInstance) -> list[StepRun]:
 
 def send(writes: Any) -> None:
     with transaction.atomic():
-        Batch(together(list(writes))).send()
+        Batch(merge_alike(list(writes))).send()
 
 
 def inserts(process: ProcessInstance) -> list[Statement]:
@@ -81,7 +81,7 @@ def test_rows_that_are_written_together_are_what_each_would_be(
         for one in writes(process):
             send([one])
 
-    assert len(together(writes(process))) == 1
+    assert len(merge_alike(writes(process))) == 1
     process.step_runs.filter(node__startswith="t").delete()
     found = left_by(lambda: send(writes(process)), [StepRun])
     assert found == left_by(sent_singly, [StepRun])
@@ -102,11 +102,11 @@ def test_one_row_that_is_not_as_it_must_be_undoes_all(process: ProcessInstance) 
 def test_writes_that_may_meet_are_left_in_their_order(process: ProcessInstance) -> None:
     writes = [step_runs.update({"error": str(n)}, {"id": 1}) for n in range(3)]
 
-    assert together(writes) is writes
+    assert merge_alike(writes) is writes
 
 
 def test_a_later_write_meets_those_that_were_put_together() -> None:
-    alike = together([step_runs.update({"error": ""}, {"id": n}) for n in range(3)])
+    alike = merge_alike([step_runs.update({"error": ""}, {"id": n}) for n in range(3)])
     one = step_runs.update({"lost": ""}, {"id": 2})
 
     assert Batch([*alike, one]).meeting() is not None

@@ -15,7 +15,7 @@ from monitoring.queries import event_search
 from monitoring.queries.event_search import PAGE, EventFilters, outcomes, search
 from monitoring.queries.nearest import nearest
 from orchestrator import send_event
-from orchestrator.engine.events.preview import preview
+from orchestrator.engine.events.preview import preview_event
 from orchestrator.engine.operations import cancel, deliver, pause
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.models import (
@@ -119,15 +119,19 @@ def test_s9_2_a_preview_says_what_comes_and_does_nothing(handler: SetHandler) ->
     handler(CountScan, called.append)
     there = Checkpoint.objects.count(), InboxEvent.objects.count()
 
-    found = preview("ParcelScanned", {"parcel_id": "P-1", "place": "east"}, process)
-    ending = preview("ParcelDelivered", {"parcel_id": "P-1"}, process)
-    broken = preview("ParcelScanned", {"place": 5}, process)
+    found = preview_event(
+        "ParcelScanned", {"parcel_id": "P-1", "place": "east"}, process
+    )
+    ending = preview_event("ParcelDelivered", {"parcel_id": "P-1"}, process)
+    broken = preview_event("ParcelScanned", {"place": 5}, process)
 
     assert (found.outcome, found.to, found.commands) == ("moved", "", ("CountScan",))
     assert (found.before["place"], found.after["place"]) == ("", "east")
     assert (ending.outcome, ending.to) == ("moved", "Delivered")
-    assert preview("ParcelPacked", {"weight": 1}, process).outcome == "parked"
-    assert preview("DepotOpened", {"depot": "east"}, process).outcome == "not_known"
+    assert preview_event("ParcelPacked", {"weight": 1}, process).outcome == "parked"
+    assert (
+        preview_event("DepotOpened", {"depot": "east"}, process).outcome == "not_known"
+    )
     assert broken.outcome == "failed"
     assert "parcel_id" in broken.why or "place" in broken.why
     assert called == []
@@ -147,7 +151,7 @@ def test_s9_2_a_preview_undoes_what_a_predicate_writes(
 
     with monkeypatch.context() as patched:
         patched.setattr(Shipping, "decide", writing)
-        found = preview("ParcelDelivered", {"parcel_id": "P-1"}, process)
+        found = preview_event("ParcelDelivered", {"parcel_id": "P-1"}, process)
 
     assert found.outcome == "moved"
     assert not User.objects.filter(username="planted").exists()
@@ -159,7 +163,7 @@ def test_s9_2_of_a_process_that_ended_or_is_paused_a_preview_says_so() -> None:
         action(process.pk, request=asked())
         process.refresh_from_db()
         body = {"parcel_id": "P-1"}
-        assert preview("ParcelDelivered", body, process).outcome == outcome
+        assert preview_event("ParcelDelivered", body, process).outcome == outcome
 
 
 def test_s9_2_the_nearest_processes_have_its_key_or_its_data() -> None:

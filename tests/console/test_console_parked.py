@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator import send_event
 from orchestrator.conf import conf
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.storage.tables import events
 from orchestrator.testing import pass_time, registered, run
 from tests.apps.compensation.fixtures import known, trips
@@ -59,7 +59,7 @@ def test_a_workflow_shows_the_step_that_waits_for_it(page_of: Read) -> None:
     process = launch(Visa)
     send_event(VisaGranted("V-1"), id="1", process_id=process.pk)
     (claimed,) = events.claim("default", "a worker", 1, 10)
-    deliver(claimed.work)
+    deliver_claimed(claimed.work)
 
     waits = "Parked until a step takes it VisaGranted Wait for visa granted"
     assert waits in plain(page_of(process))

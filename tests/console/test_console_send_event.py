@@ -16,7 +16,7 @@ from django.http import HttpResponse
 
 from orchestrator import registry, send_event
 from orchestrator.definition import Event
-from orchestrator.engine.operations import EventToSend, cancel, foresee, send
+from orchestrator.engine.operations import EventToSend, cancel, preview_targets, send
 from orchestrator.exceptions import StaleRevision
 from orchestrator.models import (
     BulkOperation,
@@ -355,7 +355,7 @@ def test_s9_4_a_workflow_that_waits_takes_it(admin: Client, helpdesk: None) -> N
     assert kinds
     for kind in kinds:
         assert admin.get(place(kind)).status_code == 200
-        assert [name for name, *_ in foresee(kind, {})] == ["helpdesk-inquiry"]
+        assert [name for name, *_ in preview_targets(kind, {})] == ["helpdesk-inquiry"]
 
 
 class RefusesItself(Event):

@@ -12,7 +12,7 @@ from examples.order_listing.orders import place_order
 from orchestrator import send_event
 from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.failure_cause import normal
+from orchestrator.engine.change.failure_cause import normalize
 from orchestrator.engine.operations import (
     assign_failures,
     cancel,
@@ -189,7 +189,7 @@ def test_a_traceback_of_ours_is_told_in_a_line(operating: Client) -> None:
     failed = failed_order()
     died = WorkerDied("the worker died or was killed in each of %(number)s attempts", 3)
     rows = IssuedCommand.objects.filter(instance=failed, status="failed")
-    rows.update(**incidents.kept(died))
+    rows.update(**incidents.error_columns(died))
 
     command = rows.get()
     assert command.error.startswith("orchestrator.exceptions.WorkerDied: ")
@@ -215,7 +215,7 @@ def test_failures_of_one_cause_stay_one_group_whatever_it_is_worded(
     """A row of the release before, one of this and one of a rewording: one mark, one assignment, one link."""
     kind, now = Incident.Kind.UNEXPECTED_EVENT, timezone.now()
     incident = Incident.objects.get(kind=kind)
-    parts = [incident.kind, early.name, early.step, "", "", normal(ENGLISH)]
+    parts = [incident.kind, early.name, early.step, "", "", normalize(ENGLISH)]
     assert incident.fingerprint == digest(parts), "as releases before hash it"
     Incident.objects.filter(kind=kind).update(text=None)
     mark_handled(incident.fingerprint, incident.pk, 7, request=request_of())
@@ -225,7 +225,7 @@ def test_failures_of_one_cause_stay_one_group_whatever_it_is_worded(
     now_said = "the step %(step)s of the process takes no %(type)s"
     was = "%(type)s is not expected in step %(step)s"
     anew = Text(now_said, early.step, "ListedOnExternal", was=was)
-    send(incidents.opened(kind, anew, now, instance=early))
+    send(incidents.open_incident(kind, anew, now, instance=early))
 
     rows = Incident.objects.filter(kind=kind)
     messages = rows.values_list("fingerprint", "message")

@@ -172,7 +172,7 @@ def test_nor_has_a_staged_repair(failed: StepRun, admin: Client) -> None:
 def test_nor_has_the_page_of_a_repair_without_its_graph(admin: Client) -> None:
     place = f"/processes/{step_of(GateOfInput).instance_id}/repair/"
     assert admin.post(f"{place}stage/", {"edit": "retry"}).status_code == 302
-    definitions.forget()
+    definitions.forget_definitions()
     broken.append("all")
     page = admin.read(place)
     staged = admin.post(f"{place}stage/", {"edit": "redo", "target": "keep"})

@@ -100,8 +100,8 @@ def dies(operation: BulkOperation, slice: Callable[[], object]) -> bool:
     try:
         slice()
     except Killed:
-        work = leases.name_of(operation)
-        leases.end(["killed"], in_hand={work: Lost.DIED})
+        work = leases.work_name(operation)
+        leases.end_leases(["killed"], running={work: Lost.DIED})
         return True
     return False
 

@@ -146,8 +146,8 @@ def test_no_worker_claims_what_is_held(shop: Press) -> None:
 def test_the_order_outlives_a_worker_that_dies(shop: Press) -> None:
     closed()
     [first] = commands.claim("press", "dead", 8, 10, status="running")
-    name = leases.name_of(first.work)
-    leases.end(["dead"], in_hand={name: Lost.DIED})
+    name = leases.work_name(first.work)
+    leases.end_leases(["dead"], running={name: Lost.DIED})
     run()
 
     assert shop.called == ALL

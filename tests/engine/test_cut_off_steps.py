@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, step, then
-from orchestrator.engine.claims.leases import name_of
+from orchestrator.engine.claims.leases import work_name
 from orchestrator.engine.drain import drain
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage.tables import step_runs
@@ -120,7 +120,7 @@ def stopped_at_a_step(*, begins: bool = True) -> None:
     """Let a worker claim a step and perhaps begin it, and be killed then because its supervisor stops."""
     child = WorkerProcess(os.getpid(), CurrentWorker())
     [claimed] = step_runs.claim("default", child.worker.owner, 1, 10, **CLAIMED)
-    name = name_of(claimed.work)
+    name = work_name(claimed.work)
     with child.worker.slot.watch(300, name) if begins else nullcontext():
         stopped(child)
 

@@ -12,7 +12,7 @@ from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 
 from orchestrator import start_process
-from orchestrator.engine.claims.due import due, sweep
+from orchestrator.engine.claims.due import find_due, sweep
 from orchestrator.engine.drain import drain
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
@@ -174,7 +174,7 @@ def test_the_sweep_rings_for_work_that_no_bell_announced(valkey: ValkeyServer) -
 def test_the_sweep_sees_a_lease_that_has_ended_and_runs_nothing_itself() -> None:
     accept(underway(), ParcelScanned("P-1", "Nagoya"))
     events.claim("default", "A", 8, 10)
-    assert not any(due("default"))
+    assert not any(find_due("default"))
     age(timedelta(seconds=11))
 
     assert sweep("default")
@@ -186,9 +186,9 @@ def test_the_sweep_sees_a_lease_that_has_ended_and_runs_nothing_itself() -> None
 def test_the_sweep_sees_due_deadlines_and_does_not_ring_for_nothing() -> None:
     place()
     assert not sweep("other")
-    assert not any(due("default"))
+    assert not any(find_due("default"))
     age(timedelta(minutes=61))
-    assert any(due("default"))
+    assert any(find_due("default"))
     drain()
-    assert not any(due("default"))
+    assert not any(find_due("default"))
     assert not IssuedCommand.objects.exclude(wake_at=None).exists()

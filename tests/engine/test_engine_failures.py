@@ -130,7 +130,7 @@ def test_all_is_well_if_what_failed_is_parked(monkeypatch: pytest.MonkeyPatch) -
     """A deadline took the process on meanwhile, and the new step does not expect the one that failed."""
     parcel = underway()
     with monkeypatch.context() as patch:
-        patch.setattr(inbox, "read", write_and_fail_to_read)
+        patch.setattr(inbox, "parse_event", write_and_fail_to_read)
         event = tell(parcel, CourierBooked("B-1"))
     assert parcel.status == "retrying"
     overdue(parcel)

@@ -305,7 +305,7 @@ def test_what_a_command_caused_is_reacted_to_once_whatever_its_targets() -> None
         for where in ("east", "west")
         for target in ("shipping", "another")
     ]
-    [*_, reactions] = inbox.stored(rows)
+    [*_, reactions] = inbox.event_inserts(rows)
     send([reactions])
     places = IssuedCommand.objects.values_list("body__place", flat=True)
     assert sorted(places) == ["east", "west"]

@@ -128,7 +128,7 @@ def test_a_step_that_names_an_event_nobody_knows_has_failed() -> None:
 def test_a_graph_that_can_not_be_made_again_is_tried_and_shown(name: str) -> None:
     Making.made = 0
     receipt = start_process(Making, Name(name))
-    definitions.forget()
+    definitions.forget_definitions()
     pass_time(LONG)
 
     process = ProcessInstance.objects.get(pk=receipt.process_id)
@@ -147,7 +147,7 @@ def test_events_stay_parked_without_a_graph(monkeypatch: pytest.MonkeyPatch) -> 
         assert process.send(Rung(number)) == "parked"
     with monkeypatch.context() as patch:
         patch.setattr(Listening, "fails", True)
-        definitions.forget()
+        definitions.forget_definitions()
         process.send(Rung(1))
         pass_time(LONG)
         assert process.status == "failed"
@@ -162,7 +162,7 @@ def test_the_invariants_are_asked_nevertheless(monkeypatch: pytest.MonkeyPatch) 
     assert listening.send(Rung(8)) == judging.send(Rung(8)) == "parked"
     with monkeypatch.context() as patch:
         patch.setattr(Listening, "fails", True)
-        definitions.forget()
+        definitions.forget_definitions()
         found = violations()
     untold = "its history cannot be told again: ConnectionError: no graph"
 

@@ -14,7 +14,7 @@ from uuid6 import uuid7
 from orchestrator import send_event, start_process
 from orchestrator.conf import conf
 from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver
+from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
@@ -104,7 +104,7 @@ def test_when_it_is_looked_at_again_its_process_is_looked_for_once() -> None:
     age(SECOND)
     [claimed] = events.claim("default", "this worker", 1, 10)
     with CaptureQueriesContext(connection) as asked:
-        deliver(claimed.work)
+        deliver_claimed(claimed.work)
     processes = f'FROM "{ProcessInstance._meta.db_table}"'
 
     # Once means two questions: which of its key lives, and which was the last one.
@@ -252,7 +252,7 @@ def test_what_came_early_is_taken_up_by_whoever_is_free() -> None:
     age(2 * SECOND)
     (held,) = events.claim("default", "slow worker", 1, 10)
     parcel = place("P-1")
-    assert not deliver(held.work)
+    assert not deliver_claimed(held.work)
 
     assert (fresh(event).verdict, fresh(parcel).step) == ("moved", "OnTheWay")
 

@@ -108,7 +108,7 @@ def test_the_switch_is_a_checkpoint_and_an_audit_row() -> None:
     assert row.after["steps"] == {"WithAssessor": "BeingAssessed"}
     (switch,) = switches_of(claim)
     assert (switch.revision, switch.version) == (last.revision, 1)
-    assert switch.was("BeingAssessed") == "WithAssessor"
+    assert switch.name_before("BeingAssessed") == "WithAssessor"
 
 
 def test_a_person_may_name_the_step_that_is_offered_what_is_parked() -> None:

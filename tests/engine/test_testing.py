@@ -605,7 +605,7 @@ def test_a_handler_whose_statement_fails_after_the_commit_is_tried_again() -> No
 
 def test_a_lost_lease_does_not_cost_the_tests_own_transaction() -> None:
     def quote(traveller: str, nights: int) -> int:
-        leases.end(list(StepRun.objects.values_list("owner", flat=True)))
+        leases.end_leases(list(StepRun.objects.values_list("owner", flat=True)))
         return 1
 
     Group.objects.create(name="before")
@@ -686,9 +686,9 @@ def test_redis_may_be_away(
 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_known_of_the_tables_is_forgotten_when_they_are_emptied() -> None:
-    row = definitions.row_of(Shipping)
-    assert definitions.row_of(Shipping) == row
+    row = definitions.row_key(Shipping)
+    assert definitions.row_key(Shipping) == row
     Definition.objects.all().delete()
     emit_post_migrate_signal(0, False, "default")  # as Django does between two tests
 
-    assert definitions.row_of(Shipping) != row
+    assert definitions.row_key(Shipping) != row

@@ -64,15 +64,15 @@ def test_a_call_that_others_took_over_while_it_was_prepared_is_not_begun(
     caller = Caller(calls_queue("default"), CurrentWorker(), SharedCalls(4))
     begun = list[Flight]()
     monkeypatch.setattr(caller.loop, "begin", begun.extend)
-    prepared, late = caller.to_make.prepared, iter([False, True])
-    monkeypatch.setattr(leases, "may_end", lambda since: next(late))
+    prepared, late = caller.to_make.prepare, iter([False, True])
+    monkeypatch.setattr(leases, "lease_may_end", lambda since: next(late))
 
     def long_in_coming(work: StepRun, before: Call | None) -> Call | None:
         call = prepared(work, before)
         StepRun.objects.filter(instance__data__name="a").update(owner="another")
         return call
 
-    monkeypatch.setattr(caller.to_make, "prepared", long_in_coming)
+    monkeypatch.setattr(caller.to_make, "prepare", long_in_coming)
     caller._claim()
 
     [own] = StepRun.objects.filter(owner=caller.worker.owner)

@@ -174,7 +174,7 @@ known = knowing(Mapped, MappedStrictly, Routed, Made, MadeAsleep, MadeToAsk)
 def nobody_looks() -> Iterator[None]:
     """Let the graphs be made anew in each test, and the invariants ask whatever they like after it."""
     looking.clear()
-    definitions.forget()
+    definitions.forget_definitions()
     yield
     looking.clear()
 
@@ -182,7 +182,7 @@ def nobody_looks() -> Iterator[None]:
 def begun(definition: type[Workflow], given: Any) -> ProcessInstance:
     """Start a process, and forget its graph as in another worker."""
     receipt = start_process(definition, given)
-    definitions.forget()
+    definitions.forget_definitions()
     return ProcessInstance.objects.get(pk=receipt.process_id)
 
 
@@ -195,20 +195,20 @@ def falls_due(process: ProcessInstance) -> StepRun:
 
 def lost() -> Asked | None:
     """Have a worker die when it asks the application, and its supervisor see that; None if it asks nothing."""
-    definitions.forget()
+    definitions.forget_definitions()
     dying = Asked(deadly=True)
     try:
         dying.drain()
     except Killed:
         owner, work = dying.worker.owner, dying.at[-1]
-        send(take_over.returned(owner, parse_results(dying.held)))
-        leases.end([owner], in_hand={work: Lost.DIED} if work else {})
+        send(take_over.result_writes(owner, parse_results(dying.held)))
+        leases.end_leases([owner], running={work: Lost.DIED} if work else {})
         return dying
     return None
 
 
 def work_of(run: StepRun) -> str:
-    return leases.name_of(run)
+    return leases.work_name(run)
 
 
 def watched(process: ProcessInstance) -> list[str]:

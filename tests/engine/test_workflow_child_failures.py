@@ -537,7 +537,7 @@ def test_a_worker_that_dies_when_it_was_to_hear_of_it_is_followed_by_another() -
     until(process, "failed")
     claimed_by_the_dead()
     assert go_on(process).status == "waiting"
-    leases.end(["dead"])
+    leases.end_leases(["dead"])
 
     assert standing(go_on(process)) == ["completed", "cancelled"]
     assert done.count("explain") == 1
@@ -548,7 +548,7 @@ def test_a_worker_that_dies_when_it_was_to_hear_that_it_goes_on() -> None:
     child = child_of(process)
     skip(child.pk, visit(child, "buy").pk, "a gift", request=asked())
     claimed_by_the_dead()
-    leases.end(["dead"])
+    leases.end_leases(["dead"])
 
     assert go_on(process).status == "completed"
 
@@ -560,8 +560,8 @@ def test_one_whose_end_kills_whoever_hears_of_it_is_given_up_until_a_retry() -> 
     for _ in range(attempts):
         run = claimed_by_the_dead()
         assert run.status == "waiting"
-        work = leases.name_of(run)
-        leases.end(["dead"], in_hand={work: Lost.DIED})
+        work = leases.work_name(run)
+        leases.end_leases(["dead"], running={work: Lost.DIED})
 
     assert standing(go_on(process)) == ["failed", "completed"]
     said = f"died or was killed in each of {attempts} attempts"
@@ -574,7 +574,7 @@ def test_an_end_that_was_claimed_and_not_looked_at_is_heard_however_often() -> N
     until(process, "completed")
     for _ in range(10):
         claimed_by_the_dead()
-        leases.end(["dead"])
+        leases.end_leases(["dead"])
 
     assert go_on(process).status == "completed"
     causes = process.checkpoints.order_by("revision").values_list("cause", flat=True)

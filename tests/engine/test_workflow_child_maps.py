@@ -250,13 +250,13 @@ def test_one_that_is_about_to_start_when_the_process_is_cancelled_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = launch(rallies.Regretted, "Ito", 1)
-    original = subprocesses.input_of
+    original = subprocesses.child_input
 
     def meanwhile(*given: Any) -> Any:
         cancel(process.pk, request=asked())
         return original(*given)
 
-    monkeypatch.setattr(subprocesses, "input_of", meanwhile)
+    monkeypatch.setattr(subprocesses, "child_input", meanwhile)
 
     assert go_on(process).status == "cancelled"
     assert not process.children.exists()

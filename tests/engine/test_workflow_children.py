@@ -192,14 +192,14 @@ def test_a_result_that_was_broken_inside_is_an_incident_of_the_step(
     tour = finished(processes.Tour)
     child = child_of(tour)
     decide(child.pk, visit(child, "look").pk, "yes", request=asked())
-    original = subprocesses.result_of
+    original = subprocesses.child_result
 
     def broken(process: ProcessInstance) -> Any:
         process.step_runs.filter(node="arrive").update(result="Rome")
         return original(process)
 
     with monkeypatch.context() as patch:
-        patch.setattr(subprocesses, "result_of", broken)
+        patch.setattr(subprocesses, "child_result", broken)
         assert go_on(tour).status == "failed"
     said = f"the sub-process leg {child.pk} has lost its result: the stored result of arrive"
     assert said in complaint(tour).message

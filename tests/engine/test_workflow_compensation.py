@@ -272,7 +272,7 @@ def test_a_step_that_was_only_claimed_by_a_dead_worker_is_undone_once() -> None:
     claimed = step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     assert [one.work.kind for one in claimed] == ["undo"]
     assert go_on(process).status == "retrying"
-    leases.end(["dead"])
+    leases.end_leases(["dead"])
 
     assert (go_on(process).status, undone) == ("cancelled", [HOTEL, FLIGHT])
 
@@ -348,7 +348,7 @@ def test_a_step_that_a_dead_worker_had_claimed_when_its_process_was_cancelled() 
     process = launch(processes.Leg, "Nara", 2)
     step_runs.claim("default", "dead", 8, 10.0, **CLAIMED)
     cancel(process.pk, request=asked())
-    leases.end(["dead"])
+    leases.end_leases(["dead"])
 
     assert ended(process) == "cancelled"
     assert (done, undone) == (["drive"], ["back from 2 days to Nara"])

@@ -83,13 +83,13 @@ known = knowing(Before, Patient, ChargedBefore)
 @contextmanager
 def other_release() -> Iterator[None]:
     """Run the code in which the steps have other names."""
-    definitions.forget()
+    definitions.forget_definitions()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(registry.definitions, ("line", 1), After)
         patch.setitem(registry.definitions, ("charging", 1), ChargedAfter)
         patch.delitem(registry.definitions, ("patient", 1))
         yield
-    definitions.forget()
+    definitions.forget_definitions()
 
 
 def set_aside(process: Process, step: str) -> bool:
@@ -151,8 +151,8 @@ def test_a_step_whose_worker_died_is_not_run_again_for_having_been_set_aside() -
     charged.clear()
     receipt = start_process(ChargedBefore)
     (taken,) = step_runs.claim("default", "dead", 1, 10, **CLAIMED)
-    at = leases.name_of(taken.work)
-    leases.end(["dead"], in_hand={at: Lost.DIED})
+    at = leases.work_name(taken.work)
+    leases.end_leases(["dead"], running={at: Lost.DIED})
     charging = Process(receipt.process_id)
     with other_release():
         run()

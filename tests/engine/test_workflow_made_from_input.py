@@ -20,7 +20,7 @@ known = knowing(Housekeeping)
 def nothing_done() -> None:
     """Begin with nothing done, and nothing remembered of earlier processes."""
     done.clear()
-    definitions.forget()
+    definitions.forget_definitions()
 
 
 @pytest.mark.parametrize("afresh", [False, True])
@@ -33,7 +33,7 @@ def test_processes_whose_graphs_are_equal_run_each_its_own_functions(
     for step in ("ready", "again"):
         for process in processes.values():
             if afresh:  # another worker, who has seen none of them
-                definitions.forget()
+                definitions.forget_definitions()
             decided(process, step, "on")
 
     first, second = (f"{kind} {kind}" for kind in order)
@@ -72,7 +72,7 @@ def test_an_input_is_read_once_to_find_a_plan(monkeypatch: pytest.MonkeyPatch) -
         asked_for.append(value)
         return codec.digest(value)
 
-    definitions.forget()
+    definitions.forget_definitions()
     monkeypatch.setattr(definitions, "digest", counted)
     for step in ("ready", "again"):
         decided(process, step, "on")

@@ -250,7 +250,7 @@ def test_after_everything_was_killed_nothing_needs_to_be_resumed(
     process = launch(processes.Trip)
     faults["invoice"] = BAD
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "failed", vanish)
+        patch.setattr(Session, "settle_failure", vanish)
         drain()
     faults.clear()
     assert done == ["plan", "flight", "hotel"]

@@ -62,7 +62,7 @@ def test_a_sleeping_step_goes_on_when_its_time_is_over() -> None:
 def test_a_sleep_is_not_begun_anew_by_others_restarts() -> None:
     process = started(Reminding, Order())
     due = asleep(process).wake_at
-    leases.end([asleep(process).owner or "nobody"])
+    leases.end_leases([asleep(process).owner or "nobody"])
     run()
 
     assert asleep(process).wake_at == due
@@ -181,8 +181,8 @@ def test_a_step_that_runs_too_long_is_caught_by_its_type() -> None:
     receipt = start_process(Guarded, Order("slow"))
     risky = StepRun.objects.filter(node="risky")
     risky.update(attempt=1, owner="a worker", status="running")
-    name = leases.name_of(risky.get())
-    leases.end(["a worker"], in_hand={name: Lost.TIMED_OUT})
+    name = leases.work_name(risky.get())
+    leases.end_leases(["a worker"], running={name: Lost.TIMED_OUT})
     run()
 
     assert Process(receipt.process_id).result_of("mend") == "TimedOut"

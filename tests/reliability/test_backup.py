@@ -116,13 +116,13 @@ def using(database: str) -> Iterator[None]:
     before = connection.settings_dict["NAME"]
     other = urlsplit(database).path.removeprefix("/")
     connection.settings_dict["NAME"] = other if SERVED else before
-    definitions.forget()
+    definitions.forget_definitions()
     try:
         yield
     finally:
         connection.close()
         connection.settings_dict["NAME"] = before
-        definitions.forget()
+        definitions.forget_definitions()
 
 
 def send(first: int, number: int) -> list[Receipt]:

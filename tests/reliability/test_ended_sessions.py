@@ -211,7 +211,9 @@ def test_a_transactional_step_that_keeps_its_transaction_waiting_has_failed() ->
 @pytest.fixture
 def quick_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the engine look after any pause whether the session is still there."""
-    monkeypatch.setattr("orchestrator.engine.change.application_code.A_MOMENT", LIMIT)
+    monkeypatch.setattr(
+        "orchestrator.engine.change.application_code.SHORTEST_IDLE_LIMIT", LIMIT
+    )
 
 
 # Statements that are refused

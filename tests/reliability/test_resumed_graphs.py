@@ -45,7 +45,7 @@ def test_every_checkpoint_is_told_as_it_was(seed: int) -> None:
     plan = definitions.plan_of(process)
 
     for revision in range(1, process.revision + 1):
-        known = settled_visits.until(process, plan, revision)
+        known = settled_visits.state_at(process, plan, revision)
         assert set(known.open) == standing(process, revision)
     assert known.waiting == {}
 

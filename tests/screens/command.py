@@ -48,7 +48,7 @@ def _photographed(given: argparse.Namespace) -> list[str]:
     from tests.screens.sheet import sheet
 
     call_command("migrate", verbosity=0, interactive=False)
-    definitions.store_all()
+    definitions.store_definitions()
     sizes = Sizes(given.processes, given.elements)
     viewer = fill(sizes, _say)
     way_in = sign_in_path(viewer)

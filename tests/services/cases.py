@@ -68,7 +68,7 @@ def cases(names: str, *rows: Any) -> Callable[[Test], Test]:
 @contextmanager
 def as_it_was(fixtures: dict[str, Any], check: bool) -> Iterator[dict[str, Any]]:
     """Give fixtures that one case may change; in the end its rows, cookies, patches and settings are undone."""
-    definitions.forget()
+    definitions.forget_definitions()
     with ExitStack() as stack:
         again = {name: _own(one, stack) for name, one in fixtures.items()}
         if connection.in_atomic_block:

@@ -20,7 +20,7 @@ TABLES: tuple[type[models.Model], ...] = (
 
 def left_by(work: Callable[[], object], tables: Any = TABLES) -> Rows:
     """Do some work and return the rows that are there then; all that it has written is undone."""
-    definitions.forget()
+    definitions.forget_definitions()
     whole = transaction.atomic()
     whole._from_testcase = True  # type: ignore[attr-defined]  # a durable block is refused inside any other
     with whole:

@@ -6,10 +6,10 @@ from uuid import uuid4
 import pytest
 
 from orchestrator.engine.change.failure_cause import (
-    error_of,
+    error_class_name,
     fingerprint,
-    normal,
-    place_of,
+    normalize,
+    place_in_code,
 )
 from tests.services.cases import cases
 
@@ -54,7 +54,7 @@ def test_whatever_else_differs_makes_another_cause(other: dict[str, str]) -> Non
 
 def test_a_message_of_any_length_is_looked_at_quickly() -> None:
     for text in ("a@" * 100_000, "1" * 1_000_000, "#-" * 100_000, "a1-" * 100_000):
-        assert len(normal(text)) <= 200
+        assert len(normalize(text)) <= 200
 
 
 class Torn(Exception):
@@ -77,7 +77,7 @@ def test_the_place_is_the_innermost_function_of_the_application() -> None:
     for function, name in ((ship, "ship"), (parse, "parse"), (tear, "tear")):
         with pytest.raises((Torn, ValueError)) as raised:
             function()
-        place = place_of(raised.value)
+        place = place_in_code(raised.value)
         assert place.startswith(f"{__name__}.")
         assert place.endswith(name)
 
@@ -89,10 +89,10 @@ def test_a_library_is_the_place_where_nothing_else_is_on_the_way() -> None:
         pydantic.TypeAdapter(int).validate_python("x")
     error = raised.value.with_traceback(raised.tb.tb_next)
 
-    assert place_of(error).startswith("pydantic.")
+    assert place_in_code(error).startswith("pydantic.")
 
 
 def test_an_error_without_a_traceback_has_no_place() -> None:
-    assert place_of(Torn()) == ""
-    assert error_of(Torn()) == f"{__name__}.Torn"
-    assert error_of(KeyError()) == "KeyError"
+    assert place_in_code(Torn()) == ""
+    assert error_class_name(Torn()) == f"{__name__}.Torn"
+    assert error_class_name(KeyError()) == "KeyError"

@@ -21,7 +21,7 @@ def test_one_that_is_too_early_holds_back_nothing_that_is_before_it() -> None:
 
     assert numbers(lines.mine) == [1, 2]
     assert numbers(lines.early) == [9]
-    assert all(lines.has(item) for item in lines.mine)
+    assert all(lines.may_run(item) for item in lines.mine)
 
 
 def test_one_that_is_too_early_holds_back_what_is_behind_it() -> None:
@@ -37,4 +37,4 @@ def test_one_that_is_not_settled_holds_back_its_own_line_alone() -> None:
 
     lines.stop(one)
 
-    assert [lines.has(item) for item in (two, three)] == [False, True]
+    assert [lines.may_run(item) for item in (two, three)] == [False, True]

@@ -18,8 +18,8 @@ from django.utils import translation
 from monitoring.queries.texts import translated
 from orchestrator import exceptions
 from orchestrator.engine.change.failure_cause import fingerprint
-from orchestrator.engine.change.incidents import named
-from orchestrator.engine.change.secret_values import note
+from orchestrator.engine.change.incidents import named_error
+from orchestrator.engine.change.secret_values import attach
 from orchestrator.exceptions import (
     CorruptInput,
     OperationRefused,
@@ -149,10 +149,10 @@ def test_a_text_is_its_english() -> None:
 def test_a_text_within_a_text_is_translated_too() -> None:
     error = OperationRefused("no process takes %(type)s: %(why)s", "Paid", NO_DELIVERY)
 
-    assert in_japanese(named(error)) == (
+    assert in_japanese(named_error(error)) == (
         "OperationRefused: Paid を受け取るプロセスがありません: キー 'A' の delivery はありません"
     )
-    assert code_of(named(error)) == error.told.code == "no_process_takes"  # type: ignore[attr-defined]
+    assert code_of(named_error(error)) == error.told.code == "no_process_takes"  # type: ignore[attr-defined]
 
 
 def test_an_error_of_ours_is_a_text_within_a_text() -> None:
@@ -167,13 +167,15 @@ def test_an_error_of_ours_is_a_text_within_a_text() -> None:
 def test_what_the_application_says_stays_as_it_is(text: str) -> None:
     assert in_japanese(text) == text
     assert pack_text(text) is None
-    assert in_japanese(named(Permanent(text or "no"))).endswith(text)
+    assert in_japanese(named_error(Permanent(text or "no"))).endswith(text)
     died = Text("%(why)s, %(number)s times", text, 3)
     assert in_japanese(died).startswith(text)
 
 
 @cases(
-    "text", NO_DELIVERY, named(WorkerDied("%(why)s, %(number)s times", NO_DELIVERY, 3))
+    "text",
+    NO_DELIVERY,
+    named_error(WorkerDied("%(why)s, %(number)s times", NO_DELIVERY, 3)),
 )
 def test_a_text_is_stored_as_json(text: Text) -> None:
     stored = json.loads(json.dumps(pack_text(text)))
@@ -229,9 +231,9 @@ def test_values_of_secret_fields_are_masked_in_what_is_stored() -> None:
     no_input = "this is no input of %(name)s: %(why)s"
     bad = OperationRefused(no_input, "order", "no: hunter22")
     error = OperationRefused("its history cannot be read: %(why)s", bad)
-    note(error, ["password"], {"password": "hunter22"})
+    attach(error, ["password"], {"password": "hunter22"})
 
-    masked = named(error)
+    masked = named_error(error)
 
     assert isinstance(masked, Text)
     assert "hunter22" not in masked + json.dumps(pack_text(masked))
@@ -256,7 +258,7 @@ def test_a_text_that_is_worded_anew_keeps_its_code_and_its_cause() -> None:
     assert NEW != OLD
     assert NEW.code == OLD.code == "is_not_expected_in_step"
     assert cause(first_wording(NEW)) == cause(str(OLD))
-    assert first_wording(named(inner)) == named(before)
+    assert first_wording(named_error(inner)) == named_error(before)
 
 
 def test_codes_and_first_wordings_are_those_of_the_manual() -> None:

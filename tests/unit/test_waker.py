@@ -67,6 +67,6 @@ def test_only_what_is_due_before_it_is_up_wakes_it(
 def test_a_worker_says_by_when_its_claims_are_looked_at() -> None:
     told: list[float] = []
     held = SharedClaims(told.append)
-    held.claimed([Claim("step:1", ""), Claim("step:2", "")], 7.0)
+    held.show_claimed([Claim("step:1", ""), Claim("step:2", "")], 7.0)
 
     assert told == [7.0 + CLAIMS_SECONDS]

@@ -10,7 +10,12 @@ from django.utils.translation import gettext as _
 from monitoring.queries.graphs import graph_of, labels_of
 from monitoring.queries.instance.entries import Entry, FieldChange
 from orchestrator.definition.graph import Edge
-from orchestrator.engine.operations import Switch, named_at, pinned_at, switches_of
+from orchestrator.engine.operations import (
+    Switch,
+    step_name_at,
+    stored_definition_at,
+    switches_of,
+)
 from orchestrator.models import Definition, ProcessInstance
 
 
@@ -31,11 +36,11 @@ class Versions:
 
     def definition_at(self, revision: int) -> Definition:
         """The stored definition at a revision."""
-        return pinned_at(self.instance, revision, self.switches)
+        return stored_definition_at(self.instance, revision, self.switches)
 
     def name_at(self, name: str, revision: int) -> str:
         """The name at a revision of a step that has this name now."""
-        return named_at(name, revision, self.switches)
+        return step_name_at(name, revision, self.switches)
 
     @cached_property
     def labels(self) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.db import Error as DatabaseError
 
 from orchestrator.engine.bulk.request import item_request
-from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations import (
     OPERATIONS,
     definitions_in_bulk,
@@ -90,7 +90,7 @@ def press_item(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
         if isinstance(error, DatabaseError) and passes(error):
             raise
         item.verdict = BulkVerdict.REFUSED
-        item.say(named(error))
+        item.say(named_error(error))
     else:
         refused_before = done.result != OperatorAction.Result.DONE
         item.verdict = BulkVerdict.REFUSED if refused_before else BulkVerdict.TRIED

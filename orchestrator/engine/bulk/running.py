@@ -24,7 +24,7 @@ from orchestrator.engine.bulk.together import MOST, press_together
 from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.invariants.bulk import NUMBERS
 from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
-from orchestrator.engine.storage.alike import together
+from orchestrator.engine.storage.alike import merge_alike
 from orchestrator.engine.storage.batch import Statement, chunks, database_now, send
 from orchestrator.engine.storage.tables import bulk_items, bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
@@ -267,7 +267,7 @@ class Slice:
         return operation
 
     def _store(self, operation: BulkOperation) -> None:
-        send(together([_verdict_row(item) for item in self.changed]))
+        send(merge_alike([_verdict_row(item) for item in self.changed]))
         _add(operation, self.moved)
         if self.begun:
             operation.paced_at = pace.rate_start(operation, self.now, self.begun)

@@ -65,7 +65,7 @@ def _commit(
     }
 
     def prepare(change: ProcessChange) -> tuple[ProcessChange, list[Statement]]:
-        pk, rows = change.instance.pk, change.prepared()
+        pk, rows = change.instance.pk, change.prepare()
         request, before = by_key[pk]
         facts: dict[str, Any] = {"instance_id": pk, "at": change.now, "before": before}
         facts["after"] = process_state(change.instance) | {"revision": change.revision}

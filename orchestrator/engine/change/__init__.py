@@ -1,1 +1,1 @@
-"""One change of one locked process: what it decides, settles, starts and writes."""
+"""One change of one locked process: deciding, settling, starting and writing."""

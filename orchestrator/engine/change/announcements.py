@@ -1,4 +1,4 @@
-"""Signals after the commit: they tell the site what has changed, and a receiver that fails cannot harm the commit."""
+"""Signals after the commit: they tell live pages of a change, and a failing receiver cannot harm the commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.signals import Change, committed
 
 
 def announce(instance: ProcessInstance, steps: Mapping[str, str], edge: str) -> None:
-    """Tells of a transition: the instance as it is now, the statuses of the step runs it touched, the edge it took."""
+    """Announce a transition: the instance as it is now, the new statuses of its step runs, and the edge."""
     touched = {node: str(status) for node, status in steps.items()}
     stands = {"revision": instance.revision, "status": str(instance.status)}
     about = {**stands, "steps": touched, "edge": edge}
@@ -23,17 +23,17 @@ def announce(instance: ProcessInstance, steps: Mapping[str, str], edge: str) -> 
 
 
 def announce_event(event: InboxEvent) -> None:
-    """Tells that an event's verdict, and nothing else, has changed."""
+    """Announce that only an event's verdict has changed."""
     _tell(InboxEvent, event.process_id)
 
 
 def announce_bulk(operation: BulkOperation) -> None:
-    """Tells that a bulk operation is further."""
+    """Announce progress of a bulk operation."""
     _tell(BulkOperation, None, bulk=operation.pk)
 
 
 def announce_failures(definition: str) -> None:
-    """Tells that people have marked failures, and of which definition if there is one."""
+    """Announce that a person has marked failures, of one definition or of several."""
     _tell(Incident, None, definition)
 
 

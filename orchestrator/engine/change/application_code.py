@@ -1,7 +1,7 @@
-"""Calling the application's own code, so that it can end neither the worker it runs in nor the worker's bookkeeping.
+"""Calling the application's code, which can end neither its worker nor the worker's transaction.
 
-What it raises is told apart from what the engine raises: a step may well end with a LeaseLost or an UnknownEventType of
-something that it has called, and has failed then like with any other error.
+Errors of the application are told apart from those of the engine: a LeaseLost or an UnknownEventType that a step's own
+calls raise is a failure like any other.
 """
 
 from __future__ import annotations
@@ -15,53 +15,48 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.storage.passing_errors import stood_idle
-from orchestrator.exceptions import (
-    ExitRefused,
-    InvalidMessage,
-    Permanent,
-    StoodIdle,
-)
+from orchestrator.engine.storage.passing_errors import is_idle_timeout
+from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
 
-A_MOMENT = 1.0
-"""Seconds that any database lets a transaction stand idle."""
+SHORTEST_IDLE_LIMIT = 1.0
+"""Seconds that every database lets a transaction stand idle."""
 
 LAZY = (Iterator, AsyncIterator, Awaitable)
-"""What has no value yet: taking it from there would run the step's code outside its time and inside our commit."""
+"""Types without a value yet: reading one would run the step's code after its timeout and inside the engine's commit."""
 
 
-def call(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) -> Any:
-    """Calls the function of the step of that name.
+def apply(function: Callable[..., Any], arguments: Mapping[str, Any], name: str) -> Any:
+    """Call the function of the step of that name.
 
     Raises:
-        ExitRefused: it raised what ends programs.
-        Permanent: it left a transaction open.
-        InvalidMessage: what it gave back is still to be computed.
-        Exception: whatever it raises.
+        ExitRefused: the function raised an exception that ends programs.
+        Permanent: the function left a transaction open.
+        InvalidMessage: its result is still to be computed.
+        Exception: any error of the function.
     """
-    with contained(name):
+    with application_call(name):
         result = function(**arguments)
     return _value(result, name)
 
 
-async def awaited(
+async def await_function(
     function: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any], name: str
 ) -> Any:
-    """Awaits the asynchronous function of the step of that name, in an event loop in which others are awaited too.
+    """Await the asynchronous function of the step of that name, in the event loop of many calls.
 
     Raises:
-        Exception: as `call`. One that is cancelled ends with ExitRefused, unless it pays no heed to that.
+        Exception: as `apply`. A cancelled function ends with ExitRefused, unless it ignores the cancellation.
     """
-    with contained(name):
+    with application_call(name):
         result = await function(**arguments)
     return _value(result, name)
 
 
 def _value(result: Any, name: str) -> Any:
-    """What a function has given back, if that is a value.
+    """The result of a function, if that is a value.
 
     Raises:
-        InvalidMessage: it is still to be computed.
+        InvalidMessage: the result is still to be computed.
     """
     if isinstance(result, LAZY):
         _let_go(result)
@@ -72,59 +67,59 @@ def _value(result: Any, name: str) -> Any:
 
 
 @contextmanager
-def applications(*ours: type[Exception]) -> Iterator[None]:
-    """Notes whose an error is that comes out of the application's code.
+def application_errors(*ours: type[Exception]) -> Iterator[None]:
+    """Mark errors inside this context as the application's.
 
     Args:
-        ours: what the engine itself raises there.
+        ours: the classes of errors that the engine itself raises there.
     """
     try:
         yield
     except Exception as error:
         if not isinstance(error, ours):
-            vars(error).setdefault(WHOSE, True)
+            vars(error).setdefault(FROM_APPLICATION, True)
         raise
 
 
 @contextmanager
-def engines() -> Iterator[None]:
-    """Notes that an error is the engine's own which goes through the application's code."""
+def engine_errors() -> Iterator[None]:
+    """Mark errors inside this context, which runs inside the application's code, as the engine's."""
     try:
         yield
     except Exception as error:
-        vars(error).setdefault(WHOSE, False)
+        vars(error).setdefault(FROM_APPLICATION, False)
         raise
 
 
-WHOSE = "_of_the_application"
+FROM_APPLICATION = "_of_the_application"
 
 
-def is_applications(error: BaseException) -> bool:
+def from_application(error: BaseException) -> bool:
     """Whether an error came out of the application's code."""
-    return bool(vars(error).get(WHOSE))
+    return bool(vars(error).get(FROM_APPLICATION))
 
 
-def is_engines(error: BaseException, kinds: Any) -> bool:
+def from_engine(error: BaseException, kinds: Any) -> bool:
     """Whether an error is of one of these kinds, and the engine's own: not out of the application's code."""
-    return isinstance(error, kinds) and not is_applications(error)
+    return isinstance(error, kinds) and not from_application(error)
 
 
 @contextmanager
-def contained(name: str, *ours: type[Exception]) -> Iterator[None]:
-    """Runs code of the application's; `ours` is what the engine itself raises there.
+def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
+    """Run code of the application; `ours` are the classes of errors that the engine itself raises there.
 
-    What ends programs (SystemExit, KeyboardInterrupt, ...) is an error like any other: a worker is stopped by its
-    supervisor, and never by an exception while such code runs. A copy of the worker that the code has made by a fork
-    ends here: it shares the worker's database connection and must not go on.
+    An exception that ends programs (SystemExit, KeyboardInterrupt, ...) becomes an error like any other: only its
+    supervisor stops a worker. A child process that the code has forked ends here: it must not use the worker's database
+    connection.
 
     Raises:
-        ExitRefused, Permanent: see `call`.
+        ExitRefused, Permanent: as `apply`.
     """
     worker = os.getpid()
     db = connections[DEFAULT_DB_ALIAS]
     before = _depth(db)
     try:
-        with applications(*ours):
+        with application_errors(*ours):
             yield
     except Exception:
         raise
@@ -150,22 +145,22 @@ def contained(name: str, *ours: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def blocking_transaction(name: str) -> Iterator[None]:
-    """Runs code of the application's in a transaction of ours, which the database ends if it stands idle for too long.
+    """Run code of the application in a transaction of the engine, which the database ends if it stands idle too long.
 
-    Only here is known that this code was why, and not the engine on a machine that others keep busy.
+    Only here the engine knows that this code was the reason, and not a busy machine.
 
     Raises:
-        StoodIdle: the database has ended it.
+        StoodIdle: the database has ended the transaction.
     """
     begun = time.monotonic()
     try:
-        with applications():
+        with application_errors():
             yield
-        if time.monotonic() - begun > A_MOMENT:
+        if time.monotonic() - begun > SHORTEST_IDLE_LIMIT:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
     except DatabaseError as error:
-        if not stood_idle(error):
+        if not is_idle_timeout(error):
             raise
         raise StoodIdle(
             "%(function)s kept its transaction waiting until the database ended it: do what takes long after "
@@ -175,13 +170,13 @@ def blocking_transaction(name: str) -> Iterator[None]:
 
 
 def _depth(db: BaseDatabaseWrapper) -> tuple[bool, int, bool]:
-    """How deep the connection is in transactions, and whether one is begun by hand."""
+    """The nesting of the connection's transactions, and whether one was begun by hand."""
     by_hand = db.connection is not None and not db.autocommit
     return db.in_atomic_block, len(db.savepoint_ids), by_hand
 
 
 def _clear(db: BaseDatabaseWrapper, before: tuple[bool, int, bool]) -> None:
-    """Makes the connection usable again; in a transaction of ours the error that follows rolls it back."""
+    """Make the connection usable again; the error that follows rolls a transaction of the engine back."""
     in_atomic_block, savepoints, _ = before
     if in_atomic_block:
         del db.savepoint_ids[savepoints:]
@@ -194,6 +189,6 @@ def _clear(db: BaseDatabaseWrapper, before: tuple[bool, int, bool]) -> None:
 
 
 def _let_go(result: Any) -> None:
-    """Closes a generator or a coroutine, so that Python does not complain of it later."""
+    """Close a generator or a coroutine, so that Python does not warn later."""
     if callable(close := getattr(result, "close", None)):
         close()

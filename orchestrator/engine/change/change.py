@@ -1,8 +1,8 @@
 """The one way to change a process.
 
-Whatever moves a process (event, step, deadline, failure, operator) collects its writes in a change while the process's
-row is locked; they go out in one message with the revision as a second net, and are announced after the commit. What
-process managers and workflows add to it is in `manager` and `workflow`.
+Each cause (event, step, deadline, failure, operator) collects its writes in a change while the process's row is locked.
+One message sends them, with the revision as a second fence, and a signal announces them after the commit. `manager` and
+`workflow` add the parts of process managers and of workflows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,9 @@ from orchestrator.engine.change import incidents, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.alike import together
+from orchestrator.engine.storage.alike import merge_alike
 from orchestrator.engine.storage.batch import Batch, Statement, send
-from orchestrator.engine.storage.tables import (
-    checkpoints,
-    instances,
-    step_runs,
-)
+from orchestrator.engine.storage.tables import checkpoints, instances, step_runs
 from orchestrator.exceptions import LimitReached
 from orchestrator.models import (
     Cause,
@@ -42,12 +38,12 @@ from orchestrator.text import pack_text, storable_text
 
 
 class ProcessChange:
-    """One change of one locked process. By itself it moves no step: it shows how the process stands.
+    """One change of one locked process. This class moves no step: it works out the status, and writes a checkpoint.
 
     Args:
         instance: the locked row, or a new one that is not stored yet.
-        cause: what moves it, unique within the process.
-        now: the database's time, for everything this change writes.
+        cause: the cause, unique within the process.
+        now: the database's time, for all writes of this change.
     """
 
     def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:
@@ -58,18 +54,18 @@ class ProcessChange:
         self.revision = instance.revision + 1
         self.edge = ""
         self.steps: dict[str, str] = {}
-        """The steps it touches and how they stand after it, for the checkpoint and for live pages."""
+        """The steps that it touches, with their new statuses, for the checkpoint and for live pages."""
         self.marks: list[Statement] = []
         self.writes: list[Statement] = []
-        self.rings: set[str] = set()
-        """The queues that get work which this worker does not go on with itself."""
-        self.also: dict[str, Any] = {}
-        """Further columns of the process that it changes."""
-        self.was = instance.status
+        self.to_wake: set[str] = set()
+        """The queues that get work for other workers."""
+        self.extra: dict[str, Any] = {}
+        """Further columns of the process that this change sets."""
+        self.before = instance.status
         self.alone = False
-        """Whether the process is written without having been locked, and a workflow has nothing else open."""
+        """Whether the process is written without a lock; a workflow has no other open visit then."""
         self.failed = False
-        """Whether something of it has failed for good just now."""
+        """Whether this change lets a step fail for good."""
         self._offered: list[Statement] = []
         self._topics: list[Topic] = []
         self._recipients: list[str] = []
@@ -77,47 +73,47 @@ class ProcessChange:
 
     @property
     def troubled(self) -> bool:
-        """Whether the process was in trouble before it."""
-        return self.was in TROUBLED
+        """Whether the process was in trouble before this change."""
+        return self.before in TROUBLED
 
     @property
     def may_have_failed(self) -> bool:
-        """Whether something of the process may have failed before it, or while it stood still."""
-        return self.troubled or self.was == Status.PAUSED
+        """Whether work of the process may have failed before this change, or while the process was paused."""
+        return self.troubled or self.before == Status.PAUSED
 
     def mark(self, *statements: Statement) -> None:
-        """Adds what settles the cause itself, under its fence; it is sent before everything else."""
+        """Add writes that settle the cause itself, under its fence; they are sent before all others."""
         self.marks += statements
 
     def escalate(self, why: str = "") -> None:
-        """Raises the escalation level, for people to see."""
+        """Raise the escalation level, and tell people."""
         self.instance.escalation_level += 1
         self.instance.escalated_at = self.now
         self.tell(Topic.ESCALATION)
         self._why = why
 
     def tell(self, topic: Topic, step: str = "") -> None:
-        """Has people told of it.
+        """Tell people of this change.
 
         Args:
-            topic: what it is.
-            step: where; the process's current step when empty.
+            topic: the topic of the notice.
+            step: the step; the process's current step when empty.
         """
         self._topics.append(topic)
         self._where = self._where or step
 
     def notify(self, recipients: Iterable[str]) -> None:
-        """Has these told of it, whatever else they want to be told of.
+        """Tell these recipients of this change, whatever topics they subscribe to.
 
         Args:
-            recipients: the names that the settings give them.
+            recipients: their names in the settings.
         """
         self._recipients += recipients
 
     @property
-    def told(self) -> list[Statement]:
-        """What people are told of it: a part of its writes."""
-        return incidents.told(
+    def notices(self) -> list[Statement]:
+        """The writes that tell people of this change."""
+        return incidents.note_occurrence(
             self._topics,
             self.now,
             process=self.instance,
@@ -128,35 +124,35 @@ class ProcessChange:
         )
 
     def pin(self, definition: int) -> None:
-        """Lets the process go on with another stored definition, given by its key."""
-        self.instance.definition_id = self.also["definition_id"] = definition
+        """Pin the process to another stored definition, given by its key."""
+        self.instance.definition_id = self.extra["definition_id"] = definition
 
     def pause(self) -> None:
-        """Lets the process stand still from now on."""
-        self.instance.paused_at = self.also["paused_at"] = self.now
+        """Pause the process."""
+        self.instance.paused_at = self.extra["paused_at"] = self.now
 
     def go_on(self) -> None:
-        """Lets a process that stands still go on with what was left."""
+        """Resume a paused process, with the time that its work had left."""
         if self.instance.paused_at is not None:
-            self.instance.paused_at = self.also["paused_at"] = None
-            self.rings |= pausing.wake(self.instance.pk, self.now)
+            self.instance.paused_at = self.extra["paused_at"] = None
+            self.to_wake |= pausing.resume_work(self.instance.pk, self.now)
 
     @property
     def paused(self) -> bool:
-        """Whether the process stands still after it."""
+        """Whether the process is paused after this change."""
         return self.instance.paused_at is not None
 
     def write(self) -> None:
-        """Sends everything in one message and has the change announced after the commit.
+        """Send all writes in one message, and announce the change after the commit.
 
         Raises:
-            LeaseLost: somebody else moved the process or settled the cause; roll back.
+            LeaseLost: another change has moved the process or settled the cause; roll back.
         """
-        self.send(Batch(together(self.prepared())))
-        self.written()
+        self.send(Batch(merge_alike(self.prepare())))
+        self.after_write()
 
-    def prepared(self) -> list[Statement]:
-        """All its writes, in the order in which they are sent."""
+    def prepare(self) -> list[Statement]:
+        """Return all writes, in their order."""
         self.settle_status()
         if self.instance.finished_at is not None:
             self.go_on()
@@ -167,93 +163,94 @@ class ProcessChange:
         elif self.instance.parent_id is not None:
             self._tell_parent()
         self._check_limit()
-        # The process first, as everybody locks it: whoever has not locked it yet must not hold one of its rows.
+        # The process first, since every change locks it: a change without its lock must not lock its other rows.
         rows = [self._instance(), *self.marks, *self.writes, self._checkpoint()]
         self._offered = self._offered_again()
-        return [*rows, *self.told, *self._offered]
+        return [*rows, *self.notices, *self._offered]
 
-    def written(self) -> None:
-        """What follows when its writes were sent."""
+    def after_write(self) -> None:
+        """Announce the change and wake queues, after its writes were sent."""
         if self.paused:
-            pausing.rest(self.instance.pk, self.now)
+            pausing.suspend_work(self.instance.pk, self.now)
         self.instance.revision = self.revision
         announce(self.instance, self.steps or {self.instance.step: ""}, self.edge)
-        for queue in self.rings:
+        for queue in self.to_wake:
             wake_queue_after_commit(queue, others=True)
         if self._offered:
             offering.wake_queue_of(self.instance)
 
-    # What managers and workflows do in their own way
+    # Overridden by managers and workflows
 
     def settle_status(self) -> None:
-        """Works out how the process stands now."""
+        """Work the process's status out."""
         if self.may_have_failed and self.instance.finished_at is None:
             self.look_again()
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the process that may have changed, beside those that every change writes."""
+        """Return the columns of the process that this kind of change writes, besides those of every change."""
         return {}
 
-    def awaited(self) -> offering.Types:
-        """The types of events that the process may take after it."""
-        return offering.awaited(self.instance)
+    def awaited_types(self) -> offering.Types:
+        """Return the types of events that the process may take after this change."""
+        return offering.awaited_types(self.instance)
 
-    def known(self) -> dict[str, Any]:
-        """What the stored process must still say."""
+    def fence_columns(self) -> dict[str, Any]:
+        """Return the columns that the stored process must still have."""
         known = {"id": self.instance.pk, "revision": self.revision - 1}
-        if self.alone:  # an event may have been parked, which is no revision
+        if self.alone:  # parking an event adds no revision
             known["parked"] = self.instance.parked
         return known
 
-    def shown(self) -> tuple[list[str], Any]:
-        """What the checkpoint says of the steps and of the data."""
+    def checkpoint_state(self) -> tuple[list[str], Any]:
+        """Return the steps and the data of the checkpoint."""
         steps = [self.instance.step] if self.instance.step else []
-        # Of a workflow it is the input, which the first checkpoint has.
-        return steps, {} if definitions.is_workflow(
+        # A workflow's data is its input, which the first checkpoint has.
+        return steps, {} if definitions.runs_workflow(
             self.instance
         ) else self.instance.data
 
     def send(self, batch: Batch) -> None:
-        """Sends the writes, in the running transaction."""
+        """Send the writes in the running transaction."""
         batch.send()
 
-    # What all share
+    # Shared by all
 
     def look_again(self) -> None:
-        """Works the status out from what is stored; what is settled now no longer counts as trouble."""
+        """Work the status out from the stored rows; work that this change settles no longer counts as trouble."""
         self.flush()
         self.instance.status = status_of(self.instance, troubled=self.may_have_failed)
 
     def flush(self) -> None:
-        """Sends what was collected so far, in the running transaction, so that what follows is decided on it."""
+        """Send the writes collected so far, in the running transaction, so that later queries see them."""
         send([*self.marks, *self.writes])
         self.marks, self.writes = [], []
 
     def _tell_parent(self) -> None:
-        """Has the step look that runs this process: it has ended or failed, or fails no more."""
+        """Wake the parent's step of this process if the process has ended, has failed, or is no longer failed."""
         now = self.instance.status
         over = self.instance.finished_at is not None
         waiting = StepRun.objects.filter(child=self.instance.pk, finished_at=None)
-        if not (over or self.failed or now == Status.FAILED != self.was):
-            if now == self.was or self.was not in (Status.FAILED, Status.PAUSED):
+        if not (over or self.failed or now == Status.FAILED != self.before):
+            stood = self.before in (Status.FAILED, Status.PAUSED)
+            if now == self.before or not stood:
                 return
             waiting = waiting.filter(status=StepStatus.FAILED)
         for run in waiting:
             awake = {"wake_at": self.now, "remaining": None}
             still = {"id": run.pk, "finished_at": None}
             self.writes.append(step_runs.update(awake, still, None))
-            self.rings.add(run.queue)
+            self.to_wake.add(run.queue)
 
     def _events_matter_no_more(self) -> Statement:
-        """Resolves what people were told of events that could not be delivered: a process that is cancelled needs none.
+        """Resolve the incidents of failed events: a cancelled process needs no event.
 
-        One that has completed without them leaves it open: nobody has decided that they were not wanted.
+        After a completed process they stay open: no person has decided that the events were not wanted.
         """
         about = {"kind": Incident.Kind.EVENT_FAILED, "instance_id": self.instance.pk}
-        return incidents.resolved(incidents.CANCELLED, self.now, **about)
+        return incidents.resolve(incidents.CANCELLED, self.now, **about)
 
     def _check_limit(self) -> None:
-        """Stops a process that goes round for ever; it may still be shown to have failed, be undone, and end."""
+        """Check the limit on transitions, which stops an endless process; it may still fail, be undone, and end."""
         if self.instance.status == Status.FAILED or self._comes_to_its_end():
             return
         limit = conf().TRANSITIONS_LIMIT
@@ -264,7 +261,7 @@ class ProcessChange:
             )
 
     def _comes_to_its_end(self) -> bool:
-        """Whether nothing can follow from this that goes round."""
+        """Whether no endless round can follow from this change."""
         return self.instance.finished_at is not None
 
     def _instance(self) -> Statement:
@@ -276,7 +273,7 @@ class ProcessChange:
             "status": instance.status,
             "step": instance.step,
             **self.columns(),
-            **self.also,
+            **self.extra,
             "revision": self.revision,
             "parked": instance.parked,
             "escalation_level": instance.escalation_level,
@@ -284,10 +281,10 @@ class ProcessChange:
             "changed_at": self.now,
             "finished_at": instance.finished_at,
         }
-        return instances.update(changed, self.known())
+        return instances.update(changed, self.fence_columns())
 
     def _checkpoint(self) -> Statement:
-        steps, data = self.shown()
+        steps, data = self.checkpoint_state()
         row = Checkpoint(
             instance_id=self.instance.pk,
             revision=self.revision,
@@ -302,17 +299,17 @@ class ProcessChange:
         return checkpoints.insert(row)
 
     def _offered_again(self) -> list[Statement]:
-        """Offers the oldest parked event that the process may take now; at its end all, a few at a time."""
+        """Offer the oldest parked event that the process may take now; at the process's end all, a few at a time."""
         pk, now = self.instance.pk, self.now
         if self.paused or not self.instance.parked:
             return []
         if self.instance.finished_at is not None:
-            return [offering.left_over(pk, offering.ENDED, now)]
-        return offering.oldest(pk, self.awaited(), now)
+            return [offering.offer_leftovers(pk, offering.ENDED, now)]
+        return offering.offer_oldest(pk, self.awaited_types(), now)
 
 
-def is_by_itself(instance: ProcessInstance) -> bool:
-    """Whether a change of the process concerns nothing but itself."""
+def is_independent(instance: ProcessInstance) -> bool:
+    """Whether a change of the process concerns no parent, no parked event and no pause."""
     return (
         instance.finished_at is None
         and instance.paused_at is None
@@ -321,20 +318,20 @@ def is_by_itself(instance: ProcessInstance) -> bool:
     )
 
 
-def settle_unmoved(
+def settle_without_move(
     process: ProcessInstance | None,
     cause: CauseKind,
     work: Work,
     marks: Sequence[Statement],
     now: datetime,
 ) -> None:
-    """Settles work that moves nothing; a process that was in trouble over it shows how it stands without it.
+    """Settle work that moves no step, and work out the status of a process that was in trouble.
 
     Args:
-        process: the locked process; None where it cannot have been in trouble over that.
-        cause: what settles the work.
+        process: the locked process; None if its trouble cannot come from this work.
+        cause: the kind of cause.
         work: an event, a command or a deadline.
-        marks: its writes.
+        marks: the writes that settle it.
         now: the database's time.
     """
     if process is None or process.finished_at or process.status not in TROUBLED:

@@ -1,14 +1,10 @@
-"""Why a sub-process does not give its parent what that waits for."""
+"""The failure of a sub-process, as its parent's step fails with it."""
 
 from __future__ import annotations
 
 from django.db.models import Q, QuerySet
 
-from orchestrator.exceptions import (
-    ChildCancelled,
-    SubprocessDeclined,
-    SubprocessFailed,
-)
+from orchestrator.exceptions import ChildCancelled, SubprocessDeclined, SubprocessFailed
 from orchestrator.models import (
     Blocked,
     InboxEvent,
@@ -24,15 +20,15 @@ from orchestrator.text import Text
 
 
 def failure_of(child: ProcessInstance) -> ChildCancelled | SubprocessFailed | None:
-    """The error with which the step fails that runs a process; None as long as it goes on, and when it has completed.
+    """Return the error with which the parent's step of a process fails; None while it goes on and if it has completed.
 
-    While the process stands still, and while it is undone, its parent waits.
+    While the process is paused, and while it is undone, the parent waits.
     """
     failures = child.step_runs.filter(status=StepStatus.FAILED)
     if child.finished_at is None:
         if child.paused_at is not None or _is_undone(child):
             return None
-        # One that declined outranks the others: within a process it would have all of it undone.
+        # A declined step comes first: in the parent's place it would have the whole process undone.
         run = failures.filter(finished_at=None).order_by("-declined", "pk").first()
         return _failed(child, run) if run is not None else _of_event(child)
     if child.status != Status.CANCELLED:
@@ -45,7 +41,7 @@ def failure_of(child: ProcessInstance) -> ChildCancelled | SubprocessFailed | No
 
 
 def _of_event(child: ProcessInstance) -> SubprocessFailed | None:
-    """The failure of an event that was for a process and could not be delivered, if there is one."""
+    """The failure of an event that could not be delivered to a process, if there is one."""
     undelivered = InboxEvent.objects.filter(process=child, verdict=Verdict.FAILED)
     event = undelivered.order_by("pk").first()
     if event is None:
@@ -60,19 +56,19 @@ def _is_undone(child: ProcessInstance) -> bool:
 
 
 def _failed(child: ProcessInstance, run: StepRun) -> SubprocessFailed:
-    """The failure of a visit, as people were told of it."""
+    """The failure of a visit, as its incident has it."""
     name, text = _told(Incident.objects.filter(step_run=run))
     kind = SubprocessDeclined if run.declined else SubprocessFailed
     return kind(child.name, child.pk, run.node, name, text)
 
 
 def _told(incidents: QuerySet[Incident]) -> tuple[str, str]:
-    """The error's class and words, as people were told of them last."""
+    """The class and the message of the error in the last incident."""
     told = incidents.order_by("pk").last()
     message = told.said if told is not None else ""
     if isinstance(message, Text) and message.values.keys() == {"error", "why"}:
         return message.values["error"], message.values["why"]
     name, _, text = message.partition(": ")
-    if not name.isidentifier():  # told in words alone
+    if not name.isidentifier():  # the message has no class
         return "CorruptInput", message
     return name, text

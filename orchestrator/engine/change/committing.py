@@ -1,9 +1,9 @@
-"""Committing changes of several processes together, each as if by itself.
+"""Committing changes of several processes together, each independent of the others.
 
-1. prepare each; 2. leave out what cannot be prepared, or cannot go with the others; 3. commit the rest in one group
-commit; 4. take what was written; 5. where the database's refusal passes by itself, note that the outcome is uncertain.
+1. Prepare each change. 2. Leave out those that cannot be prepared, or cannot share a commit. 3. Commit the rest in one
+group commit. 4. Announce the written ones. 5. After an error that passes by itself, note that the outcome is uncertain.
 
-What is left out has left nothing. Whoever called does it singly, which tells what stands in its way.
+A change that is left out has written nothing. The caller commits it singly, which shows the reason.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Change = TypeVar("Change", bound=ProcessChange)
 
 
 @dataclass
-class CommittedTogether(Generic[Work, Change]):
-    """What became of several pieces of work.
+class CommitResult(Generic[Work, Change]):
+    """The outcome for several pieces of work.
 
     Args:
-        done: those that were written, with their changes.
-        left_out: the others, in their order.
-        refusal: what the database said of some of these.
+        done: the work whose changes were written, with these changes.
+        left_out: the other work, in its order.
+        refusal: the database's error for some of that.
     """
 
     done: list[tuple[Work, Change]] = field(default_factory=list)
@@ -41,20 +41,19 @@ class CommittedTogether(Generic[Work, Change]):
 
 
 def commit_together(
-    works: Iterable[Work],
-    prepare: Callable[[Work], tuple[Change, Sequence[Statement]]],
-) -> CommittedTogether[Work, Change]:
-    """Commits what several pieces of work lead to, no two of one process.
+    works: Iterable[Work], prepare: Callable[[Work], tuple[Change, Sequence[Statement]]]
+) -> CommitResult[Work, Change]:
+    """Commit the changes of several pieces of work together.
 
     Args:
-        works: the pieces of work.
-        prepare: makes the change of one, and all that is written with it; nothing of that may have happened yet.
+        works: the pieces of work, no two of one process.
+        prepare: makes the change of one, and all its writes, without sending any.
     """
-    found = CommittedTogether[Work, Change]()
+    found = CommitResult[Work, Change]()
     ready = list(_prepared(works, prepare, found.left_out))
     if not ready:
         return found
-    written, found.refusal = group_commit.commit([rows for *_, rows in ready])
+    written, found.refusal = group_commit.commit_changes([rows for *_, rows in ready])
     if found.refusal is not None:
         log.info("some changes could not be written together: %s", found.refusal)
     for (work, change, _), is_written in zip(ready, written, strict=True):
@@ -64,7 +63,7 @@ def commit_together(
             found.left_out.append(work)
     _written([change for _, change in found.done])
     if passes(found.refusal):
-        uncertain.note()  # last: it gives the connection up
+        uncertain.note()  # last: it closes the connection
     return found
 
 
@@ -77,17 +76,17 @@ def _prepared(
         try:
             yield work, *prepare(work)
         except Exception as error:  # noqa: BLE001  # singly it is stored with what is wrong
-            # Neither the work nor what its error says is named: both may tell a secret.
+            # The log names neither the work nor its error's message: both may contain a secret.
             log.info("a change is done singly: %s", type(error).__name__)
             left_out.append(work)
 
 
 def _written(changes: Iterable[ProcessChange]) -> None:
-    """What follows when changes were written; queues are rung once for all of them."""
+    """Announce written changes, and wake each queue once for all of them."""
     queues = set[str]()
     for change in changes:
-        queues |= change.rings
-        change.rings = set()
-        change.written()
+        queues |= change.to_wake
+        change.to_wake = set()
+        change.after_write()
     for queue in queues:
         wake_queue_after_commit(queue, others=True)

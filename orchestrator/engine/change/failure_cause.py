@@ -1,7 +1,7 @@
-"""What failures of one cause have in common: kind, definition, step, class of the error, place in the code, message.
+"""The cause of a failure: kind, definition, step, class of the error, place in the code, and message.
 
-This is the one place that says which failures are alike. The key is stored with each incident (`fingerprint`), beside
-the class of its error and the place; an index finds the open ones of a group by it.
+Failures with the same cause form a failure group. Each incident stores the key of its cause (`fingerprint`), the class
+of its error and the place; an index finds the open incidents of a group by the key.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 def fingerprint(
     kind: str, definition: str, step: str, message: str, error: str, place: str
 ) -> str:
-    """What failures of one cause have in common.
+    """Return the key of a failure's cause.
 
     Args:
-        kind: of the incident.
+        kind: the kind of the incident.
         definition: the name of the process's definition.
-        step: where the process is.
-        message: what is said of it.
+        step: the process's step.
+        message: the message of the incident.
         error: the class of the exception, with its module.
-        place: the innermost function of the application that it was raised through, with its module.
+        place: the innermost function of the application that raised it, with its module.
     """
-    return digest([str(kind), definition, step, error, place, normal(message)])
+    return digest([str(kind), definition, step, error, place, normalize(message)])
 
 
-def normal(message: str) -> str:
-    """A message without what differs between occurrences of one cause: ids, numbers, mail addresses."""
+def normalize(message: str) -> str:
+    """Return a message without the ids, numbers and mail addresses that differ between failures of one cause."""
     plain = DIFFERS.sub("#", message[: 5 * LONGEST_MESSAGE])
     return " ".join(plain.split())[:LONGEST_MESSAGE]
 
 
-def error_of(error: BaseException) -> str:
-    """The class of an error, with its module unless it is Python's own."""
+def error_class_name(error: BaseException) -> str:
+    """Return the name of an error's class, with its module unless that is Python's own."""
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return f"{module}{kind.__qualname__}"[-200:]
 
 
-def place_of(error: BaseException) -> str:
-    """The innermost function of the application's that an error was raised through; "" if there is none.
+def place_in_code(error: BaseException) -> str:
+    """Return the innermost function of the application that raised an error; "" if there is none.
 
-    Of code that is neither the application's own nor ours, a library that the application calls, it is the innermost
-    only where none of the application's own is on the way: it may be installed as a library is.
+    Without a function of the application's own, it is the innermost function of a library outside Procession: an
+    application may be installed like a library.
     """
     own = library = ""
     for frame in _frames(error):
@@ -77,7 +77,7 @@ def place_of(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> Iterator[FrameType]:
-    """The frames that an error was raised through, the innermost last."""
+    """The frames of an error's traceback, the innermost last."""
     trace = error.__traceback__
     while trace is not None:
         yield trace.tb_frame

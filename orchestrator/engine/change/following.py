@@ -1,7 +1,7 @@
-"""What follows when a visit is settled: decided by the pure `advance`, made into rows here.
+"""Starting the visits that follow a settled one: the pure `advance` decides, this module makes the rows.
 
-The row of a vertex with several ways in is made by the first arrival, as a join that waits, and turns into the visit
-itself when enough have arrived.
+The first arrival at a vertex with several ways in makes its row, a join that waits. The row becomes the visit itself
+when enough branches have arrived.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from orchestrator.definition.workflow.advance import (
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import redoing, retrying, secret_values
-from orchestrator.engine.change.application_code import contained
-from orchestrator.engine.change.visits import elements
+from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.visits import make_elements
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
 from orchestrator.engine.storage import definitions, idle_limit, tables
 from orchestrator.exceptions import NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
 
-def go_on(change: WorkflowChange, settled: Settled) -> None:
-    """Carries out what follows when a visit is settled.
+def follow_settled(change: WorkflowChange, settled: Settled) -> None:
+    """Start the visits that follow a settled one.
 
     Raises:
         NoCase: no way on fits the result.
@@ -38,47 +38,48 @@ def go_on(change: WorkflowChange, settled: Settled) -> None:
     Following(change).go_on(settled)
 
 
-def decided(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance:
-    """What the pure core says of a settled visit; its predicates may raise anything, and tell what they were asked of.
+def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance:
+    """Return the pure core's decision about a settled visit; the error of a predicate has its secrets noted.
 
     Args:
-        change: of the process; it is only asked.
+        change: the change of the process; it is only read.
         settled: the visit.
-        look: how joins stand.
+        look: reads the arrivals of joins.
 
     Raises:
         NoCase: no way on fits the result.
+        Exception: any error of a predicate.
     """
     try:
-        with contained(settled.step, NoCase):
+        with application_call(settled.step, NoCase):
             return advance(change.plan, settled, look)
     except Exception as error:
         names = definitions.workflow_of(change.instance).secrets(change.plan).names
-        secret_values.note(error, names, change.instance.data, settled.result)
+        secret_values.attach(error, names, change.instance.data, settled.result)
         raise
 
 
 class Following:
-    """What follows a settled visit in one change, and the maps that it has begun and that are empty."""
+    """Starts the visits that follow in one change, and settles the empty maps among them."""
 
     def __init__(self, change: WorkflowChange) -> None:
         self.change = change
         self.emptied: list[StepRun] = []
-        """Maps without elements: they are over at once."""
+        """Maps without elements: they are done at once."""
         self._result: Any = None
         self._joins = change.joins
 
     def go_on(self, settled: Settled) -> None:
-        """Carries out what follows when a visit is settled.
+        """Start the visits that follow a settled one.
 
         Raises:
             NoCase: no way on fits the result.
         """
         self._result = settled.result
-        self.carry_out(decided(self.change, settled, self.look))
+        self.carry_out(decide(self.change, settled, self.look))
 
     def carry_out(self, found: Advance) -> None:
-        """Makes rows of what the pure core has found."""
+        """Make rows of the pure core's decision."""
         idle_limit.allow_rows(len(found.entered) + len(found.not_taken))
         self.change.edge = ",".join(filter(None, [self.change.edge, *found.taken]))
         for name in found.not_taken:
@@ -88,13 +89,13 @@ class Following:
         for name, arrivals in found.joins.items():
             self._arrive(name, arrivals)
         self._cancel(found.given_up)
-        while self.emptied:  # only now: what follows must see all that was found
+        while self.emptied:  # only now: these visits must see the whole decision
             head = self.emptied.pop(0)
             self.go_on(Settled(head.node, head.visit, result=[]))
         self._cancel(found.caught)
 
     def _cancel(self, names: Sequence[str]) -> None:
-        """Cancels the open visits of these steps, and carries out what follows; a join that waits has not started."""
+        """Cancel the open visits of these steps, and start those that follow; a join that waits has not started."""
         if not names:
             return
         stored = [
@@ -106,13 +107,13 @@ class Following:
         for run in ended:
             if run.kind != StepKind.ITEM and not run.redo:
                 self.go_on(Settled(run.node, run.visit, "cancelled"))
-        for node in {run.node for run in ended if run.redo}:  # it had settled before
+        for node in {run.node for run in ended if run.redo}:  # settled before
             redoing.wake_readers(self.change, node)
-        # Nobody will see to those that had failed: what they had others give up goes on.
+        # A cancelled visit that had failed needs no person any more: the visits that its failure cancelled go on.
         self._revive({run.node for run in stored if run.status == StepStatus.FAILED})
 
     def _dropped(self, names: Sequence[str]) -> list[StepRun]:
-        """Cancels the visits of these steps that this change has begun."""
+        """Cancel the visits of these steps that this change has begun."""
         begun = [row for row in self.change.fresh if row.kind != StepKind.JOIN]
         found = [row for row in begun if row.node in names and row.finished_at is None]
         for row in found:
@@ -120,14 +121,14 @@ class Following:
         return found
 
     def _revive(self, failed: Collection[str]) -> None:
-        """Brings back what these steps had given up, as it is stored by now."""
+        """Revive the visits that the failure of these steps had cancelled."""
         if failed:
             self.change.flush()
         for node in sorted(failed):
             retrying.revive(self.change, node)
 
     def _for_good(self, names: Sequence[str]) -> list[StepRun]:
-        """The visits of these steps that a failure has had given up until somebody sees to it: they stay cancelled."""
+        """Settle the visits of these steps that a failure had cancelled until a retry: they stay cancelled."""
         given_up = self.change.instance.step_runs.filter(
             node__in=names, status=StepStatus.CANCELLED, blocked=Blocked.FAILURE
         )
@@ -140,7 +141,7 @@ class Following:
         return found
 
     def look(self, names: Sequence[str]) -> dict[str, Arrivals]:
-        """How joins stand, as stored and as this change has made them."""
+        """Return the arrivals of joins, as stored and as this change has made them."""
         self.read(names)
         return {
             name: arrivals_of(row, over=self._is_over(row))
@@ -149,7 +150,7 @@ class Following:
         }
 
     def read(self, names: Iterable[str]) -> None:
-        """Reads the joins of these steps that this change does not know yet."""
+        """Read the joins of these steps that this change does not know yet."""
         unknown = [name for name in names if name not in self._joins]
         if not unknown:
             return
@@ -158,12 +159,12 @@ class Following:
             self._joins |= tables.joins.of(self.change.instance.pk, unknown)
 
     def _is_over(self, row: StepRun) -> bool:
-        """Whether a join can start no more: it has, or it was cancelled while it waited."""
+        """Whether a join has started, or was cancelled while it waited."""
         cancelled = row.finished_at is not None or row.pk in self.change.closed
         return row.kind != StepKind.JOIN or cancelled
 
     def _arrive(self, name: str, now: Arrivals) -> None:
-        """Another branch has come to a join that still waits, or has started before."""
+        """Count another branch that has come to a join, which waits or has started before."""
         row, counts = self._joins.get(name), join_columns(now)
         if row is None:
             row = self._joins[name] = self.change.new_visit(self.change.plan[name])
@@ -175,7 +176,7 @@ class Following:
             setattr(row, column, value)
 
     def _pass_over(self, name: str, arrivals: Arrivals | None) -> None:
-        """Marks a step on a branch that was not taken."""
+        """Mark a step on a branch that was not taken."""
         known = self._joins.get(name)
         if known is not None and _is_stored(known):
             arrived = arrivals.arrived if arrivals else known.arrived
@@ -194,7 +195,7 @@ class Following:
             self.change.touch(row, row.status)
 
     def _begin(self, vertex: Vertex, number: int, arrivals: Arrivals | None) -> None:
-        """A step starts."""
+        """Start a step."""
         row = self.change.new_visit(vertex, number)
         if arrivals is not None:
             start_join(row, vertex, arrivals, self.change.now)
@@ -215,7 +216,7 @@ class Following:
             self._joins[vertex.name] = row
 
     def _start(self, waiting: StepRun, row: StepRun) -> StepRun:
-        """The row that this change has made for a join becomes the visit itself."""
+        """Turn the row that this change has made for a join into the visit itself."""
         for name in FIRED:
             setattr(waiting, name, getattr(row, name))
         self.change.keep(waiting)
@@ -224,7 +225,7 @@ class Following:
         return waiting
 
     def _fire(self, waiting: StepRun, row: StepRun) -> None:
-        """The stored row of a join that waited becomes the visit itself."""
+        """Turn the stored row of a join that waited into the visit itself."""
         row.pk = waiting.pk
         values = {name: getattr(row, name) for name in FIRED}
         self.change.count(row, values, kind=StepKind.JOIN)
@@ -232,8 +233,8 @@ class Following:
         self.change.wake(row)
 
     def _spread(self, each: Each, head: StepRun) -> None:
-        """A map: a row that stands for all of it, and one for each element."""
-        rows = elements(each, head, self._result)
+        """Start a map: a row for the whole map, and one for each element."""
+        rows = make_elements(each, head, self._result)
         idle_limit.allow_rows(len(rows))
         if not rows:
             head.status, head.finished_at = StepStatus.DONE, self.change.now
@@ -248,14 +249,14 @@ class Following:
 
 
 def arrivals_of(row: StepRun, *, over: bool) -> Arrivals:
-    """How a join stands whose row this is."""
+    """Return the arrivals of a join, from its row."""
     return Arrivals(row.arrived, row.taken, over, failed_branches(row))
 
 
 def join_columns(now: Arrivals) -> dict[str, Any]:
-    """The columns that say how a join stands, also that nothing counts any more when it was given up.
+    """Return the columns of a join's arrivals; a join that no longer counts has none.
 
-    When its step has started the progress is the step's own.
+    After its step has started, the progress belongs to the step.
     """
     found: dict[str, Any] = {"arrived": now.arrived, "taken": now.taken}
     if not now.fired:
@@ -264,7 +265,7 @@ def join_columns(now: Arrivals) -> dict[str, Any]:
 
 
 def start_join(row: StepRun, vertex: Vertex, now: Arrivals, at: datetime) -> None:
-    """Has a join's step begin; one that lacks branches is run at once in order to fail, whatever else it would do."""
+    """Start a join's step; a step that lacks branches runs at once, and fails, whatever its kind is."""
     row.arrived, row.taken = now.arrived, now.taken
     if starved(vertex, now):
         row.progress = {"failed": now.failed} if now.failed else None
@@ -272,12 +273,12 @@ def start_join(row: StepRun, vertex: Vertex, now: Arrivals, at: datetime) -> Non
 
 
 def failed_branches(row: StepRun) -> int:
-    """How many branches of a join that waits have failed."""
+    """Return how many branches of a waiting join have failed."""
     return int((row.progress or {}).get("failed", 0))
 
 
 def _is_stored(row: StepRun) -> bool:
-    """Whether a join's row is in the database already: this change has not made it."""
+    """Whether a join's row is stored already: this change has not made it."""
     key: int | None = row.pk
     return key is not None
 
@@ -295,4 +296,4 @@ FIRED = (
     "started_at",
     "entered",
 )
-"""What changes in a join's row when it starts."""
+"""The columns of a join's row that change when its step starts."""

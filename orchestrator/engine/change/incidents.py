@@ -1,4 +1,4 @@
-"""Opening and resolving what needs a person, and noting what people are told of in the commit that makes it true."""
+"""Opening and resolving incidents, and noting occurrences for notices, in the commit of their cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.failure_cause import error_of, fingerprint, place_of
+from orchestrator.engine.change.failure_cause import (
+    error_class_name,
+    fingerprint,
+    place_in_code,
+)
 from orchestrator.engine.storage import tables
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.models import Incident, Occurrence, ProcessInstance
@@ -26,10 +30,10 @@ from orchestrator.text import (
 MAX_DETAIL = 16 * 1024
 
 CANCELLED = Text("cancelled")
-"""What has resolved the incidents of a process, or of a step, that was cancelled."""
+"""The resolution of the incidents of a cancelled process or step."""
 
 
-def opened(
+def open_incident(
     kind: Incident.Kind,
     message: str,
     now: datetime,
@@ -40,22 +44,22 @@ def opened(
     detail: str = "",
     **about: Any,
 ) -> list[Statement]:
-    """A new incident, and the telling of it.
+    """Return the writes of a new incident and of its occurrence for notices.
 
     Args:
-        kind: what has happened.
-        message: the same in a line.
-        now: when.
-        instance: the process that it is about.
-        definition: whose it would be, where there is no process.
-        error: what was raised.
-        detail: more of it, such as a traceback.
-        about: which event, command or step run it concerns (as `event_id=…`).
+        kind: the kind of the incident.
+        message: its message, in one line.
+        now: its moment.
+        instance: its process.
+        definition: the definition's name, where there is no process.
+        error: the exception.
+        detail: the details, such as a traceback.
+        about: the event, command or step run that it concerns (as `event_id=…`).
     """
     name, step = (instance.name, instance.step) if instance else (definition, "")
     first = storable_text(first_wording(message))[:500]
-    raised = storable_text(error_of(error)) if error else ""
-    place = storable_text(place_of(error)) if error else ""
+    raised = storable_text(error_class_name(error)) if error else ""
+    place = storable_text(place_in_code(error)) if error else ""
     alike: dict[str, Any] = {
         "kind": kind,
         "step": step,
@@ -72,13 +76,13 @@ def opened(
         **alike,
         **about,
     )
-    people = told(
+    people = note_occurrence(
         [Topic.FAILURE], now, process=instance, definition=definition, **alike
     )
     return [tables.incidents.insert(incident), *people]
 
 
-def told(
+def note_occurrence(
     topics: Iterable[Topic],
     now: datetime,
     *,
@@ -88,15 +92,15 @@ def told(
     recipients: Sequence[str] = (),
     **more: Any,
 ) -> list[Statement]:
-    """Has people told, if any of them are to know.
+    """Return the write of an occurrence for notices; none if no recipient wants it.
 
     Args:
-        topics: what it is.
-        now: when it is.
-        process: the process that it is about.
-        definition: the name of its definition, where there is no process.
-        step: where it is; the process's current step when empty.
-        recipients: the names of those who are told, whatever else they want to be told of.
+        topics: its topics.
+        now: its moment.
+        process: its process.
+        definition: the definition's name, where there is no process.
+        step: its step; the process's current step when empty.
+        recipients: the names of recipients who get it whatever topics they subscribe to.
         more: further columns.
     """
     if process is not None:
@@ -117,13 +121,13 @@ def told(
     return [tables.occurrences.insert(row)]
 
 
-def resolved(by: Text, now: datetime, **about: Any) -> Statement:
-    """Resolves the open incidents about an event, a command or a step run.
+def resolve(by: Text, now: datetime, **about: Any) -> Statement:
+    """Return the update that resolves the open incidents about an event, a command or a step run.
 
     Args:
-        by: what has resolved them; without values, so that the row needs no more than its template.
-        now: when.
-        about: which incidents.
+        by: the resolution; a text without values, since the row has only its template.
+        now: its moment.
+        about: the columns of the incidents.
     """
     return tables.incidents.update(
         {"resolved_at": now, "resolution": str(by)},
@@ -132,36 +136,36 @@ def resolved(by: Text, now: datetime, **about: Any) -> Statement:
     )
 
 
-def all_resolved(
+def resolve_all(
     by: Text, now: datetime, process: UUID, *kinds: Incident.Kind
 ) -> list[Statement]:
-    """Resolves all open incidents of a process that are of these kinds."""
-    return [resolved(by, now, kind=kind, instance_id=process) for kind in kinds]
+    """Return the updates that resolve all open incidents of a process of these kinds."""
+    return [resolve(by, now, kind=kind, instance_id=process) for kind in kinds]
 
 
 OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
-"""What is opened when a step of a workflow has failed."""
+"""The kinds of incidents of a workflow's failed steps."""
 
 
-def said(error: BaseException) -> str:
-    """The text of an error, or why it has none: its class may do anything. Secret values are masked in it."""
+def error_text(error: BaseException) -> str:
+    """Return the message of an error with masked secret values; the error's class may raise instead of returning it."""
     try:
-        return secret_values.without(error, text_from(error))
+        return secret_values.mask_error_text(error, text_from(error))
     except Exception as unspoken:  # noqa: BLE001  # the application's
         return f"its text cannot be had ({type(unspoken).__name__})"
 
 
-def named(error: BaseException) -> str:
-    """The type of an error and its text."""
-    return with_error_type(type(error).__name__, said(error))
+def named_error(error: BaseException) -> str:
+    """Return the type of an error and its message."""
+    return with_error_type(type(error).__name__, error_text(error))
 
 
-def kept(error: BaseException) -> dict[str, Any]:
-    """The columns of a piece of work in which it keeps what its last attempt failed with."""
-    return {"error": trace(error), "text": pack_text(named(error))}
+def error_columns(error: BaseException) -> dict[str, Any]:
+    """Return the columns in which a piece of work keeps the error of its last attempt."""
+    return {"error": traceback_of(error), "text": pack_text(named_error(error))}
 
 
-def trace(error: BaseException) -> str:
-    """The traceback as text, its end kept when it is long."""
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of an error as text; only the end of a long one."""
     text = "".join(traceback.format_exception(error))
-    return storable_text(secret_values.without(error, text))[-MAX_DETAIL:]
+    return storable_text(secret_values.mask_error_text(error, text))[-MAX_DETAIL:]

@@ -1,4 +1,4 @@
-"""One change of one process of a process manager: what was decided, and the commands that it issues."""
+"""One change of one process of a process manager: the decision, and the commands that it issues."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
     blocking_transaction,
-    engines,
+    engine_errors,
 )
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.incidents import resolved
+from orchestrator.engine.change.incidents import resolve
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import commands, outside_ids, step_runs
 from orchestrator.exceptions import HandlerMissing
@@ -42,14 +42,10 @@ from orchestrator.text import Text, storable_text
 
 
 class ManagerChange(ProcessChange):
-    """One change of one locked process of a process manager; `attempt` counts those of what causes it."""
+    """One change of one locked process of a process manager; `attempt` is that of the cause."""
 
     def __init__(
-        self,
-        instance: ProcessInstance,
-        cause: Cause,
-        now: datetime,
-        attempt: int = 1,
+        self, instance: ProcessInstance, cause: Cause, now: datetime, attempt: int = 1
     ) -> None:
         super().__init__(instance, cause, now)
         self.attempt = attempt
@@ -58,13 +54,13 @@ class ManagerChange(ProcessChange):
 
     # Commands
 
-    @engines()
+    @engine_errors()
     def execute(self, command: Command) -> None:
-        """Carries a command out in this transaction, or puts it in the outbox.
+        """Carry a command out in this transaction, or put it in the outbox.
 
         Raises:
-            HandlerMissing: the running code cannot handle it.
-            Exception: whatever the handler raises; the transaction must be rolled back.
+            HandlerMissing: the running code has no handler for it.
+            Exception: any error of the handler; roll back.
         """
         kind = type(command).__name__
         handler = registry.command_handler(kind)
@@ -95,22 +91,22 @@ class ManagerChange(ProcessChange):
         own = decode(type(command), row.body)  # the data must not share its lists
         with blocking_transaction(kind):
             answer = handler(own, context)
-        said = secret_values.line_without(answer.text, kind, row.body)
+        said = secret_values.mask_line(answer.text, kind, row.body)
         row.answer, row.finished_at = storable_text(said), self.now
         row.follow_ups = len(answer.events)
-        # They come into the inbox with this same commit.
+        # The same commit stores them in the inbox.
         self.caused += inbox.follow_ups(self.instance, answer.events, row.id, self.now)
 
     # Steps
 
     def take(self, definition: type[ProcessManager], decision: Decision) -> None:
-        """Takes over a decision: step, data, deadlines, escalation."""
+        """Apply a decision: step, data, deadlines, escalation."""
         instance = self.instance
         self.edge = decision.edge
         _line_up(self.issued, decision.at_once)
         was, instance.data = instance.data, encode(decision.data)
-        self.writes += outside_ids.changed(definition, instance.pk, was, instance.data)
-        instance.summary = secret_values.summary_of(
+        self.writes += outside_ids.changes(definition, instance.pk, was, instance.data)
+        instance.summary = secret_values.summarize(
             definition, decision.data, instance.data
         )
         if decision.entered:
@@ -122,15 +118,15 @@ class ManagerChange(ProcessChange):
         self.notify(decision.notifies)
 
     def _assign(self, name: str) -> None:
-        """Assigns the process to a person; escalates it where no active person has that name."""
+        """Assign the process to a person; escalate it if no active person has that name."""
         person = active_person(name)
         if person is None:
             self.escalate(Text("there is nobody with the name %(who)s", repr(name)))
         else:
-            self.also["owner"] = person.pk
+            self.extra["owner"] = person.pk
 
     def _enter(self, definition: type[ProcessManager], decision: Decision) -> None:
-        """Ends the visit of the current step and begins that of the next."""
+        """End the visit of the current step and begin that of the next."""
         instance, final = self.instance, decision.step in definition.finals
         left = instance.step or str(definition.first)
         entered = StepRun(
@@ -159,58 +155,50 @@ class ManagerChange(ProcessChange):
         instance.finished_at = self.now if final else None
 
     def go_to(self, entered: StepRun) -> None:
-        """Ends the visit of the current step and begins another one, whatever has led there."""
+        """End the visit of the current step and begin another one, by any way."""
         left = self.instance.step
         self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
-        self.writes += [
-            self._leave(StepStatus.DONE, rows=1),
-            step_runs.insert(entered),
-        ]
+        self.writes += [self._leave(StepStatus.DONE, rows=1), step_runs.insert(entered)]
         if self.may_have_failed:
             self.mark(self._deadline_matters_no_more())
         self.instance.step = entered.node
 
     def end(self) -> None:
-        """Ends the process where it stands: its open step is left as cancelled."""
+        """End the process at its present step, whose visit is cancelled."""
         instance = self.instance
         instance.status, instance.finished_at = Status.CANCELLED, self.now
         self.mark(self._leave(StepStatus.CANCELLED), self._deadline_matters_no_more())
         self.steps = {instance.step: StepStatus.CANCELLED}
 
     def _leave(self, status: StepStatus, rows: int | None = None) -> Statement:
-        """Ends the open visit of the current step."""
-        left = {
-            "status": status,
-            "finished_at": self.now,
-            "wake_at": None,
-            "owner": "",
-        }
+        """The update that ends the open visit of the current step."""
+        left = {"status": status, "finished_at": self.now, "wake_at": None, "owner": ""}
         mine = {"instance_id": self.instance.pk, "finished_at": None}
         return step_runs.update(left, mine, rows)
 
     def _deadline_matters_no_more(self) -> Statement:
         kind = Incident.Kind.DEADLINE_FAILED
         about = {"kind": kind, "instance_id": self.instance.pk}
-        return resolved(Text("its step was left"), self.now, **about)
+        return resolve(Text("its step was left"), self.now, **about)
 
-    # How it is written
+    # Writing
 
     def columns(self) -> dict[str, Any]:
         return {"data": self.instance.data, "summary": self.instance.summary}
 
-    def prepared(self) -> list[Statement]:
+    def prepare(self) -> list[Statement]:
         issued = [commands.insert(*self.issued)] if self.issued else []
-        caused = inbox.stored(self.caused) if self.caused else []
-        return [*super().prepared(), *issued, *caused]
+        caused = inbox.event_inserts(self.caused) if self.caused else []
+        return [*super().prepare(), *issued, *caused]
 
-    def written(self) -> None:
-        super().written()
+    def after_write(self) -> None:
+        super().after_write()
         for queue in {row.queue for row in self.issued if row.wake_at is not None}:
             wake_queue_after_commit(queue)
 
 
 def _line_up(issued: Sequence[IssuedCommand], free: Collection[int]) -> None:
-    """Has each command after the commit held by the one before it, but for those in the places that are free."""
+    """Let each command after the commit wait for the one before it, except for those in the free places."""
     before: IssuedCommand | None = None
     for place, row in enumerate(issued):
         if row.delivery != Delivery.AFTER_COMMIT or place in free:
@@ -221,8 +209,8 @@ def _line_up(issued: Sequence[IssuedCommand], free: Collection[int]) -> None:
         before = row
 
 
-def release(command: IssuedCommand, now: datetime) -> list[Statement]:
-    """Makes the command due that this one holds, if it holds any, and has its queue rung after the commit."""
+def wake_next(command: IssuedCommand, now: datetime) -> list[Statement]:
+    """Return the update that makes the command due that waits for this one, and wakes its queue after the commit."""
     if command.holds is None:
         return []
 
@@ -236,7 +224,7 @@ def release(command: IssuedCommand, now: datetime) -> list[Statement]:
 
 
 def active_person(name: str) -> AbstractBaseUser | None:
-    """The active person who signs in with this name, of whatever kind the project's users are, if any."""
+    """Return the active user who signs in with this name, of the project's own user model, if any."""
     model = get_user_model()
     found = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
     return found if found is not None and found.is_active else None

@@ -1,4 +1,4 @@
-"""Fan-out and fan-in: counting the elements of a map, and going on when the last one is settled."""
+"""Counting the settled elements of a map, and going on after the last one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from django.db.models import QuerySet
 from orchestrator.definition.typing import takes_none
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.engine.change.following import go_on
+from orchestrator.engine.change.following import follow_settled
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage.results import element_results
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import StepKind, StepRun, StepStatus
 
-Given = Mapping[int, Any]
+Values = Mapping[int, Any]
 """Results of elements by their numbers."""
 
 
-def count(change: WorkflowChange, item: StepRun, given: Given) -> None:
-    """Counts settled elements; after the last one the map is done, before it the next ones in the window start.
+def count_elements(change: WorkflowChange, item: StepRun, given: Values) -> None:
+    """Count settled elements; after the last one settle the map, before it start the next ones in the window.
 
     Args:
-        change: that has settled them.
+        change: the change that has settled them.
         item: one of them.
-        given: their results, as their type, by their numbers; none where it has failed.
+        given: their results, as their type, by their numbers; empty for a failed element.
 
     Raises:
-        LeaseLost: the map was settled meanwhile.
+        LeaseLost: the map was settled in the meantime.
     """
-    head = head_of(change, item)
+    head = lookup_map_row(change, item)
     progress = dict(head.progress or {})
     number = len(given) or 1
     progress["done" if given else "failed"] += number
@@ -40,7 +40,7 @@ def count(change: WorkflowChange, item: StepRun, given: Given) -> None:
     if progress["done"] + progress["failed"] == head.expected:
         change.close_open(head, StepStatus.DONE)
         result = _result(change, head, given)
-        go_on(change, Settled(head.node, head.visit, result=result))
+        follow_settled(change, Settled(head.node, head.visit, result=result))
         return
     each = change.plan[item.node].each
     begun = item.status != StepStatus.WAITING or item.blocked or item.child_id
@@ -48,19 +48,19 @@ def count(change: WorkflowChange, item: StepRun, given: Given) -> None:
         _start(change, _asleep(change, item.node), number)
 
 
-def completes(change: WorkflowChange, item: StepRun, number: int) -> bool:
-    """Whether a map is done when so many more of its elements are settled.
+def completes_map(change: WorkflowChange, item: StepRun, number: int) -> bool:
+    """Whether a map is done after a number of further settled elements.
 
     Raises:
-        LeaseLost: it was settled meanwhile.
+        LeaseLost: the map was settled in the meantime.
     """
-    head = head_of(change, item)
+    head = lookup_map_row(change, item)
     progress = head.progress or {}
     return bool(progress["done"] + progress["failed"] + number == head.expected)
 
 
-def _result(change: WorkflowChange, head: StepRun, given: Given) -> list[Any] | None:
-    """The list of a map's results where it decides on the way; it is not read where it does not."""
+def _result(change: WorkflowChange, head: StepRun, given: Values) -> list[Any] | None:
+    """The list of a map's results if it decides the way; None, without a query, if it does not."""
     vertex = change.plan[head.node]
     if not vertex.decides:
         return None
@@ -72,22 +72,22 @@ def _result(change: WorkflowChange, head: StepRun, given: Given) -> list[Any] | 
     return [result for _, result in sorted(found.items())]
 
 
-def tolerates(change: WorkflowChange, item: StepRun, vertex: Vertex) -> bool:
-    """Whether the map puts up with one more failed element."""
+def tolerates_element(change: WorkflowChange, item: StepRun, vertex: Vertex) -> bool:
+    """Whether the map tolerates one more failed element."""
     if vertex.each is None:
         return False
-    head = head_of(change, item)
+    head = lookup_map_row(change, item)
     allowed = vertex.each.tolerate
     if isinstance(allowed, float):
         allowed = allowed * (head.expected or 0)
     return bool((head.progress or {})["failed"] + 1 <= allowed)
 
 
-def head_of(change: WorkflowChange, item: StepRun) -> StepRun:
-    """The row that stands for the whole map.
+def lookup_map_row(change: WorkflowChange, item: StepRun) -> StepRun:
+    """Return the row of the whole map.
 
     Raises:
-        LeaseLost: it was settled meanwhile.
+        LeaseLost: the map was settled in the meantime.
     """
     open_one = {"instance_id": change.instance.pk, "node": item.node}
     open_one |= {"kind": StepKind.MAP, "finished_at": None}
@@ -98,7 +98,7 @@ def head_of(change: WorkflowChange, item: StepRun) -> StepRun:
 
 
 def fill_windows(change: WorkflowChange) -> None:
-    """Starts the elements that a window held back which is wider now, or is no more: no end of another one would."""
+    """Start elements that wait outside a window that is wider now, or gone: no settled element would start them."""
     rows = change.instance.step_runs
     heads = rows.filter(kind=StepKind.MAP, finished_at=None)
     for node in heads.values_list("node", flat=True):
@@ -114,18 +114,14 @@ def fill_windows(change: WorkflowChange) -> None:
 
 
 def _asleep(change: WorkflowChange, node: str) -> QuerySet[StepRun]:
-    """The elements of a map that wait outside the window."""
+    """The elements of a map that wait outside its window."""
     return change.instance.step_runs.filter(
-        node=node,
-        kind=StepKind.ITEM,
-        status=StepStatus.WAITING,
-        blocked="",
-        child=None,
+        node=node, kind=StepKind.ITEM, status=StepStatus.WAITING, blocked="", child=None
     )
 
 
 def _start(change: WorkflowChange, asleep: QuerySet[StepRun], number: int) -> None:
-    """Starts the next ones of those that wait outside the window."""
+    """Start the next elements that wait outside the window."""
     ready = {
         "status": StepStatus.READY,
         "wake_at": change.now,
@@ -135,4 +131,4 @@ def _start(change: WorkflowChange, asleep: QuerySet[StepRun], number: int) -> No
         change.mark(
             step_runs.update(ready, {"id": row.pk, "status": StepStatus.WAITING})
         )
-        change.rings.add(row.queue)
+        change.to_wake.add(row.queue)

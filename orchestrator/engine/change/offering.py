@@ -1,7 +1,7 @@
-"""Offering parked events again, the oldest that a process may take: after each change one, then the next.
+"""Offering parked events again: after each change of a process the oldest one that the process may take.
 
-However many are parked, a change finds its one by an index. The one that was offered is undecided, as if it had just
-been received; if it is not taken after all, whoever parks it again looks behind it for the next.
+An index finds it, however many events are parked. An offered event is undecided, as if it had just been received. If no
+step takes it, the delivery parks it again and offers the next one behind it.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from orchestrator.models import InboxEvent, ProcessInstance, StepKind, Verdict
 from orchestrator.queue import wake_queue_after_commit
 
 ENDED = 64
-"""How many events that are still parked when their process ends are under way at once."""
+"""The number of parked events that an ended process turns away at once."""
 
 Types = Collection[str] | None
 """Names of event types; None for any."""
 
 
-def awaited(instance: ProcessInstance) -> Types:
-    """The types of events that a process, as it is stored, may take now."""
+def awaited_types(instance: ProcessInstance) -> Types:
+    """Return the types of events that a process may take now, from its stored rows."""
     try:
         definition = definitions.definition_of(instance)
         if issubclass(definition, ProcessManager):
             return definition.listed(instance.step)
         open_waits = instance.step_runs.filter(kind=StepKind.WAIT, finished_at=None)
         nodes = set(open_waits.values_list("node", flat=True))
-        return awaited_at(definitions.plan_of(instance), nodes)
+        return types_awaited_at(definitions.plan_of(instance), nodes)
     except UnknownDefinition:
-        return None  # whoever gets one says so, and keeps it until the code is back
-    except Exception:  # noqa: BLE001  # the application's function makes no graph of the input
-        return ()  # the change with which it goes on offers them
+        return None  # the delivery says so, and keeps the event until the code is back
+    except Exception:  # noqa: BLE001  # the application's function fails to make the graph
+        return ()  # the change with which the process goes on offers them
 
 
-def awaited_at(plan: Plan, nodes: Collection[str]) -> set[str]:
-    """The types of events that steps of a workflow wait for."""
+def types_awaited_at(plan: Plan, nodes: Collection[str]) -> set[str]:
+    """Return the types of events that steps of a workflow wait for."""
     vertices = (plan.vertices.get(node) for node in nodes)
     found = (vertex.step.event for vertex in vertices if vertex is not None)
     return {event.__name__ for event in found if event is not None}
 
 
-def oldest(process_id: UUID, types: Types, now: datetime) -> list[Statement]:
-    """Offers the oldest parked event of these types; a worker that has claimed it delivers it as offered."""
+def offer_oldest(process_id: UUID, types: Types, now: datetime) -> list[Statement]:
+    """Return the update that offers the oldest parked event of these types, also to a worker that has claimed it."""
     table = events.name
     parked = f"SELECT MIN(id) AS id FROM {table} WHERE process_id = %s AND verdict = 'parked'"  # noqa: S608  # names are ours
     if types is None:
@@ -65,13 +65,13 @@ def oldest(process_id: UUID, types: Types, now: datetime) -> list[Statement]:
     return [_offered(f"id = (SELECT MIN(id) FROM ({each}) AS first)", of_each, now)]  # noqa: S608  # names are ours
 
 
-def one(event: InboxEvent, now: datetime) -> Statement:
-    """Offers a parked event."""
+def offer_event(event: InboxEvent, now: datetime) -> Statement:
+    """Return the update that offers a parked event."""
     return _offered("id = %s", [event.pk], now)
 
 
-def left_over(process_id: UUID, number: int, now: datetime) -> Statement:
-    """Offers parked events of a process that has ended, which turns them away."""
+def offer_leftovers(process_id: UUID, number: int, now: datetime) -> Statement:
+    """Return the update that offers parked events to an ended process, which turns them away."""
     idle = (
         f"SELECT id FROM {events.name} WHERE process_id = %s AND verdict = 'parked'"  # noqa: S608  # names are ours
         f" AND handled_at IS NOT NULL ORDER BY type, id LIMIT {number}"
@@ -80,7 +80,7 @@ def left_over(process_id: UUID, number: int, now: datetime) -> Statement:
 
 
 def wake_queue_of(instance: ProcessInstance) -> None:
-    """Has a worker woken for the events of a process, unless this one is at them."""
+    """Wake the queue of a process's events."""
     with suppress(UnknownDefinition):
         wake_queue_after_commit(definitions.definition_of(instance).queue)
 
@@ -102,21 +102,21 @@ def _stored(value: Any) -> Any:
 
 
 def is_offered(event: InboxEvent) -> bool:
-    """Whether a claimed event is a parked one that was offered, at the latest while it was claimed."""
+    """Whether a claimed event is a parked one that was offered, before its claim or since."""
     if event.verdict != Verdict.PARKED:
         return False
     stored = InboxEvent.objects.filter(pk=event.pk, handled_at=None)
     return event.handled_at is None or stored.exists()
 
 
-def parked_no_more(
+def unpark(
     event: InboxEvent, instance: ProcessInstance | None, now: datetime
 ) -> list[Statement]:
-    """What follows when an event is parked no more but has not changed its locked process."""
+    """Return the writes after an event is parked no more, and has not moved its locked process."""
     if instance is None or event.verdict != Verdict.PARKED:
         return []
     instance.parked -= 1
     less = instances.update({"parked": instance.parked}, {"id": instance.pk})
     if instance.paused_at is not None or instance.finished_at is not None:
         return [less]
-    return [less, *oldest(instance.pk, awaited(instance), now)]
+    return [less, *offer_oldest(instance.pk, awaited_types(instance), now)]

@@ -1,8 +1,7 @@
-"""Letting a process stand still: what waits for a time keeps what was left of it, and nothing new starts.
+"""Pausing a process: waiting work keeps the time that it has left, and no new work starts.
 
-What is claimed comes to its end. Work that becomes ready meanwhile is put to rest when its process is written, or, at
-the latest, when a worker claims it. Commands that were issued are carried out; those of a process that was imported
-wait until it is resumed.
+Claimed work goes on to its end. Work that becomes ready in the meantime is suspended when its process is written, or at
+the latest when a worker claims it. Issued commands are carried out; those of an imported process wait for its resume.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ WAITING = (Verdict.RECEIVED, Verdict.PARKED)
 """Events that nothing has settled."""
 
 
-def rest(process_id: UUID, now: datetime) -> None:
-    """Puts unclaimed work to rest, with the time that is left until it would wake; of a parked event its patience."""
+def suspend_work(process_id: UUID, now: datetime) -> None:
+    """Suspend unclaimed work, with the time left until it is due; a parked event keeps the rest of its patience."""
     runs, events = _waiting(process_id, owner="", wake_at__isnull=False)
     parked = events.filter(verdict=Verdict.PARKED)
     parked.update(remaining=_left("patience_until", now), wake_at=None)
@@ -37,8 +36,8 @@ def rest(process_id: UUID, now: datetime) -> None:
         rows.update(remaining=_left("wake_at", now), wake_at=None)
 
 
-def wake(process_id: UUID, now: datetime) -> set[str]:
-    """Lets what rests wake when what was left is over; people are told of a parked event as much later.
+def resume_work(process_id: UUID, now: datetime) -> set[str]:
+    """Resume suspended work, with the time that it had left; the patience of a parked event goes on likewise.
 
     Returns:
         The queues that may have work now.
@@ -57,7 +56,7 @@ def wake(process_id: UUID, now: datetime) -> set[str]:
 
 
 def _carry_out(process_id: UUID, now: datetime) -> set[str]:
-    """Commands wait only in a process that was imported, for it to be resumed."""
+    """Make waiting commands due: only those of an imported process wait. Return their queues."""
     rows = IssuedCommand.objects.filter(instance=process_id, wake_at=None)
     waiting = rows.filter(status__in=IssuedCommand.UNDER_WAY)
     queues = set(waiting.values_list("queue", flat=True).distinct())
@@ -66,8 +65,8 @@ def _carry_out(process_id: UUID, now: datetime) -> set[str]:
     return queues
 
 
-def stood_still(process_id: UUID, since: datetime) -> timedelta:
-    """How long a process stood still since a moment at which it did not; it does not now."""
+def paused_time(process_id: UUID, since: datetime) -> timedelta:
+    """Return how long a process was paused since a moment; it is paused neither then nor now."""
     rows = Checkpoint.objects.filter(instance=process_id, at__gte=since)
     told = rows.order_by("revision").values_list("status", "at")
     pauses = [

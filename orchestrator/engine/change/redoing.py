@@ -1,7 +1,7 @@
-"""Redoing one step whose stored result is bad: nothing follows from it anew, but whoever needed it goes on.
+"""Redoing one step whose stored result is bad: no further visits follow, but the step that reads the result goes on.
 
-Steps that read the result while it was sound keep theirs. What an event gave is taken from the event again; where that
-cannot be, or a person gave it, the step asks or waits again, and people are told who is held up by it.
+Steps that read the result while it was good keep theirs. The result of a waiting step is taken from its event again. If
+the event is bad too, or a person gave the result, the step waits or asks again, and an incident names its reader.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from orchestrator.definition.codec import digest, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, visits
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
-from orchestrator.engine.storage.results import GIVEN, intact, last_visit
+from orchestrator.engine.storage.results import GIVEN, is_intact, last_visit
 from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Permanent, ProcessionError
 from orchestrator.models import (
@@ -36,10 +36,10 @@ Visit = tuple[int, int | None, str]
 """The number of a visit, its element and its kind, as in one_run_per_visit."""
 
 ROUNDS = 4
-"""How often a step is done in all before people are asked."""
+"""How often a step runs in all before an incident is opened."""
 
 WAITING = (StepKind.WAIT, StepKind.ASK)
-"""What is done by somebody else."""
+"""The kinds of visits that somebody outside settles."""
 
 REMEDIES = {
     StepKind.WAIT: Text(
@@ -52,10 +52,10 @@ REMEDIES = {
 }
 
 
-def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> None:
-    """Has a step redone and lets its reader wait for it; the reader's attempt is not charged.
+def request_redo(change: WorkflowChange, reader: StepRun, step: str, why: str) -> None:
+    """Redo a step, and let its reader wait for that; the reader's attempt is not charged.
 
-    A reader that needs a person for it is shown as failed, and goes on by itself when the result is there.
+    A reader that needs a person for it is shown as failed, and goes on by itself after the result is there.
 
     Raises:
         Permanent: the step has no result to redo, or was redone too often.
@@ -64,7 +64,7 @@ def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> Non
     if latest and latest[0].kind in WAITING:
         state = _given_again(change, reader, latest[0], why)
     else:
-        begin(change, step, why)
+        begin_redo(change, step, why)
         state = {"status": StepStatus.WAITING, "wake_at": None, **_blocked_on(step)}
     values = {
         **state,
@@ -82,19 +82,19 @@ def request(change: WorkflowChange, reader: StepRun, step: str, why: str) -> Non
 def _given_again(
     change: WorkflowChange, reader: StepRun, run: StepRun, why: str
 ) -> dict[str, Any]:
-    """Has what somebody else gave given again; returns how its reader stands meanwhile."""
+    """Get the result of a waiting or asking step anew. Return the columns of its reader in the meantime."""
     body = _of_event(run)
     if body is not None and run.round < ROUNDS:
-        give(change, run, body, digest(body))
-        change.rings.add(reader.queue)
+        set_result(change, run, body, digest(body))
+        change.to_wake.add(reader.queue)
         return {"status": StepStatus.READY, "wake_at": change.now}
-    begin(change, run.node, why, limit=None)
+    begin_redo(change, run.node, why, limit=None)
     _tell(change, reader, run, why)
     return {"status": StepStatus.FAILED, "wake_at": None, **_blocked_on(run.node)}
 
 
-def give(change: WorkflowChange, run: StepRun, body: Any, checksum: str) -> None:
-    """Gives a settled visit another result: another round of it, settled as it was. The one before stays as it is."""
+def set_result(change: WorkflowChange, run: StepRun, body: Any, checksum: str) -> None:
+    """Replace the result of a settled visit by another round with the same status; the earlier round stays."""
     row = _again(
         change, run, _last_rounds(change, run.node, visit=run.visit, item=run.item)
     )
@@ -108,18 +108,18 @@ def _blocked_on(step: str) -> dict[str, Any]:
 
 
 def _of_event(run: StepRun) -> Any:
-    """What the event gave that a visit has taken, as JSON values; None if the event cannot vouch for it."""
-    if run.kind != StepKind.WAIT or intact(run):
+    """The body of the event that a visit has taken, as JSON values; None if the event may be bad too."""
+    if run.kind != StepKind.WAIT or is_intact(run):
         return None
     taken = InboxEvent.objects.filter(process=run.instance_id, verdict=Verdict.MOVED)
     event = taken.filter(revision=run.left).first()
     if event is None:
         return None
     try:
-        body = encode(inbox.read(event.type, event.body))
+        body = encode(inbox.parse_event(event.type, event.body))
     except ProcessionError:
         return None
-    # The bad one of event, result and checksum is the one that disagrees with the others.
+    # Of event, result and checksum the one that disagrees with the others is bad.
     return body if digest(body) == run.checksum or body == run.result else None
 
 
@@ -128,8 +128,8 @@ def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> No
     log.error("%s is held up: %s", reader, message)
     change.instance.step = reader.node
     change.mark(
-        incidents.resolved(Text("failed again"), change.now, step_run_id=reader.pk),
-        *incidents.opened(
+        incidents.resolve(Text("failed again"), change.now, step_run_id=reader.pk),
+        *incidents.open_incident(
             Incident.Kind.CORRUPTED_DATA,
             message,
             change.now,
@@ -139,8 +139,8 @@ def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> No
     )
 
 
-def why_not(change: WorkflowChange, step: str) -> str:
-    """Why an operator cannot have a step redone now; "" if it can be."""
+def why_no_redo(change: WorkflowChange, step: str) -> str:
+    """Return why an operator cannot redo a step now; "" if they can."""
     vertex = change.plan.vertices.get(step)
     if vertex is None:
         return Text("the running code has no step %(step)s", step)
@@ -156,22 +156,22 @@ def why_not(change: WorkflowChange, step: str) -> str:
         return Text("%(step)s is being redone already", step)
     if runs.filter(finished_at=None).exists():
         return Text("%(step)s is not finished: retry or skip it", step)
-    # Of a map it is the row for all of it; its elements are not looked at.
+    # For a map it is the row of the whole map, not those of its elements.
     if not runs.filter(status__in=GIVEN, item=None).exists():
         return Text("%(step)s has no result that could be redone", step)
     return ""
 
 
-def begin(
+def begin_redo(
     change: WorkflowChange, step: str, why: str, *, limit: int | None = ROUNDS
 ) -> None:
-    """Makes another round of a step's last visit; of a map, of the elements whose results are bad, else of all.
+    """Make another round of a step's last visit; for a map, of the elements with bad results, or else of all.
 
     Args:
         change: the change of the process.
-        step: its name.
-        why: what is wrong with its result.
-        limit: how often it is done in all; None for as often as wanted.
+        step: the step's name.
+        why: the mistake in its result.
+        limit: the most rounds; None for any number.
 
     Raises:
         Permanent: the step has no result to redo, or was redone too often.
@@ -181,53 +181,56 @@ def begin(
         raise Permanent(
             "%(step)s has no result that could be redone: %(why)s", step, why
         )
-    if change.instance.step_runs.filter(
-        node=step, redo=True, finished_at=None
-    ).exists():
+    if _open_redos(change, step).exists():
         return  # another reader has found it
     rounds = _last_rounds(change, step)
-    for run in [run for run in latest if not intact(run)] or latest:
-        if limit is not None and run.round >= limit:
-            raise Permanent(
-                "%(step)s was done %(number)s times and its result is still bad: %(why)s",
-                step,
-                run.round,
-                why,
-            )
+    for run in [run for run in latest if not is_intact(run)] or latest:
+        _check_round(run, why, limit)
         change.add(_again(change, run, rounds))
 
 
-def finished(change: WorkflowChange, run: StepRun) -> None:
-    """Lets go on who waited for the redo, once all of it is done."""
-    others = change.instance.step_runs.filter(
-        node=run.node, redo=True, finished_at=None
-    )
-    if not others.exclude(pk=run.pk).exists():
+def _check_round(run: StepRun, why: str, limit: int | None) -> None:
+    if limit is not None and run.round >= limit:
+        raise Permanent(
+            "%(step)s was done %(number)s times and its result is still bad: %(why)s",
+            run.node,
+            run.round,
+            why,
+        )
+
+
+def _open_redos(change: WorkflowChange, step: str) -> QuerySet[StepRun]:
+    return change.instance.step_runs.filter(node=step, redo=True, finished_at=None)
+
+
+def end_redo(change: WorkflowChange, run: StepRun) -> None:
+    """Wake the readers that wait for a redo, if all of it is done."""
+    if not _open_redos(change, run.node).exclude(pk=run.pk).exists():
         wake_readers(change, run.node)
 
 
 def wake_readers(change: WorkflowChange, step: str) -> None:
-    """Lets go on who waits for a step's redo; if there is still no sound result they find that out themselves."""
+    """Wake the readers that wait for a step's redo; they check the result themselves."""
     awake = {**UNBLOCKED, "status": StepStatus.READY, "wake_at": change.now}
     mine = {"instance_id": change.instance.pk, "finished_at": None}
     open_ones: dict[str, Any] = {**mine, **_blocked_on(step)}
     change.mark(step_runs.update(awake, open_ones, rows=None))
     for reader in StepRun.objects.filter(**open_ones).only("queue", "status"):
-        change.rings.add(reader.queue)
+        change.to_wake.add(reader.queue)
         if reader.status == StepStatus.FAILED:
             by = Text("redone")
-            change.mark(incidents.resolved(by, change.now, step_run_id=reader.pk))
+            change.mark(incidents.resolve(by, change.now, step_run_id=reader.pk))
 
 
 def last_results(change: WorkflowChange, step: str) -> list[StepRun]:
-    """The last visit of a step that has a result; of a map, its elements."""
+    """Return the rows of a step's last visit with a result; for a map its elements."""
     runs = change.instance.step_runs.filter(node=step, status__in=GIVEN)
     runs = runs.exclude(kind=StepKind.UNDO).order_by("visit", "round")
     return last_visit(runs) or []
 
 
 def _last_rounds(change: WorkflowChange, step: str, **only: Any) -> dict[Visit, int]:
-    """The highest round of each visit of a step, also of those that were given up: no number is used twice."""
+    """The highest round of each visit of a step, cancelled ones included: no number is used twice."""
     runs = change.instance.step_runs.filter(node=step, **only).order_by()
     found = runs.values("visit", "item", "kind").annotate(last=Max("round"))
     return {(row["visit"], row["item"], row["kind"]): row["last"] for row in found}
@@ -237,7 +240,7 @@ def _again(
     change: WorkflowChange, run: StepRun, rounds: Mapping[Visit, int]
 ) -> StepRun:
     following = rounds[run.visit, run.item, run.kind] + 1
-    begins = run.kind not in WAITING  # for somebody else
-    return visits.like(
+    begins = run.kind not in WAITING  # else the visit waits for somebody outside
+    return visits.make_like(
         run, change.revision, change.now, begins=begins, round=following, redo=True
     )

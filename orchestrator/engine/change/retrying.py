@@ -1,7 +1,7 @@
-"""Making due again what has failed, or waits for another attempt: steps, commands, events and deadlines.
+"""Making failed work due again, and work that waits for another attempt: steps, commands, events and deadlines.
 
-A step that has failed because its sub-process has is tried again with that, and the other way round. Parents are locked
-before their sub-processes, and all of them before any step is.
+A step that has failed with its sub-process is retried together with it, and the other way round. Parents are locked
+before their sub-processes, and all of these before any step.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.change.workflow import (
-    UNBLOCKED,
-    WorkflowChange,
-    locked_child,
-)
+from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange, lock_child
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import commands, events, instances, step_runs
 from orchestrator.models import (
@@ -39,21 +35,15 @@ from orchestrator.models import (
 )
 from orchestrator.text import Text
 
-ASLEEP = (
-    StepKind.JOIN,
-    StepKind.MAP,
-    StepKind.WAIT,
-    StepKind.ASK,
-    StepKind.SLEEP,
-)
-"""Visits that wait for something else than a worker."""
+ASLEEP = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK, StepKind.SLEEP)
+"""The kinds of visits that wait for something else than a worker."""
 
 
 BY = Text("retried by an operator")
 
 
 def try_commands_again(move: ProcessChange) -> None:
-    """Makes the failed commands and deadlines of a process manager due."""
+    """Make the failed commands and deadlines of a process manager due."""
     mine = {"instance_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
     for status in (CommandStatus.FAILED, CommandStatus.RETRYING):
@@ -63,42 +53,42 @@ def try_commands_again(move: ProcessChange) -> None:
     for run in runs.exclude(error=""):
         move.mark(step_runs.update(again, {"id": run.pk}))
     kinds = (Incident.Kind.COMMAND_FAILED, Incident.Kind.DEADLINE_FAILED)
-    move.mark(*incidents.all_resolved(BY, move.now, move.instance.pk, *kinds))
+    move.mark(*incidents.resolve_all(BY, move.now, move.instance.pk, *kinds))
 
 
 def try_events_again(move: ProcessChange) -> None:
-    """Makes the events due that a process could not handle; an unexpected one is redelivered or discarded instead."""
+    """Make the failed events of a process due; people redeliver or discard an unexpected event instead."""
     mine = {"process_id": move.instance.pk}
     again: dict[str, Any] = {"wake_at": move.now, "attempt": 0, "owner": ""}
     failed = {**mine, "verdict": Verdict.FAILED}
-    move.mark(events.update(inbox.offered(move.now), failed, rows=None))
+    move.mark(events.update(inbox.offered_columns(move.now), failed, rows=None))
     troubled = InboxEvent.objects.filter(process=move.instance).exclude(error="")
     for event in troubled.filter(verdict=Verdict.RECEIVED, owner=""):
         free = {"id": event.pk, "owner": "", "verdict": Verdict.RECEIVED}
         move.mark(events.update(again, free, rows=None))
     about = {"kind": Incident.Kind.EVENT_FAILED, "instance_id": move.instance.pk}
-    move.mark(incidents.resolved(BY, move.now, **about))
+    move.mark(incidents.resolve(BY, move.now, **about))
 
 
 def try_steps_again(change: WorkflowChange, but: Collection[int] = ()) -> None:
-    """Makes everything due that has failed or waits for another attempt, and brings back what its failure cancelled.
+    """Make all visits due that have failed or wait for another attempt, and revive the visits that they cancelled.
 
     Args:
         change: the change of the process.
-        but: the keys of visits that are left as they are.
+        but: the keys of visits that stay as they are.
     """
-    found = list(troubled(change).exclude(pk__in=but))
+    found = list(troubled_visits(change).exclude(pk__in=but))
     idle_limit.allow_rows(len(found))
     for run in found:
         if run.status == StepStatus.FAILED:
             revive(change, run.node)
         mark_due(change, run)
     pk, kinds = change.instance.pk, incidents.OF_STEPS
-    change.mark(*incidents.all_resolved(BY, change.now, pk, *kinds))
+    change.mark(*incidents.resolve_all(BY, change.now, pk, *kinds))
 
 
-def troubled(change: WorkflowChange) -> QuerySet[StepRun]:
-    """The open visits that have failed, or wait for another attempt."""
+def troubled_visits(change: WorkflowChange) -> QuerySet[StepRun]:
+    """Return the open visits that have failed, or wait for another attempt."""
     runs = change.instance.step_runs.filter(finished_at=None)
     bad = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
     due = Q(wake_at__isnull=False, owner="") | Q(remaining__isnull=False)
@@ -107,30 +97,30 @@ def troubled(change: WorkflowChange) -> QuerySet[StepRun]:
 
 
 def mark_due(change: WorkflowChange, run: StepRun) -> None:
-    """Makes one visit due with all its attempts; one that a worker has taken meanwhile is left to it."""
-    child = locked_child(run) if run.child_id is not None else None
+    """Make one visit due with all its attempts, unless a worker has claimed it in the meantime."""
+    child = lock_child(run) if run.child_id is not None else None
     if run.status == StepStatus.FAILED and child is not None and not child.finished_at:
         wait_again(change, run, {"id": run.pk, "finished_at": None})
         try_child_again(change, child)
         return
     again: dict[str, Any] = {"wake_at": change.now, "attempt": 0, "owner": ""}
-    again["lost"] = ""  # whoever tries it again knows what was lost
+    again["lost"] = ""  # the person who retries it knows about the lost attempt
     if run.status in (StepStatus.FAILED, StepStatus.RETRYING):
         again["status"] = StepStatus.READY
     if run.status == StepStatus.FAILED:
-        # It looks anew whether what it needs is there.
+        # The visit checks anew whether the results that it needs are there.
         again |= {**UNBLOCKED, "declined": False}
     if child is not None and child.status == Status.CANCELLED:
-        again["child"] = None  # it needs another one
+        again["child"] = None  # the step starts another one
     same = {"id": run.pk, "status": run.status, "owner": run.owner}
     change.mark(step_runs.update(again, same, rows=None))
-    change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
+    change.mark(incidents.resolve(BY, change.now, step_run_id=run.pk))
     change.touch(run, str(again.get("status", run.status)))
-    change.rings.add(run.queue)
+    change.to_wake.add(run.queue)
 
 
 def try_child_again(change: WorkflowChange, child: ProcessInstance) -> None:
-    """Tries again, in the same commit, what has failed in a sub-process; there may be nothing where it stands still."""
+    """Retry the failed work of a sub-process in the same commit; a paused one may have none."""
     if child.status not in (Status.FAILED, Status.PAUSED):
         return
     inner = WorkflowChange.of(child, change.cause, change.now)
@@ -140,7 +130,7 @@ def try_child_again(change: WorkflowChange, child: ProcessInstance) -> None:
 
 
 def try_parents_again(instance: ProcessInstance, cause: Cause, now: datetime) -> None:
-    """Has the steps wait again that had failed because this process had, up to the outermost; all are locked."""
+    """Let the parents' steps that had failed with this process wait again, up to the outermost; all are locked."""
     while instance.parent_id is not None and instance.status != Status.FAILED:
         failed = StepRun.objects.filter(child=instance.pk, status=StepStatus.FAILED)
         run = failed.filter(finished_at=None).first()
@@ -154,12 +144,12 @@ def try_parents_again(instance: ProcessInstance, cause: Cause, now: datetime) ->
         instance = parent
 
 
-def wait_on(change: WorkflowChange, run: StepRun) -> None:
-    """Has a step wait whose worker has found its sub-process going on; what that does just now is looked at again.
+def wait_for_child(change: WorkflowChange, run: StepRun) -> None:
+    """Let a step wait for its sub-process, which goes on; look again at a sub-process that ends just now.
 
-    A step that had failed because of it goes on with it, unless it stands still.
+    A step that had failed with its sub-process goes on with it, unless the sub-process is paused.
     """
-    child = locked_child(run)
+    child = lock_child(run)
     if child is not None and child.paused_at and run.status == StepStatus.FAILED:
         change.mark(step_runs.update(UNHELD, run.fence))
         change.touch(run, StepStatus.FAILED)
@@ -171,29 +161,29 @@ def wait_on(change: WorkflowChange, run: StepRun) -> None:
     wait_again(change, run, run.fence, Text("its sub-process goes on"))
     if missed:
         change.mark(step_runs.update({"wake_at": change.now}, {"id": run.pk}))
-        change.rings.add(run.queue)
+        change.to_wake.add(run.queue)
 
 
 def wait_again(
     change: WorkflowChange, run: StepRun, held: dict[str, Any], by: Text = BY
 ) -> None:
-    """Has a step wait for its sub-process, which it may have failed with.
+    """Let a step wait for its sub-process; the step may have failed with it.
 
     Args:
-        change: the change of its process.
-        run: its visit.
-        held: the condition under which that is still what it was.
-        by: what is said to have settled the incident about it.
+        change: the change of the step's process.
+        run: the step's visit.
+        held: the columns that the stored visit must still have.
+        by: the resolution of the visit's incidents.
     """
     change.mark(step_runs.update(WAITS_FOR_CHILD, held))
-    change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))
+    change.mark(incidents.resolve(by, change.now, step_run_id=run.pk))
     change.touch(run, StepStatus.WAITING)
 
 
 def revive(change: WorkflowChange, node: str) -> None:
-    """Brings back the visits that were cancelled because this step had failed; once, however many elements had.
+    """Revive the visits that the failure of this step had cancelled; once, however many elements had failed.
 
-    They are stored at once: what follows from the step may cancel them again, which it must find them for.
+    They are stored at once: the visits that follow may cancel them again, which a query must find.
     """
     if node in change.revived:
         return
@@ -212,7 +202,7 @@ def revive(change: WorkflowChange, node: str) -> None:
         values |= _awake(change.plan[run.node], run, change.now, begun.get(run.node, 0))
         change.mark(step_runs.update(values, {"id": run.pk}))
         change.touch(run, str(values["status"]))
-        change.rings.add(run.queue)
+        change.to_wake.add(run.queue)
     if found:
         change.flush()
 
@@ -225,7 +215,7 @@ UNTROUBLED: dict[str, Any] = {
     "lost": "",
     "given_back": 0,
 }
-"""The columns of a visit of which nothing is known of earlier attempts."""
+"""The columns of a visit without any trace of earlier attempts."""
 
 WAITS_FOR_CHILD = {
     **UNHELD,
@@ -233,27 +223,27 @@ WAITS_FOR_CHILD = {
     "status": StepStatus.WAITING,
     "declined": False,
 }
-"""A visit that waits for the end of its sub-process."""
+"""The columns of a visit that waits for the end of its sub-process."""
 
 REVIVED = {**UNTROUBLED, "finished_at": None, "left": None}
 
 
 def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str, Any]:
-    """How a visit begins again; `place` counts the elements of its map that do."""
-    # A sub-process was cancelled with its step, and may still be undoing: another one is started.
+    """The columns of a visit that begins again; `place` is its place among the elements of its map that do."""
+    # A sub-process was cancelled with its step, and may still undo: the step starts another one.
     asleep: dict[str, Any] = {
         "status": StepStatus.WAITING,
         "wake_at": None,
         "child": None,
     }
     if run.kind in (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP):
-        return {**asleep, "wake_at": due(vertex.step.deadline, now)}
+        return {**asleep, "wake_at": deadline_end(vertex.step.deadline, now)}
     window = vertex.each.window if vertex.each is not None else None
     if run.kind in ASLEEP or (window is not None and place > window):
         return asleep
     return {**asleep, "status": StepStatus.READY, "wake_at": now, "attempt": 0}
 
 
-def due(deadline: timedelta | None, now: datetime) -> datetime | None:
-    """When a deadline that begins now is over."""
+def deadline_end(deadline: timedelta | None, now: datetime) -> datetime | None:
+    """Return the end of a deadline that begins now."""
     return now + deadline if deadline is not None else None

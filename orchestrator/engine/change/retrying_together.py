@@ -1,7 +1,7 @@
-"""Retrying processes together: those of which nothing is wrong but commands, or plain steps, that have failed for good.
+"""Retrying processes together: processes whose only trouble is a few failed commands or plain steps.
 
-They are read without a lock, each fact once for all of them, and written in a group commit, which leaves out those that
-are no longer as they were read. Every other process is retried by itself (`retrying`).
+They are read without a lock, each fact by one query for all of them, and written in a group commit, which leaves out
+processes that have changed since. Every other process is retried singly (`retrying`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from orchestrator.collecting import group_by_key
 from orchestrator.engine.change import retrying
-from orchestrator.engine.change.change import ProcessChange, is_by_itself
+from orchestrator.engine.change.change import ProcessChange, is_independent
 from orchestrator.engine.change.workflow import UNBLOCKED
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.tables import commands, incidents, step_runs
@@ -35,45 +35,45 @@ from orchestrator.models import (
 )
 
 FEW = 8
-"""Failed commands or steps of one process that goes together with others."""
+"""The most failed commands or steps, and the most incidents, of a process that is retried together with others."""
 
 
-class Retried(ProcessChange):
-    """The retry of a process of which nothing else is wrong, as it was read."""
+class RetryChange(ProcessChange):
+    """The retry of a process without other trouble, as it was read."""
 
     def __init__(self, instance: ProcessInstance, cause: Cause, now: datetime) -> None:
         super().__init__(instance, cause, now)
         self.alone = True
-        self.workflow = definitions.is_workflow(instance)
+        self.workflow = definitions.runs_workflow(instance)
 
     def settle_status(self) -> None:
-        """With what failed due again nothing of it is in trouble; what else may be was looked at before."""
+        """The process is out of trouble: the failed work is due again, and it had no other trouble."""
         self.instance.status = Status.RUNNING if self.workflow else Status.WAITING
 
-    def shown(self) -> tuple[list[str], Any]:
-        return (list(self.steps), {}) if self.workflow else super().shown()
+    def checkpoint_state(self) -> tuple[list[str], Any]:
+        return (list(self.steps), {}) if self.workflow else super().checkpoint_state()
 
 
 class FailedParts(NamedTuple):
-    """What is known of some processes, by their keys."""
+    """The failed commands, failed steps and open incidents of some processes, by the processes' keys."""
 
     commands: Mapping[UUID, Sequence[IssuedCommand]]
     steps: Mapping[UUID, Sequence[StepRun]]
     incidents: Mapping[UUID, Sequence[int]]
 
     def failed_of(self, process: UUID) -> Sequence[IssuedCommand | StepRun]:
-        """Commands of a process manager, steps of a workflow."""
+        """Return the failed commands of a process manager, or the failed steps of a workflow."""
         return [*self.commands.get(process, ()), *self.steps.get(process, ())]
 
 
-def retries(
+def group_retries(
     wanted: Iterable[tuple[ProcessInstance, Cause]], now: datetime
-) -> list[Retried]:
-    """The changes that retry those of the processes that go together.
+) -> list[RetryChange]:
+    """Return the changes that retry the processes that can be retried together.
 
     Args:
-        wanted: the processes as they were read, each with what moves it.
-        now: the database's time, before they were read.
+        wanted: the processes as they were read, each with its cause.
+        now: the database's time before they were read.
     """
     simple = {one.pk: (one, cause) for one, cause in wanted if _is_simple(one)}
     for others in _otherwise_troubled(list(simple)):
@@ -89,12 +89,12 @@ def retries(
 
 
 def _is_simple(instance: ProcessInstance) -> bool:
-    """Whether a retry of the process concerns nothing but itself."""
-    return instance.status == Status.FAILED and is_by_itself(instance)
+    """Whether a retry of the process concerns only this process."""
+    return instance.status == Status.FAILED and is_independent(instance)
 
 
 def _otherwise_troubled(keys: Sequence[UUID]) -> Iterable[Iterable[UUID]]:
-    """Those with anything that a retry would have to look at, beside what has failed for good."""
+    """The processes with other work for a retry than failed commands and failed plain steps."""
     visits = StepRun.objects.filter(instance__in=keys).order_by()
     plain = Q(kind=StepKind.STEP, child=None)
     open_ = visits.filter(finished_at=None)
@@ -134,20 +134,20 @@ def _facts(keys: Sequence[UUID]) -> FailedParts:
 
 def _retry(
     instance: ProcessInstance, cause: Cause, now: datetime, facts: FailedParts
-) -> Retried:
-    change = Retried(instance, cause, now)
+) -> RetryChange:
+    change = RetryChange(instance, cause, now)
     again: dict[str, Any] = {"wake_at": now, "attempt": 0, "owner": ""}
     for command in facts.commands.get(instance.pk, ()):
         ready = {**again, "status": CommandStatus.READY, "finished_at": None}
         as_read = {"id": command.pk, "status": command.status}
         change.mark(commands.update(ready, as_read))
-        change.rings.add(command.queue)
+        change.to_wake.add(command.queue)
     for run in facts.steps.get(instance.pk, ()):
         due = {**again, **UNBLOCKED, "status": StepStatus.READY, "declined": False}
         held = {"id": run.pk, "status": run.status, "owner": run.owner}
         change.mark(step_runs.update(due, held))
         change.steps[run.node] = str(StepStatus.READY)
-        change.rings.add(run.queue)
+        change.to_wake.add(run.queue)
     resolved = {"resolved_at": now, "resolution": retrying.BY}
     for pk in facts.incidents.get(instance.pk, ()):
         change.mark(incidents.update(resolved, {"id": pk, "resolved_at": None}))

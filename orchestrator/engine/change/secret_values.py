@@ -1,7 +1,7 @@
-"""Values of secret fields are kept out of what is told of errors: before it is stored, so that nothing has to mask it.
+"""Keeping the values of secret fields out of the texts of errors, before these are stored.
 
-Code that has the data of failing work notes its secret values with the error; all texts of the error are then written
-without them. A secret that a function has fetched itself, and put into its message, cannot be known.
+Code that has the data of failing work notes its secret values with the error; the texts of the error are then written
+without them. The engine cannot know a secret that a function itself has fetched and put into its message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from orchestrator import secret_names
 from orchestrator.definition.secrets import hidden, values
-from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.application_code import application_errors
 from orchestrator.models import (
     InboxEvent,
     IssuedCommand,
@@ -26,13 +26,13 @@ from orchestrator.text import Text
 NOTED = "_procession_secret_values"
 
 
-def note(error: BaseException, names: Iterable[str], *bodies: Any) -> None:
-    """Notes with an error what its texts are to be written without.
+def attach(error: BaseException, names: Iterable[str], *bodies: Any) -> None:
+    """Note secret values with an error, so that its texts are written without them.
 
     Args:
-        error: what was raised.
-        names: of the secret fields.
-        bodies: where they may stand: JSON values, or dataclasses.
+        error: the exception.
+        names: the names of the secret fields.
+        bodies: the JSON values or dataclasses that may have them.
     """
     wanted = frozenset(names)
     if not wanted:
@@ -42,47 +42,47 @@ def note(error: BaseException, names: Iterable[str], *bodies: Any) -> None:
         vars(error)[NOTED] = vars(error).get(NOTED, set[str]()) | found
 
 
-def note_of_work(error: BaseException, work: Work) -> None:
-    """Notes the secret values of a piece of work and of its process, where the running code has any.
+def attach_work(error: BaseException, work: Work) -> None:
+    """Note the secret values of a piece of work and of its process, if the running code has secret fields.
 
     Args:
-        error: what was raised.
-        work: what it was raised by: an event, a command or a visit.
+        error: the exception.
+        work: the event, command or visit that raised it.
     """
     if not secret_names.has_secret_fields():
         return
-    names, bodies = set[str](), list[Any]()
-    process_id: UUID | None = None
-    if isinstance(work, InboxEvent):
-        process_id = work.process_id
-        names |= secret_names.message_secrets(work.type)
-        names |= secret_names.code_secrets(work.target).names
-        bodies.append(work.body)
-    elif isinstance(work, IssuedCommand):
-        process_id = work.instance_id
-        names |= secret_names.message_secrets(work.type)
-        bodies.append(work.body)
-    elif isinstance(work, StepRun):
-        process_id = work.instance_id
-        bodies += [work.element, work.result, work.saved]
+    process_id, names, bodies = _parts(work)
     process = _process(process_id)
     if process is not None:
         names |= secret_names.code_secrets(process[0]).names
         bodies.append(process[1])
-    note(error, names, *bodies)
+    attach(error, names, *bodies)
 
 
-def note_of_process(
+def _parts(work: Work) -> tuple[UUID | None, set[str], list[Any]]:
+    """A piece of work's process id, the names of its own secret fields, and its bodies."""
+    if isinstance(work, InboxEvent):
+        names = secret_names.message_secrets(work.type)
+        names |= secret_names.code_secrets(work.target).names
+        return work.process_id, {*names}, [work.body]
+    if isinstance(work, IssuedCommand):
+        return work.instance_id, {*secret_names.message_secrets(work.type)}, [work.body]
+    if isinstance(work, StepRun):
+        return work.instance_id, set(), [work.element, work.result, work.saved]
+    return None, set(), []
+
+
+def attach_process(
     error: BaseException, process: ProcessInstance, *bodies: Any
 ) -> None:
-    """Notes the secret values of a process, and of what else was in hand."""
+    """Note the secret values of a process, and of further bodies."""
     names = secret_names.code_secrets(process.name).names
-    note(error, names, process.data, *bodies)
+    attach(error, names, process.data, *bodies)
 
 
-def note_of_message(error: BaseException, kind: str, body: Any) -> None:
-    """Notes the secret values of an event that is no process's yet."""
-    note(error, secret_names.message_secrets(kind), body)
+def attach_message(error: BaseException, kind: str, body: Any) -> None:
+    """Note the secret values of an event without a process."""
+    attach(error, secret_names.message_secrets(kind), body)
 
 
 def _process(pk: UUID | None) -> tuple[str, Any] | None:
@@ -91,8 +91,8 @@ def _process(pk: UUID | None) -> tuple[str, Any] | None:
     return rows.values_list("name", "data").first() if rows is not None else None
 
 
-def without(error: BaseException, text: str) -> str:
-    """A text of an error without the secret values that were noted with it, or with what it came of."""
+def mask_error_text(error: BaseException, text: str) -> str:
+    """Return a text of an error without the secret values that were noted with it, or with its causes."""
     found = set[str]()
     chain, seen = [error], set[int]()
     while chain:
@@ -107,13 +107,13 @@ def without(error: BaseException, text: str) -> str:
     return hidden(text, found) if found else text
 
 
-def line_without(text: str, name: str, body: Any) -> str:
-    """A line that the application says, without the secret values that it may have been made of.
+def mask_line(text: str, name: str, body: Any) -> str:
+    """Return a line of the application without the secret values that it may contain.
 
     Args:
-        text: what it says.
-        name: of the definition or the command whose values they are.
-        body: those.
+        text: the line.
+        name: the name of the definition or the command with the secret fields.
+        body: its values.
     """
     if not text:
         return text
@@ -121,8 +121,8 @@ def line_without(text: str, name: str, body: Any) -> str:
     return hidden(text, values(body, names)) if names else text
 
 
-def summary_of(definition: DefinitionClass, value: Any, body: Any) -> str:
-    """What a definition says of a process in a line, without its secret values.
+def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:
+    """Return a definition's summary of a process in one line, without secret values.
 
     Args:
         definition: the class.
@@ -130,8 +130,8 @@ def summary_of(definition: DefinitionClass, value: Any, body: Any) -> str:
         body: the same as JSON values.
 
     Raises:
-        Exception: whatever the application's code raises.
+        Exception: any error of the application's code.
     """
-    with applications():
+    with application_errors():
         said = definition.summary(value)[:2_000]
-    return line_without(said, definition.name, body)[:200]
+    return mask_line(said, definition.name, body)[:200]

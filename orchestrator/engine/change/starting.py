@@ -1,4 +1,4 @@
-"""Starting workflows: at once, in the caller's own transaction if there is one."""
+"""Starting workflows at once, in the caller's own transaction if there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.storage import definitions
@@ -27,7 +27,7 @@ from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, Invalid
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 
 
-def start(
+def start_workflow(
     definition: type[Workflow],
     input: Any,
     *,
@@ -36,7 +36,7 @@ def start(
     process_id: UUID | None = None,
     correlation_key: str = "",
 ) -> StartReceipt:
-    """Starts a process with its input. The same source and id again gives the first receipt and changes nothing.
+    """Start a process with its input. The same source and id again gives the first receipt and changes nothing.
 
     Raises:
         InvalidMessage: the input is not of the declared form, or cannot be stored.
@@ -52,13 +52,13 @@ def start(
         )
     named = f"{definition.name}\n{source}\n{id}"
     chosen = process_id or (uuid5(NAMESPACE_URL, named) if id else uuid7())
-    key = correlation_key or inbox.key_of(definition, input)
+    key = correlation_key or inbox.correlation_of(definition, input)
     inbox.check_key(key)
-    pin = pinned(definition, input)
+    pin = pin_input(definition, input)
     try:
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
             expected = bool(process_id or id)
-            begin(pin, process_id=chosen, key=key, expected=expected)
+            begin_process(pin, process_id=chosen, key=key, expected=expected)
     except IntegrityError:
         if (receipt := _repeat(definition, input, chosen, key)) is None:
             raise
@@ -66,19 +66,19 @@ def start(
     return StartReceipt(0, chosen, Verdict.STARTED, repeated=False)
 
 
-def pinned(definition: type[Workflow], input: Any) -> Pin:
-    """What a new process with this input begins with; where there is no transaction yet it is worked out before.
+def pin_input(definition: type[Workflow], input: Any) -> Pin:
+    """Return the pin of a new process with this input, with the application's errors marked as such.
 
     Raises:
         InvalidMessage: the input is not of the declared form, or cannot be stored.
         InvalidDefinition: the graph made from the input contradicts itself.
-        Exception: whatever the application's code raises that makes the graph.
+        Exception: any error of the application's function that makes the graph.
     """
-    with applications(InvalidDefinition, InvalidMessage):
-        return definitions.pin(definition, input)
+    with application_errors(InvalidDefinition, InvalidMessage):
+        return definitions.make_pin(definition, input)
 
 
-def begin(
+def begin_process(
     pin: Pin,
     *,
     process_id: UUID | None = None,
@@ -86,17 +86,17 @@ def begin(
     parent: ProcessInstance | None = None,
     expected: bool = False,
 ) -> ProcessInstance:
-    """A new process with its first steps, in the running transaction; without one in one of its own.
+    """Store a new process with its first steps, in the running transaction or in one of its own.
 
     Args:
-        pin: what it begins with.
-        process_id: its id; made anew without one.
+        pin: its workflow, input and plan.
+        process_id: its id; made anew when None.
         key: its correlation key; read from the input when empty.
-        parent: the process that it is a part of.
-        expected: whether others may have known its id before, and sent events to it.
+        parent: its parent.
+        expected: whether senders may have known its id before, and sent events to it.
     """
     definition, input = pin.definition, pin.input
-    summary = secret_values.summary_of(definition, input, pin.data)
+    summary = secret_values.summarize(definition, input, pin.data)
     row, now = pin.row(), database_now()
     instance = ProcessInstance(
         id=process_id or uuid7(),
@@ -111,7 +111,7 @@ def begin(
     cause = Cause.of(CauseKind.START)
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
     change.alone = not connection.in_atomic_block
-    change.writes += outside_ids.changed(definition, instance.pk, {}, pin.data)
+    change.writes += outside_ids.changes(definition, instance.pk, {}, pin.data)
     Following(change).carry_out(advance.begin(pin.plan))
     change.mark(*inbox.early_events(instance, now, id_known=expected))
     change.write()
@@ -121,7 +121,7 @@ def begin(
 def _repeat(
     definition: type[Workflow], input: Any, process_id: UUID, key: str
 ) -> StartReceipt | None:
-    """The receipt of the same start before; None when something else stood in the way.
+    """The receipt of the first such start; None if this start is no repeat.
 
     Raises:
         ConflictingEvent: the process was started before with another input.

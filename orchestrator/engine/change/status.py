@@ -1,4 +1,4 @@
-"""How a process stands when it has not ended: waiting as designed, retrying something, or in need of a person."""
+"""The status of a live process: running, waiting as designed, retrying, or failed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TROUBLED = (Status.RETRYING, Status.FAILED)
 
 
 def status_of(instance: ProcessInstance, *, troubled: bool = True) -> Status:
-    """The status that the stored steps, commands and events of a live process give it.
+    """Return the status of a live process, from its stored steps, commands and events.
 
     Args:
         instance: the process.
-        troubled: whether it may be in trouble over an event: only then is a workflow's inbox asked.
+        troubled: whether an event of it may be in trouble: only then a workflow's events are read.
     """
     open_runs = instance.step_runs.filter(finished_at=None).exclude(kind="")
     steps = set(open_runs.values_list("status", flat=True).distinct())
@@ -44,7 +44,7 @@ def status_of(instance: ProcessInstance, *, troubled: bool = True) -> Status:
 
 
 def _troubled_events(instance: ProcessInstance) -> set[str]:
-    """The verdicts of the events that could not be delivered, or will be tried again."""
+    """The verdicts of the process's events that have failed, or wait for another attempt."""
     again = Q(verdict=Verdict.RECEIVED, wake_at__isnull=False) & ~Q(error="")
     events = InboxEvent.objects.filter(Q(verdict=Verdict.FAILED) | again)
     mine = events.filter(process=instance).order_by()
@@ -52,7 +52,7 @@ def _troubled_events(instance: ProcessInstance) -> set[str]:
 
 
 def _of_steps(steps: set[str], events: set[str]) -> Status:
-    """How a workflow stands, from the statuses of its open steps, and from what its inbox is in trouble over."""
+    """The status of a workflow, from the statuses of its open steps and the verdicts of its troubled events."""
     if StepStatus.FAILED in steps or Verdict.FAILED in events:
         return Status.FAILED
     if StepStatus.RETRYING in steps or events:

@@ -1,8 +1,7 @@
-"""New rows for the visits of a workflow's steps, and for undoing what these have done.
+"""Making rows for the visits of a workflow's steps, and for those that undo them.
 
-Each finished step that can be undone is undone, the last one first, each once, with its own retries (Garcia-Molina and
-Salem, Sagas, 1987: a process that cannot go on is taken back step by step). `workflow` begins it, `settling` goes on
-with it.
+Undoing covers each finished step that can be undone, the last one first, each once, with its own retries (Garcia-Molina
+and Salem, Sagas, 1987). `workflow` begins it, `settling` goes on with it.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ KINDS = {
 
 
 def queue_of(step: Step | None, queue: str) -> str:
-    """The queue of a visit in which a step's function runs, given what another one of its process has."""
+    """Return the queue of a visit of a step, given the queue of another visit of its process."""
     if step is None:
         return queue
     queue = step.policy.queue or base_queue(queue)
     return calls_queue(queue) if step.is_call else queue
 
 
-def visit(
+def make_visit(
     vertex: Vertex, process: UUID, queue: str, revision: int, now: datetime
 ) -> StepRun:
-    """A visit that is ready. What waits for something outside has no time at which it wakes, but for its deadline."""
+    """Return a ready visit, or one that waits for something outside until its deadline."""
     step = vertex.step
     row = _new(
         instance_id=process,
@@ -57,8 +56,8 @@ def visit(
     return row
 
 
-def elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
-    """The visits of a map, one for each element of a result; those outside the window wait. Sets the head's numbers.
+def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
+    """Return the visits of a map's elements, and set the head's numbers; visits outside the window wait.
 
     Raises:
         InvalidMessage: the result is no list, or an element cannot be stored.
@@ -75,20 +74,20 @@ def elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
 
 def _element(head: StepRun, index: int, value: Any, *, begins: bool) -> StepRun:
     of_item = {"kind": StepKind.ITEM, "item": index, "element": value}
-    return like(head, head.entered, head.started_at, begins=begins, **of_item)
+    return make_like(head, head.entered, head.started_at, begins=begins, **of_item)
 
 
-def like(
+def make_like(
     run: StepRun, revision: int, now: datetime, *, begins: bool, **values: Any
 ) -> StepRun:
-    """A further visit of the same step as another one, from a revision on; it waits for its turn unless it begins.
+    """Return a further visit of another visit's step.
 
     Args:
         run: the other visit.
-        revision: of its process.
+        revision: the revision of its process.
         now: the database's time.
-        begins: whether it is ready.
-        values: columns that are others than that one's.
+        begins: whether it is ready; else it waits for its turn.
+        values: the columns that differ from the other visit's.
     """
     same: dict[str, Any] = {
         "instance_id": run.instance_id,
@@ -108,7 +107,7 @@ def like(
 
 
 def _new(**values: Any) -> StepRun:
-    """A row with these values. Django takes values by their place four times as fast as it looks for defaults."""
+    """A row with these values. Django takes values by position four times as fast as it looks up defaults."""
     row = StepRun(*_defaults())
     for name, value in values.items():
         setattr(row, name, value)
@@ -124,8 +123,8 @@ def _defaults() -> tuple[Any, ...]:
 # Undoing
 
 
-def done_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
-    """The finished visits that can be undone, the last one first; of a redone one its last round."""
+def undoable_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
+    """Return the finished visits that can be undone, the last one first; for a redone visit its last round."""
     if not plan.undoable:
         return []
     runs = instance.step_runs.filter(node__in=plan.undoable, status=StepStatus.DONE)
@@ -134,8 +133,8 @@ def done_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
     return sorted(last.values(), key=lambda run: (run.left or 0, run.pk), reverse=True)
 
 
-def comes_to_its_end(run: StepRun, plan: Plan) -> bool:
-    """Whether a step is running whose effect could not be undone if its result were lost: it is undone afterwards."""
+def must_end_first(run: StepRun, plan: Plan) -> bool:
+    """Whether a running step goes on to its end before it is undone: without its result it could not be undone."""
     if run.blocked == Blocked.UNDOING:
         return True
     if run.node not in plan.undoable or run.redo:
@@ -146,15 +145,15 @@ def comes_to_its_end(run: StepRun, plan: Plan) -> bool:
 
 
 def is_undone_later(run: StepRun, plan: Plan) -> bool:
-    """Whether a visit that is over now had only been left to come to its end, while its process is being undone."""
+    """Whether a visit went on to its end while its process was being undone."""
     if run.kind == StepKind.UNDO or run.node not in plan.undoable:
         return False
     return StepRun.objects.filter(pk=run.pk, blocked=Blocked.UNDOING).exists()
 
 
-def undo_of(
+def make_undo(
     run: StepRun, plan: Plan, revision: int, now: datetime, *, begins: bool
 ) -> StepRun:
-    """The visit that undoes a finished one, from a revision on; it waits for its turn unless it begins."""
+    """Return the visit that undoes a finished one; it waits for its turn unless it begins."""
     queue = queue_of(plan[run.node].undo, run.queue)
-    return like(run, revision, now, begins=begins, kind=StepKind.UNDO, queue=queue)
+    return make_like(run, revision, now, begins=begins, kind=StepKind.UNDO, queue=queue)

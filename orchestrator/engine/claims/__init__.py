@@ -1,1 +1,1 @@
-"""Who holds which work: leases, giving work back, and looking for what is due."""
+"""Which worker holds which work: leases, releasing claims, and looking for due work."""

@@ -1,28 +1,22 @@
-"""Claimed work whose function waits outside: its worker calls it beside many others, and stores what comes of it.
+"""Claimed work whose function waits outside: its worker calls many such functions at once, and stores their results.
 
-The function is called in an event loop or in a thread of its own. Everything else is done by the one thread that has
-the engine's connection: it prepares the call, stores the result, and asks the database for the running function.
+A function runs in an event loop or in a thread of its own. The engine's thread, the only one with the engine's
+connection, does everything else: it prepares the call, stores the result, and asks the database for the function.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Hashable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.engine.claims.leases import name_of
+from orchestrator.engine.claims.leases import work_name
 from orchestrator.models import Work
 
 Ask = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Has a function called by the thread that has the engine's connection, and is awaited for what it gives."""
+"""Calls a function in the engine's thread, and awaits its result."""
 
 
 class Call(ABC):
@@ -31,10 +25,10 @@ class Call(ABC):
     Args:
         work: the claimed row.
         timeout: seconds that it may take.
-        heartbeat: seconds within which it must report, again and again; None when it need not.
-        idempotent: whether it may be called again when it is not known how far it came.
-        threads: how many of its kind are called at once, each in a thread; None for an asynchronous function.
-        kind: what it has in common with those.
+        heartbeat: seconds within which it must report, again and again; None for a function that need not report.
+        idempotent: whether it may be called again after an attempt whose outcome is unknown.
+        threads: the most calls of its kind at once, each in a thread; None for an asynchronous function.
+        kind: the same value for all calls of one kind.
     """
 
     def __init__(
@@ -47,78 +41,78 @@ class Call(ABC):
         threads: int | None,
         kind: Hashable,
     ) -> None:
-        self.work, self.name, self.kind = work, name_of(work), kind
+        self.work, self.name, self.kind = work, work_name(work), kind
         self.timeout, self.heartbeat = timeout, heartbeat
         self.idempotent, self.threads = idempotent, threads
         self.most = threads
-        """How many of its kind may be in flight at once; None for any number."""
-        self.ask: Ask = nobody
+        """The most calls of its kind in flight at once; None for any number."""
+        self.ask: Ask = ask_too_early
         self.ends = float("inf")
-        """The monotonic time at which its time is over."""
+        """The monotonic time at which its timeout is over."""
         self._silent_since: float | None = None
 
     @abstractmethod
     def call(self) -> Any:
-        """Calls its function in this thread."""
+        """Call its function in this thread."""
 
     @abstractmethod
     async def wait(self) -> Any:
-        """Awaits its function in this thread's event loop."""
+        """Await its function in this thread's event loop."""
 
     @abstractmethod
-    def returned(self, result: Any) -> Call | None:
-        """Stores what its function has given, and gives the call that this worker goes on with.
+    def store_result(self, result: Any) -> Call | None:
+        """Store its function's result. Return the call that this worker goes on with.
 
         Raises:
-            DatabaseError: the database refused, and nothing is stored; it may be tried again.
+            DatabaseError: the database refused, and nothing is stored; try it again.
         """
 
     @property
     def together(self) -> Hashable | None:
-        """What it has in common with calls whose results are stored in one commit with its own; None for no others."""
+        """The same value for calls whose results may share a commit; None for a call that shares none."""
         return None
 
-    def all_returned(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
-        """Stores what several that go together have given, this one among them, and gives the calls that follow.
+    def store_results(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
+        """Store the results of several calls, this one among them. Return the calls that follow.
 
         Raises:
-            DatabaseError: the database refused; it may be tried again.
+            DatabaseError: the database refused; try it again.
         """
-        following = [call.returned(result) for call, result in given]
+        following = [call.store_result(result) for call, result in given]
         return [call for call in following if call is not None]
 
     @abstractmethod
-    def failed(self, error: Exception) -> Call | None:
-        """Stores what its failure leads to, and gives the call that this worker goes on with."""
+    def store_error(self, error: Exception) -> Call | None:
+        """Store the consequence of its failure. Return the call that this worker goes on with."""
 
     def begin(self) -> None:
-        """Notes that its time begins now."""
+        """Start its timeout and its heartbeat."""
         self._silent_since = time.monotonic()
         self.ends = self._silent_since + self.timeout
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Says that it is getting on; what the engine does meanwhile takes none of its heartbeat."""
+        """Report a heartbeat; the engine's own work inside this context does not count against it."""
         self._silent_since = None
         try:
             yield
         finally:
             self._silent_since = time.monotonic()
 
-    async def elsewhere(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Has a function called by the thread that has the engine's connection."""
+    async def call_engine(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in the engine's thread."""
         with self.reporting():
             return await self.ask(lambda: function(*arguments))
 
     @property
     def due(self) -> float:
-        """The monotonic time at which its time is over, unless it reports."""
+        """The monotonic time at which it is late, unless it reports before."""
         since = self._silent_since
         if self.heartbeat is None or since is None:
             return self.ends
         return min(self.ends, since + self.heartbeat)
 
 
-async def nobody(function: Callable[[], Any]) -> Any:
-    """Nobody has begun the call."""
+async def ask_too_early(function: Callable[[], Any]) -> Any:
+    """Refuse: the call has not begun, so no thread answers yet."""
     raise RuntimeError("asked before the call began")

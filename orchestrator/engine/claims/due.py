@@ -1,4 +1,4 @@
-"""What is due: on one queue before anything is claimed, and on all of them for those who look after them."""
+"""Looking for due work: on one queue before a claim, and on all queues for the supervisors and the status."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from orchestrator.models import Worker
 from orchestrator.queue import base_queue, wake_queue
 
 
-def due(queue: str, tables: Sequence[Table[Any]] = WORK) -> list[bool]:
-    """Whether each table has rows of the queue that are due, in one exchange; others may be about to take them."""
+def find_due(queue: str, tables: Sequence[Table[Any]] = WORK) -> list[bool]:
+    """Return for each table whether it has due rows of the queue, in one query. Another worker may claim them first."""
     params: list[object] = [queue]
     if connection.vendor != "postgresql":
         params.append(connection.ops.adapt_datetimefield_value(database_now()))
@@ -39,42 +39,44 @@ def _asked(tables: tuple[Table[Any], ...], vendor: str) -> str:
 
 
 def sweep(queue: str = DEFAULT_QUEUE) -> bool:
-    """Looks for due work that no bell announced, as after a lost bell or a dead worker; rings if there is any.
+    """Look for due work that no wake announced, as after a lost wake or a dead worker; wake the queue if there is any.
 
-    It never runs work.
+    The sweep never runs work.
     """
-    found = any(due(queue))
+    found = any(find_due(queue))
     if found:
         wake_queue(queue)
     return found
 
 
 @dataclass(frozen=True)
-class Due:
-    """So much work is due, the oldest of it since then."""
+class DueWork:
+    """The number of due pieces of work, and the moment since which the oldest is due."""
 
     number: int
     oldest: datetime
 
 
-def due_by_queue(now: datetime, most: int) -> dict[str, Due]:
-    """The work that is due on each queue that has any, to `most` of each table, by a few looks at indexes."""
+def due_by_queue(now: datetime, most: int) -> dict[str, DueWork]:
+    """Return the due work of each queue that has any, counted to `most` in each table, by a few index lookups."""
     at = connection.ops.adapt_datetimefield_value(now)
     with connection.cursor() as cursor:
         cursor.execute(_counted(connection.vendor), [at, most, at] * len(WORK))
         rows = cursor.fetchall()
-    found = dict[str, Due]()
+    found = dict[str, DueWork]()
     for name, number, oldest in rows:
-        if not number:  # all of it is for later
+        if not number:  # all its work is for later
             continue
         since = _read(oldest)
-        before = found.get(base_queue(name), Due(0, since))
-        found[base_queue(name)] = Due(before.number + number, min(before.oldest, since))
+        before = found.get(base_queue(name), DueWork(0, since))
+        found[base_queue(name)] = DueWork(
+            before.number + number, min(before.oldest, since)
+        )
     return found
 
 
-def unattended() -> list[str]:
-    """The queues without a living worker on which work is due."""
+def unattended_queues() -> list[str]:
+    """Return the queues with due work and without a living worker."""
     now = database_now()
     found = due_by_queue(now, 1)
     alive = Worker.objects.alive(now).filter(queue__in=found)
@@ -82,7 +84,7 @@ def unattended() -> list[str]:
 
 
 def _read(stored: datetime | str) -> datetime:
-    """A time as the database gives it: SQLite without a zone, or as text, in UTC."""
+    """Convert a time that the database returned: SQLite returns it without a zone, or as text, in UTC."""
     found = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
@@ -93,7 +95,7 @@ def _counted(vendor: str) -> str:
 
 
 def _of(table: Table[Any]) -> str:
-    """Of one table: its index is asked for the next queue each time, then for what is due on that."""
+    """The query of one table: it asks the index for the next queue each time, then for the due rows of that queue."""
     names = f"SELECT queue FROM {table.name} WHERE wake_at IS NOT NULL"  # noqa: S608  # names are the models'
     due = f"FROM {table.name} WHERE queue = found.queue AND wake_at <= %s ORDER BY wake_at"
     return f"""

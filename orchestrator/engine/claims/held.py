@@ -1,7 +1,7 @@
-"""What a worker holds beside the work that it is at, shown to whoever supervises it.
+"""The unbegun claims and unstored results of a worker, shown to its supervisor.
 
-A worker holds work that it has claimed and not begun, and results of quick steps that are not stored yet. While it runs
-another function it can do neither: after a moment other workers take both over (`take_over`).
+While a worker runs a function it can neither begin its other claims nor store its results. After a moment the
+supervisor has other workers take both over (`take_over`).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MOST = 50
-"""How many pieces of work one commit stores at most."""
+"""The most results in one commit."""
 
 BEGIN_SECONDS = 0.1
-"""For how long after it asked for work a worker begins what it got; what is left then is for others."""
+"""How long after a claim a worker begins claimed work; it releases the rest."""
 
 HOLD_SECONDS = 0.01
-"""For how long a worker goes on with other work while it holds what came of one piece."""
+"""How long a worker holds a result while it goes on with other work."""
 
 TAKE_SECONDS = HOLD_SECONDS + 0.006
-"""When others store the results that are still held.
+"""How long results are held before other workers store them.
 
-So much later that they see what the worker wrote in its own time, and that it most often stores them itself together
-with the result of a quick element that is just running.
+By then they see what the worker wrote in its own time. Most often the worker itself stores its results together with
+that of a quick element that is running.
 """
 
 
@@ -33,10 +33,10 @@ class UnstoredResult(NamedTuple):
     """A result that is not stored yet.
 
     Args:
-        key: of its visit.
-        attempt: that gave it.
-        result: as JSON values.
-        checksum: of these.
+        key: its visit's key.
+        attempt: the attempt that returned it.
+        result: its JSON values.
+        checksum: their checksum.
     """
 
     key: int
@@ -49,53 +49,53 @@ class Claim(NamedTuple):
     """A piece of claimed work.
 
     Args:
-        work: its name (`leases.name_of`).
-        order: what it has in common with work that it must not overtake; "" for nothing.
+        work: its name (`leases.work_name`).
+        order: the same text for work that must run in order; "" for work without an order.
     """
 
     work: str
     order: str
 
 
-class Held:
-    """Where a worker shows what it holds.
+class HeldWork:
+    """Where a worker shows its unbegun claims and its unstored results.
 
-    Nobody supervises the worker of this one itself: it lets go of claimed work, and stores each result at once.
+    This class is for a worker without a supervisor: such a worker releases its claims, and stores each result at once.
     """
 
-    def claimed(self, claims: Sequence[Claim], asked: float) -> None:
-        """Shows what was claimed at a monotonic time, in the order in which it is begun; the first of it is."""
+    def show_claimed(self, claims: Sequence[Claim], asked: float) -> None:
+        """Show claims in the order in which they begin, asked for at a monotonic time; the first has begun."""
 
-    def begun(self, number: int, free: int = 0) -> None:
-        """Shows that the worker has come to another one. Only then it looks whether it may still begin it.
+    def show_begun(self, number: int, free: int = 0) -> None:
+        """Show that the worker has come to another claim. Only then it looks whether it may still begin it.
 
         Args:
-            number: which, counted from 0.
-            free: so many of the first may be taken over all the same: they are only decided.
+            number: the claim's number, counted from 0.
+            free: the number of first claims that other workers may take over nevertheless: they are only decided.
         """
 
     def release(self) -> None:
-        """Shows that nothing of what was claimed is waiting any more."""
+        """Show that no claim waits any more."""
 
-    def returned(self, result: UnstoredResult) -> bool:
-        """Shows a result that is held; False if no supervisor sees it, so that it must be stored now."""
+    def show_result(self, result: UnstoredResult) -> bool:
+        """Show a held result. Return False if no supervisor sees it: the worker must store it now."""
         return False
 
-    def calling(self) -> None:
-        """Shows that the worker is about to call another element's function, which may take its time.
+    def show_calling(self) -> None:
+        """Show that the worker is about to call another function, which may take its time.
 
-        Until then, and from the next result on, it sees to what it holds itself.
+        Until then, and from the next result on, the worker stores its results itself.
         """
 
-    def stored(self) -> None:
-        """Shows that no result is held any more."""
+    def show_stored(self) -> None:
+        """Show that no result is held any more."""
 
 
-UNSEEN = Held()
+UNSEEN = HeldWork()
 
 
 class Holding(Generic[T]):
-    """What is done and not stored, held for a moment so that several share a commit."""
+    """Results that are held for a moment before they are stored, so that several share a commit."""
 
     def __init__(self) -> None:
         self._held: dict[Hashable, T] = {}
@@ -108,23 +108,23 @@ class Holding(Generic[T]):
         return key in self._held
 
     def hold(self, key: Hashable, one: T) -> None:
-        """Takes one in, under a key that no other has."""
+        """Hold a result under a key of its own."""
         if not self._held:
             self._since = time.monotonic()
         self._held[key] = one
 
     @property
     def waited(self) -> float:
-        """For how many seconds the first of them has been held."""
+        """Seconds since the first result was held."""
         return time.monotonic() - self._since
 
     @property
     def are_due(self) -> bool:
-        """Whether what is held is to be stored now."""
+        """Whether the results are to be stored now."""
         full = len(self._held) >= MOST
         return bool(self._held) and (full or self.waited > HOLD_SECONDS)
 
     def take(self) -> list[T]:
-        """Return what is held, to be stored."""
+        """Return the held results, to be stored."""
         held, self._held = self._held, {}
         return [*held.values()]

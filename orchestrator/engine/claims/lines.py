@@ -1,4 +1,4 @@
-"""Whose turn it is among claimed events: none runs before all that were received before it are decided."""
+"""The order of claimed events: an event runs after all earlier events of its process are decided."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import UNDECIDED
 
 A_MOMENT = timedelta(seconds=0.05)
-"""How long events wait before they are looked at again, when they come after one that another worker has claimed."""
+"""How long an event is postponed when another worker has claimed an earlier event of its process."""
 
 
 class Lines:
-    """One claimed batch, the oldest first: what may be run one after the other, and what is too early.
+    """One claimed batch, the oldest first: the rows that run one after the other, and those that come too early.
 
-    Rows that share a first one before them are in one line: they belong to one process, though that may not exist yet.
+    Rows with the same first row ahead of them are in one line: they belong to one process, which may not exist yet.
     """
 
     def __init__(self, claimed: Sequence[Claimed[Any]]) -> None:
         self.mine: list[Claimed[Any]] = []
-        """What is run, each if those before it in its line are settled by then."""
+        """The rows that run, each after those before it in its line are settled."""
         self.early: list[Claimed[Any]] = []
         self._lines: dict[int, int] = {}
         self._stopped: set[int] = set()
@@ -48,25 +48,25 @@ class Lines:
                 here.add(pk)
             else:
                 self.early.append(item)
-                broken.add(line)  # only for what is behind it
+                broken.add(line)  # only for the rows behind it
 
     def line_of(self, item: Claimed[Any]) -> object:
-        """What a piece of work has in common with those of its line, and with no others of the batch."""
+        """Return the same value for all work of one line, and another for each other line."""
         return self._lines[item.work.pk]
 
-    def has(self, item: Claimed[Any]) -> bool:
-        """Whether all before it in its line were settled."""
+    def may_run(self, item: Claimed[Any]) -> bool:
+        """Whether the work before it in its line was settled."""
         return self._lines[item.work.pk] not in self._stopped
 
     def stop(self, item: Claimed[Any]) -> None:
-        """Notes that it was not settled; what comes after it in its line waits."""
+        """Note that a piece of work was not settled; the rest of its line waits."""
         self._stopped.add(self._lines[item.work.pk])
 
 
-def followers(
+def wake_followers(
     event: InboxEvent, instance: ProcessInstance | None, now: datetime
 ) -> list[Statement]:
-    """Wakes the events that were postponed until the next attempt of an event that is settled now."""
+    """Return the updates that wake the events behind a failing event that is settled now."""
     if not event.error:
         return []  # no event waits for longer than a moment
     target, key = event.target, event.correlation_key
@@ -88,30 +88,29 @@ def followers(
 def postpone(
     queue: str, owner: str, early: Sequence[Claimed[InboxEvent]]
 ) -> list[InboxEvent]:
-    """Gives events back that come too early.
+    """Release events that come too early.
 
-    What comes after one that is free, or whose lease is over, is due with it, also when that is tried again later. What
-    comes after one that a worker has in its hands keeps its place before what was received later: that worker goes on
-    with it.
+    An event behind an unclaimed one is due together with it, also where that is a later attempt. An event behind a
+    claimed one keeps its place before later events: the worker of the claimed one goes on with it.
 
     Args:
-        queue: whose events.
+        queue: the queue of the events.
         owner: the worker that has claimed them.
-        early: what is given back.
+        early: the claims.
 
     Returns:
-        Those whose earlier events another worker has claimed; they are due at once.
+        The events behind those that another worker has claimed; they are due at once.
     """
     if not early:
         return []
-    take_over.unbegun(queue, owner, [leases.name_of(item.work) for item in early])
-    # Only now is asked who has those ahead: when they are settled, these can be claimed already.
+    take_over.yield_work(queue, owner, [leases.work_name(item.work) for item in early])
+    # Ask only now which worker holds the events ahead: when they are settled, these can be claimed already.
     numbers = set().union(*(item.ahead for item in early))
     undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)
     now = database_now()
     soon = now + A_MOMENT
     with transaction.atomic():
-        # Locked: the worker that settles one wakes the events behind it, and these must be waiting by then.
+        # Locked: the worker that settles an event wakes those behind it, which must be waiting by then.
         unheld = undecided.filter(Q(owner="") | Q(wake_at__lte=now))
         free = unheld.select_for_update(skip_locked=True)
         moments = {
@@ -132,20 +131,20 @@ def postpone(
 
 
 class ClaimedElsewhere:
-    """Processes whose next event another worker has claimed: for a moment, their other events are not claimed here."""
+    """Processes whose next event another worker has claimed: for a moment, this worker claims none of their events."""
 
     def __init__(self) -> None:
         self._until: dict[UUID | tuple[str, str], float] = {}
 
     def note(self, found: Iterable[InboxEvent]) -> None:
-        """Notes the processes of some events, as they name them."""
+        """Note the processes of some events, as the events name them."""
         until = time.monotonic() + A_MOMENT.total_seconds()
         for event in found:
             named = (event.target, event.correlation_key)
             self._until[event.process_id or named] = until
 
     def count(self) -> int:
-        """How many are known just now."""
+        """Return how many processes are noted now."""
         now = time.monotonic()
         self._until = {name: end for name, end in self._until.items() if end > now}
         return len(self._until)
@@ -153,8 +152,8 @@ class ClaimedElsewhere:
     def clear(self) -> None:
         self._until.clear()
 
-    def others(self) -> Condition:
-        """What is said of the events that may be claimed."""
+    def claimable(self) -> Condition:
+        """Return the condition of the events that may be claimed."""
         ids = [name for name in self._until if isinstance(name, UUID)]
         keys = [name for name in self._until if isinstance(name, tuple)]
         return events.besides(ids, keys) if self._until else ALL

@@ -1,6 +1,6 @@
-"""Taking over what a busy worker holds beside the work that it is at (see `held`), for others to go on with.
+"""Taking over the unbegun claims and unstored results of a busy worker (see `held`): others go on with them.
 
-The worker may give it up by itself at any moment, so each statement takes only what is still held.
+The worker may release them itself at any moment, so each statement takes only those that it still holds.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from orchestrator.engine.storage.tables import step_runs
 from orchestrator.models import StepRun, StepStatus
 
 
-def unbegun(
+def yield_work(
     queue: str, owner: str, works: Sequence[str], leased_until: datetime | None = None
 ) -> bool:
-    """Makes work due again that was claimed and not begun: uncharged, and as early as what is due first.
+    """Make claimed work that has not begun due again: uncharged, and before all other due work.
 
     Args:
-        queue: whose work it is.
+        queue: the queue of the work.
         owner: the boot id of the worker that has claimed it.
-        works: its names, all of one kind.
-        leased_until: what is leased for longer is left alone: the worker has claimed it anew.
+        works: the names of the work, all of one kind.
+        leased_until: leave rows with a longer lease alone: the worker has claimed them anew.
 
     Returns:
-        Whether all of it was still held.
+        Whether the worker still held all of it.
     """
-    table = leases.named(works[0])[0]
+    table = leases.locate(works[0])[0]
     key = table.model._meta.pk
     first, before = _front(table)
     sets = f"owner = '', attempt = attempt - 1, wake_at = {first}"
@@ -41,7 +41,7 @@ def unbegun(
         sets += f", status = {leases.UNBEGUN['status'].sql}"
     marks = ", ".join(["%s"] * len(works))
     where = f"{connection.ops.quote_name(key.column)} IN ({marks}) AND owner = %s"
-    keys = [key.get_db_prep_save(leases.named(work)[1], connection) for work in works]
+    keys = [key.get_db_prep_save(leases.locate(work)[1], connection) for work in works]
     params = [*before, queue, *keys, owner]
     if leased_until is not None:
         where += " AND wake_at <= %s"
@@ -52,7 +52,7 @@ def unbegun(
 
 
 def _front(table: Table[Any]) -> tuple[str, list[object]]:
-    """The moment of what has been due for longest, at the latest now, with the parameters before the queue's name."""
+    """The moment of the row that is due first, at the latest now, with the parameters before the queue's name."""
     first = f"(SELECT MIN(due.wake_at) FROM {table.name} AS due WHERE due.queue = %s AND due.wake_at IS NOT NULL)"  # noqa: S608  # names are ours
     if connection.vendor == "postgresql":
         return f"LEAST({NOW}, {first})", []
@@ -61,9 +61,9 @@ def _front(table: Table[Any]) -> tuple[str, list[object]]:
 
 
 def store_returned(owner: str, results: Sequence[UnstoredResult]) -> None:
-    """Stores results that a living worker holds, but for those whose rows it has locked: it is storing them itself.
+    """Store the results that a living worker holds. Skip rows that it has locked: it is storing those itself.
 
-    Waiting for it would have each of the two wait for the other, whose rows are locked in another order.
+    To wait for them could be a deadlock, since the two lock their rows in different orders.
     """
     keys = [one.key for one in results]
     with transaction.atomic():
@@ -72,11 +72,11 @@ def store_returned(owner: str, results: Sequence[UnstoredResult]) -> None:
         )
         free = mine.select_for_update(skip_locked=True).values_list("pk", flat=True)
         found = set(free)
-        send(returned(owner, [one for one in results if one.key in found]))
+        send(result_writes(owner, [one for one in results if one.key in found]))
 
 
-def returned(owner: str, results: Sequence[UnstoredResult]) -> Iterator[Statement]:
-    """Stores results that are held; whoever claims their visits next goes on with them."""
+def result_writes(owner: str, results: Sequence[UnstoredResult]) -> Iterator[Statement]:
+    """Yield the updates that store held results; the next worker that claims the visits goes on with them."""
     if not results:
         return
     ready = {"status": StepStatus.READY, "owner": "", "wake_at": database_now()}

@@ -1,4 +1,4 @@
-"""A worker at a queue for one time slice, and how it is watched."""
+"""A worker at a queue for one time slice, and the watch over each piece of its work."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Protocol
 
 from orchestrator.conf import conf
 from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.held import UNSEEN, Held
+from orchestrator.engine.claims.held import UNSEEN, HeldWork
 from orchestrator.models import Work
 
 Reporting = Callable[[], AbstractContextManager[None]]
-"""Says that the piece of work is getting on. What the engine does meanwhile takes none of its heartbeat."""
+"""Reports a heartbeat of the piece of work. The engine's own work inside this context does not count against it."""
 
 
 class Watch(Protocol):
-    """Wraps one piece of work."""
+    """A context manager around one piece of work."""
 
     def __call__(
         self, seconds: float, work: str, heartbeat: float | None = None
     ) -> AbstractContextManager[Reporting]:
-        """Watches it.
+        """Watch it.
 
         Args:
             seconds: how long it may take.
-            work: its name, for `leases.end`.
+            work: its name, for `leases.end_leases`.
             heartbeat: seconds within which it must report, again and again.
         """
 
@@ -35,7 +35,7 @@ class Watch(Protocol):
 def no_watch(
     seconds: float, work: str, heartbeat: float | None = None
 ) -> Iterator[Reporting]:
-    """Watches nothing."""
+    """Watch nothing."""
     yield nullcontext
 
 
@@ -44,24 +44,24 @@ class WorkerSlice:
     """A worker at a queue, for one time slice.
 
     Args:
-        queue: which.
+        queue: the queue's name.
         owner: the worker's boot id.
-        over: whether the slice has ended or the worker was asked to stop; asked between pieces of work.
-        watch: told of each piece of work and the seconds it may take.
-        held: where it is shown what the worker holds beside that.
+        over: returns whether the slice has ended or the worker is to stop; called between pieces of work.
+        watch: wraps each piece of work, with the seconds that it may take.
+        held: where the worker shows its unbegun claims and its unstored results.
     """
 
     queue: str
     owner: str
     over: Callable[[], bool] = lambda: False
     watch: Watch = no_watch
-    held: Held = UNSEEN
+    held: HeldWork = UNSEEN
 
     def watched(
         self, work: Work, seconds: float = 0
     ) -> AbstractContextManager[Reporting]:
-        """Watches what is done with a piece of work: so many seconds of its own, and as long as a transaction may take.
+        """Watch the handling of a piece of work: for its own seconds, and for as long as a transaction may take.
 
-        What hangs is ended by the supervisor, and a death in between is counted.
+        The supervisor ends a worker that hangs, and the lost attempt counts.
         """
-        return self.watch(seconds + conf().EVENT_TIMEOUT, leases.name_of(work))
+        return self.watch(seconds + conf().EVENT_TIMEOUT, leases.work_name(work))

@@ -1,4 +1,4 @@
-"""Carrying out one due deadline of a waiting step, under the same lock as everything else."""
+"""Firing one due deadline of a process manager's waiting step, under the lock of its process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, pausing
-from orchestrator.engine.change.application_code import applications
-from orchestrator.engine.change.change import settle_unmoved
+from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.claims.give_back import rested
+from orchestrator.engine.claims.give_back import suspend
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Statement, send
@@ -28,8 +28,8 @@ from orchestrator.text import Text
 log = logging.getLogger(__name__)
 
 
-def fire(run: StepRun) -> None:
-    """Fires a claimed step run's next deadline; nothing is raised for a failing handler."""
+def fire_deadline(run: StepRun) -> None:
+    """Fire a claimed step run's next deadline. This raises nothing: every error is stored with the step run."""
     try:
         if run.attempt > conf().EVENT_ATTEMPTS:
             raise WorkerDied(
@@ -38,7 +38,7 @@ def fire(run: StepRun) -> None:
         with transaction.atomic(durable=True):
             _fire(run)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_work(run, error)
+        of_work.fail_work(run, error)
 
 
 def _fire(run: StepRun) -> None:
@@ -46,29 +46,29 @@ def _fire(run: StepRun) -> None:
     if instance is None or run.status != StepStatus.WAITING:
         raise LeaseLost
     if instance.paused_at is not None:
-        send([rested(run)])
+        send([suspend(run)])
         return
     definition = definitions.manager_of(instance)
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     move = ManagerChange(instance, cause, now, run.attempt)
-    with applications():
+    with application_errors():
         decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)
     move.tell(Topic.DEADLINE, run.node)
     if run.error:
-        move.mark(incidents.resolved(Text("handled"), now, step_run_id=run.pk))
+        move.mark(incidents.resolve(Text("handled"), now, step_run_id=run.pk))
     if decision.outcome != "moved":
         concerned = instance if run.error else None
-        settle_unmoved(concerned, CauseKind.SETTLED, run, move.marks, now)
+        settle_without_move(concerned, CauseKind.SETTLED, run, move.marks, now)
         return
     move.take(definition, decision)
     move.write()
 
 
 def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Statement:
-    """Arms the step's next deadline, if it has one, if this worker still holds the step run."""
+    """The update that sets the step's next deadline, if there is one, under this worker's fence."""
     timers = definition.timers(definition.Step(run.node))
     following = run.deadlines_fired + 1
     values: dict[str, Any] = {
@@ -79,7 +79,7 @@ def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Sta
         "error": "",
     }
     if following < len(timers):
-        begun = run.started_at + pausing.stood_still(run.instance_id, run.started_at)
+        begun = run.started_at + pausing.paused_time(run.instance_id, run.started_at)
         later = run.extended or timedelta(0)
         values["wake_at"] = begun + timers[following] + later
     return step_runs.update(values, {**run.fence, "finished_at": None})

@@ -1,8 +1,8 @@
 """Delivering one claimed event.
 
-1. find its process and lock it; 2. let the process manager decide; 3. run its transactional commands; 4. write
-instance, step runs, checkpoint, commands, caused events and the event's verdict; 5. commit. Anything raised rolls all
-of it back, and the event is tried again or becomes an incident (`failure`). An event that nothing takes now is kept.
+1. Find its process and lock it. 2. Let the process manager decide. 3. Run its transactional commands. 4. Write
+instance, step runs, checkpoint, commands, caused events and the event's verdict. 5. Commit. Any error rolls all of it
+back; the event gets another attempt or an incident (`failures.of_work`). An event that no step takes now is parked.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
-from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.give_back import given_back
+from orchestrator.engine.claims.give_back import release
 from orchestrator.engine.events import unrouted
 from orchestrator.engine.events.parking import Parking
 from orchestrator.engine.events.verdicts import EventHandling
@@ -32,36 +32,30 @@ from orchestrator.engine.steps import waits
 from orchestrator.engine.storage import beginnings, definitions
 from orchestrator.engine.storage.batch import database_now, send
 from orchestrator.engine.storage.tables import instances
-from orchestrator.models import (
-    Cause,
-    CauseKind,
-    InboxEvent,
-    ProcessInstance,
-    Verdict,
-)
+from orchestrator.models import Cause, CauseKind, InboxEvent, ProcessInstance, Verdict
 from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
 
-def deliver(event: InboxEvent) -> bool:
-    """Delivers a claimed event; whatever goes wrong is stored with it. Nothing is raised for a failing handler.
+def deliver_claimed(event: InboxEvent) -> bool:
+    """Deliver a claimed event. This raises nothing: every error is stored with the event.
 
     Returns:
-        Whether it is decided, so that what was received after it may follow.
+        Whether the event is decided, so that later events of its process may follow.
     """
     try:
         of_work.check_attempts(event, conf().EVENT_ATTEMPTS)
         with transaction.atomic(durable=True):
             return _deliver(event)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_work(event, error)
+        of_work.fail_work(event, error)
     return False
 
 
 def _deliver(event: InboxEvent) -> bool:
     if event.verdict == Verdict.UNROUTED and _started_by(event) is None:
-        # Whoever starts its process gives it another verdict: it is still alone, and looked for once, below.
+        # The start of its process would have changed the verdict: the process is looked up only once, below.
         instance, now = None, database_now()
     else:
         instance, now = _find(event)
@@ -70,35 +64,35 @@ def _deliver(event: InboxEvent) -> bool:
         return True
     address = (event.process_id, event.target, event.correlation_key)
     if instance is None:
-        if not beginnings.none_begins(*address):
-            send([given_back(event, now + unrouted.FIRST_LOOK)])
+        if not beginnings.lock_out_starts(*address):
+            send([release(event, now + unrouted.FIRST_LOOK)])
             return False
-        instance, now = _find(event)  # also what was beginning and has been committed
+        instance, now = _find(event)  # a start that was running may have been committed
     if instance is None:
-        unrouted.keep(event, now)
+        unrouted.keep_unrouted(event, now)
     else:
         _offer(event, instance, now)
     return True
 
 
 def _find(event: InboxEvent) -> tuple[ProcessInstance | None, datetime]:
-    """The event's process, locked: by id, or the live one, else the last one, of its correlation key."""
+    """The event's process, locked: found by its id, or the live one, else the last one, with its correlation key."""
     if event.process_id is not None:
         return instances.lock(event.process_id)
     if event.correlation_key:
         starts = _started_by(event) is not None
-        pk = of_key(event.target, event.correlation_key, starts=starts)
+        pk = find_by_key(event.target, event.correlation_key, starts=starts)
         if pk is not None:
-            event.process_id = pk  # so that a failure is shown where it belongs
+            event.process_id = pk  # so that a failure is shown with this process
             return instances.lock(pk)
     return None, database_now()
 
 
-def of_key(name: str, key: str, *, starts: bool) -> UUID | None:
-    """The live process of a key, else the last one, unless the event starts another; None where there is none.
+def find_by_key(name: str, key: str, *, starts: bool) -> UUID | None:
+    """Return the id of the live process with a key, else of the last one, unless the event starts another.
 
     Args:
-        name: of the definition.
+        name: the definition's name.
         key: the correlation key, not empty.
         starts: whether the event starts a process.
     """
@@ -110,7 +104,7 @@ def of_key(name: str, key: str, *, starts: bool) -> UUID | None:
 
 
 def _started_by(event: InboxEvent) -> type[ProcessManager] | None:
-    """The definition that the event may start, if any: one addressed to a process id must be meant to start it."""
+    """The definition that the event may start, if any; an event with a process id must be a start itself."""
     if not event.target or (event.process_id is not None and not event.starts):
         return None
     definition = registry.find_definition(event.target)
@@ -140,8 +134,8 @@ def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> No
     )
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
-    message = inbox.read(event.type, event.body)
-    with applications():
+    message = inbox.parse_event(event.type, event.body)
+    with application_errors():
         decision = manager.execute(message, move.execute)
     if decision.outcome == "moved":
         move.take(definition, decision)
@@ -155,19 +149,19 @@ def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> No
         handling.park(definition, takes)
         return
     if decision.outcome == "ignored":
-        marks = [handling.verdict(Verdict.IGNORED), *handling.cleared()]
+        marks = [handling.verdict(Verdict.IGNORED), *handling.clear()]
     else:
         reason = Text(
             "%(type)s is rejected in step %(step)s", event.type, instance.step
         )
-        marks = handling.turned_away(Verdict.REJECTED, reason)
+        marks = handling.turn_away(Verdict.REJECTED, reason)
     handling.leave(takes, marks)
 
 
 def _decided(manager: ProcessManager, row: InboxEvent) -> str:
-    """What a process would do with an event; one that cannot be decided on is to be tried, and fails where it shows."""
+    """What a process would do with an event. If this decision fails, the delivery tries it and shows the failure."""
     try:
-        message = inbox.read(row.type, row.body)
+        message = inbox.parse_event(row.type, row.body)
         return manager.decide(manager.step, manager.data, message).outcome
     except Exception:  # noqa: BLE001  # predicates may raise anything
         return "failed"
@@ -176,19 +170,19 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
 def _offer_to_steps(handling: Parking, definition: type[Workflow]) -> None:
     event, cause = handling.event, Cause.of(CauseKind.EVENT, handling.event.pk)
     change = WorkflowChange.of(handling.process, cause, handling.now)
-    if waits.take(change, inbox.read(event.type, event.body)):
+    if waits.settle_wait(change, inbox.parse_event(event.type, event.body)):
         _settle(event, change, Verdict.MOVED)
     else:
-        handling.park(definition, waits.takes(change))
+        handling.park(definition, waits.wait_filter(change))
 
 
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> None:
-    message = inbox.read(event.type, event.body)
+    message = inbox.parse_event(event.type, event.body)
     if event.starts:
         instances.check_free(event.target, event.correlation_key)
     instance = ProcessInstance(
         id=event.process_id or uuid7(),
-        definition_id=definitions.row_of(definition),
+        definition_id=definitions.row_key(definition),
         name=definition.name,
         correlation_key=event.correlation_key,
         started_at=now,
@@ -196,10 +190,10 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
     first = definition(move.instance.pk, definition.first, None)
-    with applications():
+    with application_errors():
         decision = first.execute(message, move.execute)
     if decision.outcome != "moved":
-        unrouted.keep(event, now)
+        unrouted.keep_unrouted(event, now)
         return
     move.take(definition, decision)
     known = event.process_id is not None
@@ -208,13 +202,13 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
 
 
 def _settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
-    settle(event, move, outcome)
+    settle_event(event, move, outcome)
     move.write()
 
 
-def settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
-    """Has an event settled with the change that it leads to."""
+def settle_event(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:
+    """Settle an event with the change that it causes."""
     move.instance.parked -= event.verdict == Verdict.PARKED
     handling = EventHandling(event, move.now, move.instance)
     verdict = handling.verdict(outcome, revision=move.revision)
-    move.mark(verdict, *handling.cleared())
+    move.mark(verdict, *handling.clear())

@@ -1,8 +1,8 @@
-"""Which events of several processes are written together, and what each leads to, decided without a lock.
+"""Deciding, without a lock, which events of several processes share a commit, and the change that each causes.
 
-Only what is decided purely goes together: an event that moves a process which is not in trouble, without a command that
-is handled inside the commit. Nothing has happened outside by then, so that others may take over what is decided and not
-written. Every other event, and each that the group commit leaves out, is delivered by itself (`delivery`).
+Only pure decisions share one: the event moves a process without trouble, and no command is handled inside the commit.
+Nothing has happened outside by then, so other workers may take decided events over before they are written. Every other
+event, and each that the group commit leaves out, is delivered singly (`delivery`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
-from orchestrator.engine.change.change import is_by_itself
+from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.events.delivery import settle
+from orchestrator.engine.events.delivery import settle_event
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import Clock
 from orchestrator.engine.storage.tables import instances
@@ -30,11 +30,11 @@ from orchestrator.models import (
 )
 
 CALM = (Status.RUNNING, Status.WAITING)
-"""How a process stands that nothing is wrong with."""
+"""The statuses of a process without trouble."""
 
 
 class EventGroup:
-    """The processes of one claimed batch of events that may be written together, as they were read.
+    """The processes of one claimed batch of events that may share a commit, as they were read.
 
     Args:
         events: the batch.
@@ -50,16 +50,16 @@ class EventGroup:
             self._clock = Clock(now)
 
     def decide(self, event: InboxEvent) -> ManagerChange | None:
-        """The change that an event leads to, not written; None where it does not go together with others."""
+        """Return the change that an event causes, not written; None for an event that is delivered singly."""
         instance = self._known.get(event.process_id)
         if instance is None or not _is_simple(event) or instance.status not in CALM:
             return None
-        if not is_by_itself(instance):
+        if not is_independent(instance):
             return None
         del self._known[instance.pk]  # until it is written
         try:
             return self._decided_on(event, instance)
-        except Exception:  # noqa: BLE001  # by itself it is stored with what is wrong
+        except Exception:  # noqa: BLE001  # the single delivery stores the error
             return None
 
     def _decided_on(
@@ -70,7 +70,7 @@ class EventGroup:
             return None
         data = decode(definition.Data, instance.data)
         manager = definition(instance.pk, instance.step, data)
-        message = inbox.read(event.type, event.body)
+        message = inbox.parse_event(event.type, event.body)
         decision = manager.decide(manager.step, manager.data, message)
         if decision.outcome != "moved" or not _is_pure(decision):
             return None
@@ -80,16 +80,16 @@ class EventGroup:
         for command in decision.commands:
             change.execute(command)
         change.take(definition, decision)
-        settle(event, change, Verdict.MOVED)
+        settle_event(event, change, Verdict.MOVED)
         return change
 
     def learn(self, instance: ProcessInstance) -> None:
-        """Notes that a process is stored as it is here."""
+        """Note that a process is stored as it is here."""
         self._known[instance.pk] = instance
 
 
 def _is_simple(event: InboxEvent) -> bool:
-    """Whether nothing has been done about an event so far, and it names its process."""
+    """Whether an event names its process, and this is its first attempt."""
     return bool(
         event.process_id is not None
         and not event.starts

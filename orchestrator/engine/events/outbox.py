@@ -1,4 +1,4 @@
-"""Carrying out one claimed command after its transition's commit: at least once, with its id as idempotency key."""
+"""Carrying out one claimed command after its transition's commit: at least once, with its id as the idempotency key."""
 
 from __future__ import annotations
 
@@ -14,23 +14,18 @@ from orchestrator.definition.codec import decode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
-    applications,
+    application_errors,
     blocking_transaction,
 )
-from orchestrator.engine.change.change import settle_unmoved
-from orchestrator.engine.change.manager import release
+from orchestrator.engine.change.change import settle_without_move
+from orchestrator.engine.change.manager import wake_next
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.failures import of_work
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import commands, instances
 from orchestrator.exceptions import HandlerMissing
-from orchestrator.models import (
-    CauseKind,
-    CommandStatus,
-    Delivery,
-    IssuedCommand,
-)
+from orchestrator.models import CauseKind, CommandStatus, Delivery, IssuedCommand
 from orchestrator.queue import calls_queue, holds_calls, wake_queue_after_commit
 from orchestrator.registry import Answer, CommandContext, Handler
 from orchestrator.text import Text, storable_text
@@ -38,24 +33,24 @@ from orchestrator.text import Text, storable_text
 log = logging.getLogger(__name__)
 
 
-def carry_out(command: IssuedCommand) -> None:
-    """Runs a claimed command's handler and stores the outcome; nothing is raised for a failing handler."""
+def carry_out_command(command: IssuedCommand) -> None:
+    """Run a claimed command's handler and store the outcome. This raises nothing: every error is stored."""
     handler = handler_of(command)
     try:
         if handler is not None and handler.is_call and not holds_calls(command.queue):
-            give_back.to_queue(command, calls_queue(command.queue))
+            give_back.move_to_queue(command, calls_queue(command.queue))
             return
-        _carry_out(command, checked(command, handler))
+        _carry_out(command, check_handler(command, handler))
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.of_work(command, error, attempts_of(handler))
+        of_work.fail_work(command, error, attempts_limit(handler))
 
 
-def checked(command: IssuedCommand, handler: Handler | None) -> Handler:
-    """The handler of a command that may be tried now.
+def check_handler(command: IssuedCommand, handler: Handler | None) -> Handler:
+    """Return the handler of a command, if the command may be tried now.
 
     Raises:
         HandlerMissing: the running code has none.
-        WorkerDied: it has ended a worker in each of its attempts.
+        WorkerDied: the command has ended a worker in each of its attempts.
     """
     if handler is None:
         raise HandlerMissing(
@@ -65,13 +60,13 @@ def checked(command: IssuedCommand, handler: Handler | None) -> Handler:
     return handler
 
 
-def attempts_of(handler: Handler | None) -> int:
-    """How often a command is tried in all."""
+def attempts_limit(handler: Handler | None) -> int:
+    """Return the most attempts of a command."""
     return handler.attempts if handler else 1
 
 
 def handler_of(command: IssuedCommand) -> Handler | None:
-    """The function that carries a command out, in the running code."""
+    """Return the handler of a command in the running code, if there is one."""
     if command.delivery == Delivery.REACTION:
         return registry.find_reaction(command.type)
     return registry.command_handler(command.type)
@@ -79,9 +74,9 @@ def handler_of(command: IssuedCommand) -> Handler | None:
 
 def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     asked = time.monotonic()
-    message, context = given(command, handler)
-    if leases.may_end(asked):
-        uncertain.note()  # others may have carried it out before the answer came
+    message, context = arguments(command, handler)
+    if leases.lease_may_end(asked):
+        uncertain.note()  # another worker may have carried it out before the answer came
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
@@ -89,38 +84,38 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
                 answer = handler(message, context)
             _settle(command, answer)
     else:
-        with applications():
+        with application_errors():
             answer = handler(message, context)
-        settle(command, answer)
+        settle_command(command, answer)
 
 
-def given(command: IssuedCommand, handler: Handler) -> tuple[Any, CommandContext]:
-    """What a command's handler is called with."""
+def arguments(command: IssuedCommand, handler: Handler) -> tuple[Any, CommandContext]:
+    """Return the arguments of a command's handler: message and context."""
     key = command.instance.correlation_key if command.instance else ""
     context = CommandContext(command.instance_id, command.pk, command.attempt, key)
     return decode(handler.message, command.body), context
 
 
-def settle(command: IssuedCommand, answer: Answer) -> None:
-    """Stores what the handler of a command has answered after its commit."""
+def settle_command(command: IssuedCommand, answer: Answer) -> None:
+    """Store the answer of a command's handler."""
     with transaction.atomic(durable=True):
         _settle(command, answer)
 
 
 def _settle(command: IssuedCommand, answer: Answer) -> None:
     instance, now = instances.lock(command.instance_id)
-    marks = [_done(command, answer, now), *release(command, now)]
+    marks = [_done(command, answer, now), *wake_next(command, now)]
     marks += _caused(command, answer, now)
     if command.error:
-        marks.append(incidents.resolved(Text("done"), now, command_id=command.pk))
-    settle_unmoved(instance, CauseKind.COMMAND, command, marks, now)
+        marks.append(incidents.resolve(Text("done"), now, command_id=command.pk))
+    settle_without_move(instance, CauseKind.COMMAND, command, marks, now)
 
 
 def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:
     values = {
         "status": CommandStatus.DONE,
         "answer": storable_text(
-            secret_values.line_without(answer.text, command.type, command.body)
+            secret_values.mask_line(answer.text, command.type, command.body)
         ),
         "follow_ups": len(answer.events),
         "error": "",
@@ -137,4 +132,4 @@ def _caused(command: IssuedCommand, answer: Answer, now: datetime) -> list[State
     rows = inbox.follow_ups(command.instance, answer.events, command.pk, now)
     for queue in {row.queue for row in rows}:
         wake_queue_after_commit(queue)
-    return inbox.stored(rows)
+    return inbox.event_inserts(rows)

@@ -1,8 +1,8 @@
 """Parking an event that its process does not take now, for as long as the process lives.
 
-When its patience is over people are told, once; it stays parked, and what they were told resolves itself when it is
-taken. Of the parked ones a change of the process offers the oldest that may be taken (`change.offering`). If that is
-parked again after all, because a guard does not hold, the next one behind it that would be taken is offered.
+When the patience of the event is over, an incident is opened, once. The event stays parked; the incident is resolved
+when a step takes it. A change of the process offers the oldest parked event that may be taken (`change.offering`). If a
+guard does not hold and the event is parked again, the next event behind it that would be taken is offered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from orchestrator.engine import inbox
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.change.change import settle_unmoved
+from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.storage.batch import Statement, send
 from orchestrator.engine.storage.tables import instances
@@ -28,7 +28,7 @@ from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text
 
 LOOK = 500
-"""How many parked events one look goes through."""
+"""The most parked events that one look reads."""
 
 Takes = Callable[[InboxEvent], bool]
 """Whether the process would take an event now."""
@@ -43,11 +43,11 @@ class Parking(EventHandling):
         return self.instance
 
     def park(self, definition: DefinitionClass, takes: Takes) -> None:
-        """Keeps the event; when its patience is over people are told."""
+        """Park the event; when its patience is over, an incident is opened."""
         until = self._until(definition)
         if until > self.now:
             kept = {"wake_at": until, "patience_until": until, "attempt": 0}
-            marks = [self.verdict(Verdict.PARKED, **kept), *self.cleared()]
+            marks = [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         else:
             marks = self._late(until)
         marks += self._counted(1)
@@ -57,17 +57,17 @@ class Parking(EventHandling):
         return self.event.patience_until or self.now + inbox.patience(definition)
 
     def _late(self, until: datetime) -> list[Statement]:
-        """Parks the event, whose patience is over; people are told unless they know."""
+        """Park the event, whose patience is over, and open an incident unless there is one."""
         event, kept = self.event, {"patience_until": until, "attempt": 0}
         about = Incident.objects.open().filter(event=event.pk)
         if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
             return [self.verdict(Verdict.PARKED, error=event.error, **kept)]
         step = self.process.step
         reason = Text("%(type)s is not expected in step %(step)s", event.type, step)
-        return self.turned_away(Verdict.PARKED, reason, **kept)
+        return self.turn_away(Verdict.PARKED, reason, **kept)
 
     def rest(self, definition: DefinitionClass) -> None:
-        """Keeps the event, whose process stands still, with the patience it has left."""
+        """Park the event of a paused process, with the rest of its patience."""
         event = self.event
         if event.verdict == Verdict.RECEIVED and event.error:  # between two attempts
             left = {"remaining": timedelta(0), "attempt": event.attempt - 1}
@@ -82,46 +82,46 @@ class Parking(EventHandling):
         announce_event(event)
 
     def leave(self, takes: Takes, marks: list[Statement]) -> None:
-        """Settles the event, which has moved nothing; it may have been parked before."""
+        """Settle the event, which has moved nothing; it may have been parked before."""
         marks += self._counted(0)
         self._put_aside([*marks, *self._behind(takes)])
 
     def turn_away_late(self) -> None:
-        """Shows the event, whose process has ended; another that was parked until then is next."""
+        """Open an incident for an event that comes after its process has ended, and offer the next parked event."""
         event, parked = self.event, self.event.verdict == Verdict.PARKED
         if parked:
             reason = Text("%(type)s was parked until the process had ended", event.type)
         else:
             reason = Text("%(type)s came after the process had ended", event.type)
-        marks = self.turned_away(Verdict.UNEXPECTED, reason)
+        marks = self.turn_away(Verdict.UNEXPECTED, reason)
         if parked:
             marks += self._counted(0)
-            marks.append(offering.left_over(self.process.pk, 1, self.now))
+            marks.append(offering.offer_leftovers(self.process.pk, 1, self.now))
         self._put_aside(marks)
 
     def _put_aside(self, marks: list[Statement]) -> None:
-        """Settles the event, which moves nothing."""
+        """Settle the event, which moves nothing."""
         concerned = self.process if self.event.error else None
-        settle_unmoved(concerned, CauseKind.SETTLED, self.event, marks, self.now)
+        settle_without_move(concerned, CauseKind.SETTLED, self.event, marks, self.now)
         announce_event(self.event)
 
     def _behind(self, takes: Takes) -> list[Statement]:
-        """Offers the next parked event that the process would take, behind one that has moved nothing."""
+        """Offer the next parked event that the process would take, behind this one."""
         event, process = self.event, self.process
         if not offering.is_offered(event):
             return []
         rows = InboxEvent.objects.parked().filter(process=process.pk, pk__gt=event.pk)
-        types = offering.awaited(process)
+        types = offering.awaited_types(process)
         if types is not None:
             rows = rows.filter(type__in=types)
         found = list(rows.order_by("pk")[:LOOK])
         taken = next((row for row in found if takes(row)), None)
         if taken is None and len(found) == LOOK:
-            taken = found[-1]  # from which the look goes on
-        return [offering.one(taken, self.now)] if taken is not None else []
+            taken = found[-1]  # the next look goes on behind this one
+        return [offering.offer_event(taken, self.now)] if taken is not None else []
 
     def _counted(self, after: int) -> list[Statement]:
-        """Counts the event among the parked ones of its process: `after` is 1 if it is parked now, else 0."""
+        """Count the event among its process's parked events: `after` is 1 if it is parked now, else 0."""
         change, process = after - (self.event.verdict == Verdict.PARKED), self.process
         if not change:
             return []

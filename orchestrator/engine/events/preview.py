@@ -1,7 +1,7 @@
-"""What an event would lead to in a process, without leading to it: decided by the pure core, on what is stored.
+"""Previewing the effect of an event on a process: decided by the pure core, on the stored rows.
 
-No handler runs and nothing is written. The definition's own predicates and the functions that give its data run, as
-they do whenever it decides: they are to be pure. What one of them writes to the database all the same is undone.
+No handler runs and nothing is written. The definition's predicates and the functions that return its data do run, as in
+every decision: they should be pure. If one of them writes to the database nevertheless, that is rolled back.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import applications
-from orchestrator.engine.change.incidents import named
-from orchestrator.engine.events.delivery import of_key
-from orchestrator.engine.steps.waits import Waiting
+from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.incidents import named_error
+from orchestrator.engine.events.delivery import find_by_key
+from orchestrator.engine.steps.waits import EventWaits
 from orchestrator.engine.storage import definitions
 from orchestrator.models import ProcessInstance
 from orchestrator.registry import DefinitionClass
@@ -41,16 +41,16 @@ Outcome = Literal[
 
 @dataclass(frozen=True)
 class Preview:
-    """What would become of an event.
+    """The effect that an event would have.
 
     Args:
-        outcome: what the process would do with it; it has ended, is paused, knows no such event, or cannot decide; or
-            it would be started, or there would be none.
-        step: in which it stands; of a workflow that which would take it.
-        to: the step it would go to; "" where it stays, or goes on by its graph.
-        commands: the types of those that it would issue, in their order.
+        outcome: the process's decision about the event; or that the process has ended, is paused, has no rows for the
+            event or cannot decide; or that the event would start a process, or find none.
+        step: the process's step; in a workflow the step that would take the event.
+        to: the step that the process would go to; "" where it stays, or goes on by its graph.
+        commands: the types of the commands that it would issue, in their order.
         before, after: the data.
-        why: what stands in the way.
+        why: the error.
     """
 
     outcome: Outcome
@@ -62,13 +62,13 @@ class Preview:
     why: str = ""
 
 
-def preview(kind: str, body: object, process: ProcessInstance) -> Preview:
-    """What an event would lead to in a process as it is stored.
+def preview_event(kind: str, body: object, process: ProcessInstance) -> Preview:
+    """Return the effect that an event would have on a process as it is stored.
 
     Args:
         kind: the event's type.
         body: its fields as JSON values.
-        process: neither locked nor changed.
+        process: the process; it is neither locked nor changed.
     """
     if process.finished_at is not None:
         return Preview("ended", process.step)
@@ -78,19 +78,19 @@ def preview(kind: str, body: object, process: ProcessInstance) -> Preview:
     return found
 
 
-def foresee(
+def preview_targets(
     kind: str, body: object, name: str = "", key: str = ""
 ) -> list[tuple[str, ProcessInstance | None, Preview]]:
-    """What each definition that knows a type would do with an event that names no process.
+    """Return the effect that an event without a process id would have in each definition with rows for its type.
 
     Args:
         kind: the event's type.
         body: its fields as JSON values.
-        name: of the definition that it is for; "" for all.
-        key: the correlation key; read from the event where it is empty.
+        name: the name of the definition that it is for; "" for all.
+        key: the correlation key; read from the event when empty.
 
     Returns:
-        For each the definition's name, the process that it would find, if any, and what it would lead to.
+        For each definition its name, the process that the event would find, if any, and the effect.
     """
     known = [one for one in registry.receivers(kind) if name in ("", one.name)]
     return [(one.name, *_foreseen(one, kind, body, key)) for one in known]
@@ -100,24 +100,24 @@ def _foreseen(
     definition: DefinitionClass, kind: str, body: object, key: str
 ) -> tuple[ProcessInstance | None, Preview]:
     try:
-        key = key or inbox.key_of(definition, inbox.read(kind, body))
+        key = key or inbox.correlation_of(definition, inbox.parse_event(kind, body))
     except Exception as error:  # noqa: BLE001  # the application's code may raise anything
-        secret_values.note_of_message(error, kind, body)
-        return None, Preview("failed", why=named(error))
+        secret_values.attach_message(error, kind, body)
+        return None, Preview("failed", why=named_error(error))
     starts = kind in definition.starting_events()
-    pk = of_key(definition.name, key, starts=starts) if key else None
+    pk = find_by_key(definition.name, key, starts=starts) if key else None
     if pk is not None:
         process = ProcessInstance.objects.select_related("definition").get(pk=pk)
-        return process, preview(kind, body, process)
+        return process, preview_event(kind, body, process)
     if not (starts and issubclass(definition, ProcessManager)):
         return None, Preview("unrouted")
     return None, _without_trace(lambda: _starting(definition, kind, body), kind, body)
 
 
 def _starting(definition: type[ProcessManager], kind: str, body: object) -> Preview:
-    """What a starting event would lead to."""
-    message = inbox.read(kind, body)
-    with applications():
+    """The effect of an event that starts a process."""
+    message = inbox.parse_event(kind, body)
+    with application_errors():
         decision = definition.decide(definition.first, None, message)
     if decision.outcome != "moved":
         return Preview("unrouted")
@@ -132,17 +132,17 @@ def _without_trace(
     body: object,
     process: ProcessInstance | None = None,
 ) -> Preview:
-    """What is decided, after all that was written for it is undone."""
+    """The decision, after all that its functions have written is rolled back."""
     try:
         with transaction.atomic():
             found = decide()
             transaction.set_rollback(True)
     except Exception as error:  # noqa: BLE001  # the application's code may raise anything
-        secret_values.note_of_message(error, kind, body)
+        secret_values.attach_message(error, kind, body)
         if process is not None:
-            secret_values.note_of_process(error, process, body)
+            secret_values.attach_process(error, process, body)
         step = process.step if process is not None else ""
-        return Preview("failed", step, why=named(error))
+        return Preview("failed", step, why=named_error(error))
     return found
 
 
@@ -150,12 +150,12 @@ def _decided(kind: str, body: object, process: ProcessInstance) -> Preview:
     definition = definitions.definition_of(process)
     if kind not in definition.events:
         return Preview("not_known", process.step)
-    message = inbox.read(kind, body)
+    message = inbox.parse_event(kind, body)
     if issubclass(definition, ProcessManager):
-        with applications():
+        with application_errors():
             data = decode(definition.Data, process.data)
             return _by_manager(definition, process.step, data, message)
-    run = Waiting(process, definitions.plan_of(process)).taking(message)
+    run = EventWaits(process, definitions.plan_of(process)).find_taker(message)
     if run is None:
         return Preview("parked", process.step)
     return Preview("moved", run.node)

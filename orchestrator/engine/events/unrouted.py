@@ -1,6 +1,7 @@
-"""Keeping an event whose process is unknown: for its process to start, which then finds it, or for its retention.
+"""Keeping an event whose process is unknown, until its process starts or its retention is over.
 
-It also looks by itself, after a second and then ever less often. After its patience people are told, once.
+The start finds the event. The event also looks for its process, after a second and then ever less often. When its
+patience is over, an incident is opened, once.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ LONGEST = timedelta(days=1)
 """The longest time between two looks."""
 
 
-def keep(event: InboxEvent, now: datetime) -> None:
-    """Keeps a claimed event until its process starts, tells people after its patience, and gives it up in the end."""
+def keep_unrouted(event: InboxEvent, now: datetime) -> None:
+    """Keep a claimed event until its process starts; give it up when its retention is over."""
     retention = timedelta(seconds=conf().UNROUTED_SECONDS)
     handling = EventHandling(event, now)
     if now >= event.received_at + retention:
@@ -30,9 +31,9 @@ def keep(event: InboxEvent, now: datetime) -> None:
             "no process came for %(type)s in %(time)s: %(why)s",
             event.type,
             retention,
-            address(event),
+            why_unrouted(event),
         )
-        send(handling.turned_away(Verdict.UNEXPECTED, reason))
+        send(handling.turn_away(Verdict.UNEXPECTED, reason))
     else:
         send(_kept(handling, event.received_at + retention))
     announce_event(event)
@@ -49,24 +50,24 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
         "attempt": 0,
     }
     if until > now:
-        return [handling.verdict(Verdict.UNROUTED, **kept), *handling.cleared()]
+        return [handling.verdict(Verdict.UNROUTED, **kept), *handling.clear()]
     if told:
         return [handling.verdict(Verdict.UNROUTED, error=event.error, **kept)]
-    reason = Text("no process takes %(type)s: %(why)s", event.type, address(event))
+    reason = Text("no process takes %(type)s: %(why)s", event.type, why_unrouted(event))
     kept |= {"error": reason, "text": pack_text(reason)}
     kept_so = handling.verdict(Verdict.UNROUTED, **kept)
-    return [kept_so, *handling.told(Incident.Kind.UNROUTED_EVENT, reason)]
+    return [kept_so, *handling.tell_people(Incident.Kind.UNROUTED_EVENT, reason)]
 
 
 def _next_look(event: InboxEvent, now: datetime) -> timedelta:
-    """Twice as long as since the look before."""
+    """The time until the next look: twice as long as since the look before."""
     if event.verdict != Verdict.UNROUTED or event.handled_at is None:
         return FIRST_LOOK
     return min(max(2 * (now - event.handled_at), FIRST_LOOK), LONGEST)
 
 
-def address(event: InboxEvent) -> str:
-    """Why no process is known for an event."""
+def why_unrouted(event: InboxEvent) -> str:
+    """Return why an event has no process."""
     if event.process_id:
         return Text("there is no process %(process)s", event.process_id)
     if event.correlation_key:

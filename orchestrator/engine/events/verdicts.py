@@ -1,4 +1,4 @@
-"""What becomes of a claimed event, written under its fence."""
+"""Writing the verdict of a claimed event under its fence."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.claims.lines import followers
+from orchestrator.engine.claims.lines import wake_followers
 from orchestrator.engine.storage.batch import Statement
 from orchestrator.engine.storage.tables import events
-from orchestrator.models import (
-    InboxEvent,
-    Incident,
-    ProcessInstance,
-    Verdict,
-)
+from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
 from orchestrator.text import Text, pack_text
 
 
 @dataclass(frozen=True)
 class EventHandling:
-    """A claimed event, and with what it is decided.
+    """A claimed event that is being decided.
 
     Args:
         event: the event.
         now: the database's time.
-        instance: the locked process that it has found; None for none.
+        instance: the event's locked process; None for none.
     """
 
     event: InboxEvent
@@ -34,7 +29,7 @@ class EventHandling:
     instance: ProcessInstance | None = None
 
     def verdict(self, outcome: Verdict, **more: Any) -> Statement:
-        """Settles the event, if this worker still holds it."""
+        """Return the update that settles the event, under this worker's fence."""
         values: dict[str, Any] = {
             "verdict": outcome,
             "handled_at": self.now,
@@ -47,32 +42,30 @@ class EventHandling:
         held = {**self.event.fence, "verdict": self.event.verdict}
         return events.update({**values, **more}, held)
 
-    def cleared(self) -> list[Statement]:
-        """Resolves what was wrong with the event before, and lets those go on that waited for it."""
+    def clear(self) -> list[Statement]:
+        """Return the writes that resolve the event's incidents and wake the events behind it."""
         event, now = self.event, self.now
         if not event.error:
             return []
-        solved = incidents.resolved(Text("handled"), now, event_id=event.pk)
-        return [solved, *followers(event, self.instance, now)]
+        solved = incidents.resolve(Text("handled"), now, event_id=event.pk)
+        return [solved, *wake_followers(event, self.instance, now)]
 
-    def turned_away(
-        self, outcome: Verdict, reason: str, **more: Any
-    ) -> list[Statement]:
-        """Shows the event to people: rejected, unexpected, or parked for longer than its patience."""
+    def turn_away(self, outcome: Verdict, reason: str, **more: Any) -> list[Statement]:
+        """Return the writes that turn the event away with an incident: rejected, unexpected, or parked for too long."""
         rejected = outcome == Verdict.REJECTED
         kinds = Incident.Kind
         return [
             self.verdict(outcome, error=reason, text=pack_text(reason), **more),
-            *self.told(
+            *self.tell_people(
                 kinds.REJECTED_EVENT if rejected else kinds.UNEXPECTED_EVENT, reason
             ),
-            *followers(self.event, self.instance, self.now),
+            *wake_followers(self.event, self.instance, self.now),
         ]
 
-    def told(self, kind: Incident.Kind, reason: str) -> list[Statement]:
-        """Has people told of the event, in the place of what they were told before."""
+    def tell_people(self, kind: Incident.Kind, reason: str) -> list[Statement]:
+        """Return the writes that open an incident about the event in the place of earlier ones."""
         event, now = self.event, self.now
-        opened = incidents.opened(
+        opened = incidents.open_incident(
             kind,
             reason,
             now,
@@ -80,4 +73,4 @@ class EventHandling:
             definition=event.target,
             event_id=event.pk,
         )
-        return [incidents.resolved(Text("seen again"), now, event_id=event.pk), *opened]
+        return [incidents.resolve(Text("seen again"), now, event_id=event.pk), *opened]

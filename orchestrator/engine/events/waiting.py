@@ -1,11 +1,11 @@
-"""Commands whose handlers wait outside, after their transition's commit: each is called beside many others."""
+"""Commands whose handlers wait outside, after their transition's commit: one worker calls many of them at once."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from orchestrator.definition.invalid import is_asynchronous
-from orchestrator.engine.change.application_code import contained
+from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.claims.calls import Call
 from orchestrator.engine.claims.room import Room
@@ -24,8 +24,8 @@ class CommandCall(Call):
 
     Args:
         command: the claimed row.
-        handler: that carries it out.
-        worker_slice: of the worker.
+        handler: its handler.
+        worker_slice: the worker's slice.
     """
 
     def __init__(
@@ -42,48 +42,51 @@ class CommandCall(Call):
         )
         self.command, self.handler = command, handler
         self.worker_slice = worker_slice
-        self.message, self.context = outbox.given(command, handler)
+        self.message, self.context = outbox.arguments(command, handler)
 
     def call(self) -> Answer:
-        with contained(self.command.type):
+        with application_call(self.command.type):
             return self.handler(self.message, self.context)
 
     async def wait(self) -> Answer:
-        with contained(self.command.type):
+        with application_call(self.command.type):
             returned = await self.handler.call_function(self.message, self.context)
             return self.handler.to_answer(returned)
 
-    def returned(self, result: Any) -> Call | None:
+    def store_result(self, result: Any) -> Call | None:
         with self.worker_slice.watched(self.command):
             try:
-                outbox.settle(self.command, result)
+                outbox.settle_command(self.command, result)
             except Exception as error:
-                if passes(error):  # what it has answered is not given up for that
+                if passes(error):  # the answer is kept, and stored later
                     uncertain.note()
                     raise
-                self.failed(error)
+                self.store_error(error)
         return None
 
-    def failed(self, error: Exception) -> Call | None:
+    def store_error(self, error: Exception) -> Call | None:
         with self.worker_slice.watched(self.command):
-            of_work.of_work(self.command, error, self.handler.attempts)
+            of_work.fail_work(self.command, error, self.handler.attempts)
         return None
 
 
-def begin(command: IssuedCommand, worker_slice: WorkerSlice, room: Room) -> Call | None:
-    """Prepares the call of a claimed command's handler; None when there is none now, which is stored."""
+def prepare_command_call(
+    command: IssuedCommand, worker_slice: WorkerSlice, room: Room
+) -> Call | None:
+    """Prepare the call of a claimed command's handler. Return None where it is not called now, and store that."""
     handler = outbox.handler_of(command)
     with worker_slice.watched(command):
         try:
             if handler is not None and not handler.is_call:
-                give_back.to_queue(command, base_queue(command.queue))
+                give_back.move_to_queue(command, base_queue(command.queue))
                 return None
             mine = room.taken(command.type)
             if handler is not None and mine >= (handler.threads or mine + 1):
                 room.note_full(command.type)
-                give_back.at_once(command)
+                give_back.release_at_once(command)
                 return None
-            return CommandCall(command, outbox.checked(command, handler), worker_slice)
+            found = outbox.check_handler(command, handler)
+            return CommandCall(command, found, worker_slice)
         except Exception as error:  # noqa: BLE001  # it may not be read any more
-            of_work.of_work(command, error, outbox.attempts_of(handler))
+            of_work.fail_work(command, error, outbox.attempts_limit(handler))
     return None

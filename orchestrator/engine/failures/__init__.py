@@ -1,1 +1,1 @@
-"""What a failed attempt leads to: another attempt, another way, or a person."""
+"""The consequences of a failed attempt: another attempt, another way, or an incident."""

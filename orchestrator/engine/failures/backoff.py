@@ -1,4 +1,4 @@
-"""When to try again.
+"""The pause before the next attempt.
 
 Exponential backoff with full jitter: Brooker (2015), Exponential Backoff And Jitter, AWS Architecture Blog.
 """
@@ -11,11 +11,11 @@ from datetime import timedelta
 from orchestrator.conf import conf
 
 spread = random.Random()  # noqa: S311  # not secrecy
-"""Where the jitter comes from: apart from other chance, so that it alone can be taken out."""
+"""The source of the jitter, apart from other random numbers, so that a test can replace it alone."""
 
 
 def delay(attempt: int, base: float | None = None) -> timedelta:
-    """How long to wait after the attempt of that number, counted from 1: between nothing and base * 2^(n - 1).
+    """Return the pause after attempt number n, counted from 1: between nothing and base * 2^(n - 1).
 
     `base` is in seconds; the setting BACKOFF_SECONDS when None.
     """

@@ -1,8 +1,8 @@
-"""What a failed attempt of a step leads to: another attempt, another way, or a person.
+"""The consequence of a failed attempt of a step: another attempt, another way, or an incident.
 
-In this order: the database refused (given back, so many times), the running code lacks something (held), an earlier
-result is bad (redone), another attempt is due (backoff), an error link catches it, a map or a join puts up with it,
-the process is undone because the step declined; else the step has failed and people are told.
+The first that applies: the database refused (release, a few times); the running code lacks something (set aside); an
+earlier result is bad (redo it); another attempt is due (backoff); an error link catches the failure; a map or a join
+tolerates it; the step declined (undo the process). Else the step has failed, which opens an incident.
 """
 
 from __future__ import annotations
@@ -29,14 +29,10 @@ from orchestrator.engine.change import (
     visits,
 )
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.application_code import is_engines
+from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.change.following import Following, go_on
-from orchestrator.engine.change.workflow import (
-    WorkflowChange,
-    cancel_child,
-    locked_child,
-)
+from orchestrator.engine.change.following import Following, follow_settled
+from orchestrator.engine.change.workflow import WorkflowChange, cancel_child, lock_child
 from orchestrator.engine.claims import give_back
 from orchestrator.engine.failures import backoff, of_work
 from orchestrator.engine.storage import definitions, idle_limit, uncertain
@@ -70,48 +66,53 @@ log = logging.getLogger(__name__)
 
 OF_CHILD = ChildCancelled | SubprocessFailed
 FINAL = of_work.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
-"""What another attempt of a step cannot change when the engine raises it: TimedOut when the attempts are used up."""
+"""The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
 
 
-def of_step(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
-    """Stores what a failed attempt leads to; without a plan the graph itself could not be had."""
-    if is_engines(error, LeaseLost):
+def fail_run(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
+    """Store the consequence of a failed attempt; `plan` is None where the graph itself could not be made."""
+    if from_engine(error, LeaseLost):
         log.info("%s is let go of: %s", run, error)
         return
     try:
-        secret_values.note_of_work(error, run)
+        secret_values.attach_work(error, run)
         if passes(error) and plan is None:
-            give_back.refused(run, error)
+            give_back.release_refused(run, error)
             return
         if passes(error):
-            if policy.idempotent and give_back.step_refused(run, error):
+            if policy.idempotent and give_back.release_refused_step(run, error):
                 return
             uncertain.note()
-            error = error if policy.idempotent else give_back.unknown(run, error)
-        missing = object if plan is None else of_work.MISSING
-        waits = plan is None and run.kind in (StepKind.WAIT, StepKind.ASK)
-        held = is_engines(error, missing) and not is_engines(error, WorkerDied)
-        if waits or held:  # what waits for others goes on waiting
+            error = error if policy.idempotent else give_back.unknown_effect(run, error)
+        if _is_set_aside(run, error, plan):
             with transaction.atomic(durable=True):
-                of_work.hold(run, error)
+                of_work.set_aside(run, error)
         elif plan is None:
-            of_work.of_work(run, error, policy.attempts(error))
+            of_work.fail_work(run, error, policy.attempts(error))
         else:
             _settle_somehow(run, error, plan, policy)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", run)
 
 
+def _is_set_aside(run: StepRun, error: Exception, plan: Plan | None) -> bool:
+    """Whether a deploy will bring what a visit lacks; one that waits for something outside goes on waiting."""
+    if plan is None and run.kind in (StepKind.WAIT, StepKind.ASK):
+        return True
+    missing = object if plan is None else of_work.MISSING
+    return from_engine(error, missing) and not from_engine(error, WorkerDied)
+
+
 def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
-    """Stores what follows; where that cannot be carried out either, people are told of both errors."""
+    """Store the consequence; if that fails too, open an incident with both errors."""
     try:
         with transaction.atomic(durable=True):
             _settle(run, error, plan, policy)
     except Exception as worse:
-        if is_engines(worse, LeaseLost):
+        if from_engine(worse, LeaseLost):
             raise
         if passes(worse):
-            if policy.idempotent and give_back.step_refused(run, worse):
+            if policy.idempotent and give_back.release_refused_step(run, worse):
                 return
             uncertain.note()
         log.exception("what the failure of %s leads to failed too", run)
@@ -126,33 +127,43 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
 def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
     change = _change(run, plan)
     if visits.is_undone_later(run, plan):
-        change.close(run, StepStatus.CANCELLED, **incidents.kept(error))
-        settling.came_to_its_end(change, run, StepStatus.CANCELLED)
+        change.close(run, StepStatus.CANCELLED, **incidents.error_columns(error))
+        settling.undo_after_end(change, run, StepStatus.CANCELLED)
         change.write()
         return
-    if isinstance(error, OF_CHILD) and (child := locked_child(run)) is not None:
+    if isinstance(error, OF_CHILD) and (child := lock_child(run)) is not None:
         found = failure_of(child)
-        if found is None:  # it was retried a moment ago
-            retrying.wait_on(change, run)
+        if found is None:  # the sub-process was retried a moment ago
+            retrying.wait_for_child(change, run)
             change.write()
             return
         error = found
     if isinstance(error, CorruptInput):
-        try:
-            redoing.request(change, run, error.step, incidents.said(error))
-            change.write()
+        hopeless = _redo(change, run, error)
+        if hopeless is None:
             return
-        except Permanent as hopeless:
-            hopeless.__cause__ = error
-            error = hopeless
+        error = hopeless
     if _may_try_again(run, error, policy):
         _try_again(change, run, error, policy)
     else:
         _give_up(change, run, error, policy)
 
 
+def _redo(
+    change: WorkflowChange, run: StepRun, error: CorruptInput
+) -> Permanent | None:
+    """Redo the step of a bad result. Return the error that forbids it, if there is one."""
+    try:
+        redoing.request_redo(change, run, error.step, incidents.error_text(error))
+        change.write()
+    except Permanent as hopeless:
+        hopeless.__cause__ = error
+        return hopeless
+    return None
+
+
 def _change(run: StepRun, plan: Plan) -> WorkflowChange:
-    """A change of the locked process, caused by a failure of this visit.
+    """A change of the locked process, caused by this visit's failure.
 
     Raises:
         LeaseLost: the process is gone or has ended.
@@ -164,23 +175,19 @@ def _change(run: StepRun, plan: Plan) -> WorkflowChange:
 
 
 def _may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
-    final = isinstance(error, Permanent) or is_engines(error, FINAL)
+    final = isinstance(error, Permanent) or from_engine(error, FINAL)
     return not final and run.attempt < policy.attempts(error)
 
 
 def _try_again(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> None:
-    """Stores when the next attempt is due; the process shows that it is retrying."""
+    """Store when the next attempt is due; the process shows that it is retrying."""
     pause = backoff.delay(run.attempt, policy.backoff)
     if isinstance(error, Retry) and error.after is not None:
         pause = min(max(error.after, timedelta(0)), LONGEST)
-    values = {
-        "status": StepStatus.RETRYING,
-        **failed_attempt(error),
-        "owner": "",
-        "wake_at": change.now + pause,
-    }
+    values = {"status": StepStatus.RETRYING, **attempt_columns(error)}
+    values |= {"owner": "", "wake_at": change.now + pause}
     mark = step_runs.update(values, run.fence)
     if change.instance.status in (Status.RETRYING, Status.FAILED):
         send([mark])
@@ -195,62 +202,62 @@ def _try_again(
 def _give_up(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> None:
-    """The step has failed for good; whether that stops the process is for the definition to say."""
+    """Store that the step has failed for good; the definition decides whether that stops the process."""
     undo = run.kind == StepKind.UNDO
     way = "" if undo or run.redo else _another_way(change, run, error, policy)
     if way:
-        log.warning("%s failed, %s: %s", run, way, incidents.named(error))
+        log.warning("%s failed, %s: %s", run, way, incidents.named_error(error))
         change.mark(
-            incidents.resolved(Text("went another way"), change.now, step_run_id=run.pk)
+            incidents.resolve(Text("went another way"), change.now, step_run_id=run.pk)
         )
         change.write()
         return
-    declined = declines(error) and not undo and not run.redo
+    declined = is_declined(error) and not undo and not run.redo
     if declined and change.plan.undoable:
         log.warning("%s declined, its process is undone: %s", run, error)
         _undo(change, run, error)
     else:
-        log.error("%s failed for good: %s", run, incidents.named(error))
+        log.error("%s failed for good: %s", run, incidents.named_error(error))
         _stop(change, run, error, declined=declined)
         _tell(change, run, error)
     change.write()
 
 
-def declines(error: Exception) -> bool:
-    """Whether an error is the application's no, not something unexpected that people have to look at."""
+def is_declined(error: Exception) -> bool:
+    """Whether an error is the application's no; any other error is unexpected."""
     return isinstance(error, Permanent) and not isinstance(
         error.__cause__, CorruptInput
     )
 
 
 def _undo(change: WorkflowChange, run: StepRun, error: Exception) -> None:
-    """Has everything undone that was done; with nothing to undo the process ends at once."""
+    """Begin to undo the process; with nothing to undo it ends at once."""
     _close(change, run, error, declined=True)
     _tell(change, run, error)
     change.undo()
     if change.instance.open_steps == 0:
-        settling.all_is_undone(change)
+        settling.resolve_undone(change)
 
 
 def _another_way(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> str:
-    """Goes on where an error link catches it, or a map or a join puts up with it; says which, "" if none does."""
+    """Go on where an error link catches the failure, or a map or a join tolerates it. Return which; "" for none."""
     item = run.kind == StepKind.ITEM
     caught = catching(change.plan, run.node, error)
     if caught is not None:
         _close(change, run, error)
         if item:
             _close_map(change, run, error)
-        go_on(change, Settled(run.node, run.visit, "failed", caught=caught))
+        follow_settled(change, Settled(run.node, run.visit, "failed", caught=caught))
         return f"{caught.target} catches it"
     if item and _is_put_up_with(change, run, error, policy):
         _close(change, run, error)
-        maps.count(change, run, {})
+        maps.count_elements(change, run, {})
         return "its map puts up with it"
     if not item and tolerates_failure(change.plan, run.node, Following(change).look):
         _close(change, run, error)
-        go_on(change, Settled(run.node, run.visit, "failed"))
+        follow_settled(change, Settled(run.node, run.visit, "failed"))
         return "its join puts up with it"
     return ""
 
@@ -258,33 +265,34 @@ def _another_way(
 def _is_put_up_with(
     change: WorkflowChange, item: StepRun, error: Exception, policy: Policy
 ) -> bool:
-    """Whether a map puts up with the failure of an element.
+    """Whether a map tolerates the failure of an element.
 
-    Not if a worker was lost even in giving that up: the application may have been asked then what follows the map.
+    It does not where a worker was lost even while it settled the failure: the cause may be the application's predicate
+    that decides what follows the map.
     """
     vertex = change.plan[item.node]
-    died = is_engines(error, WorkerDied | TimedOut)
+    died = from_engine(error, WorkerDied | TimedOut)
     if vertex.decides and died and item.attempt > policy.attempts(error) + 1:
         return False
-    return maps.tolerates(change, item, vertex)
+    return maps.tolerates_element(change, item, vertex)
 
 
 def _close(
     change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
 ) -> None:
-    """Settles a visit that has failed, with its sub-process: the process goes on without it."""
-    values = {**failed(run, error), "declined": declined}
+    """Settle a failed visit, and cancel its sub-process: the process goes on without it."""
+    values = {**failure_columns(run, error), "declined": declined}
     change.close(run, StepStatus.FAILED, **values)
     if run.child_id is not None:
         cancel_child(run, change)
 
 
-def failed(run: StepRun, error: Exception) -> dict[str, Any]:
-    """What is stored with a step that has failed for good and is settled: the step that catches it reads it."""
+def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
+    """Return the columns of a step that has failed for good and is settled; the step that catches it reads them."""
     told: dict[str, Any] = {
         "step": run.node,
         "type": type(error).__name__,
-        "message": storable_text(incidents.said(error))[:2000],
+        "message": storable_text(incidents.error_text(error))[:2000],
         "attempts": run.attempt,
     }
     if isinstance(error, SubprocessFailed):
@@ -294,17 +302,13 @@ def failed(run: StepRun, error: Exception) -> dict[str, Any]:
             "type": error.error,
             "message": error.text,
         }
-    return {
-        "result": told,
-        "checksum": digest(told),
-        **failed_attempt(error),
-    }
+    return {"result": told, "checksum": digest(told), **attempt_columns(error)}
 
 
-def failed_attempt(error: Exception) -> dict[str, Any]:
-    """What a visit keeps of an attempt that came back with an error."""
+def attempt_columns(error: Exception) -> dict[str, Any]:
+    """Return the columns of a visit after an attempt that raised an error."""
     return {
-        **incidents.kept(error),
+        **incidents.error_columns(error),
         "declined": False,
         "lost": "",
         "given_back": 0,
@@ -312,9 +316,9 @@ def failed_attempt(error: Exception) -> dict[str, Any]:
 
 
 def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
-    """The map of an element whose failure is caught has failed; its other elements are cancelled."""
-    head = maps.head_of(change, item)
-    change.close_open(head, StepStatus.FAILED, **failed(item, error))
+    """Settle the map of an element whose failure is caught as failed, and cancel its other elements."""
+    head = maps.lookup_map_row(change, item)
+    change.close_open(head, StepStatus.FAILED, **failure_columns(item, error))
     rows = change.instance.step_runs.filter(
         node=item.node, kind=StepKind.ITEM, finished_at=None
     )
@@ -327,14 +331,9 @@ def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
 def _stop(
     change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
 ) -> None:
-    """The step stays open as failed, until a person retries, skips or cancels."""
-    values = {
-        "status": StepStatus.FAILED,
-        **failed_attempt(error),
-        "declined": declined,
-        "owner": "",
-        "wake_at": None,
-    }
+    """Leave the step open as failed, until a person retries, skips or cancels."""
+    values = {"status": StepStatus.FAILED, **attempt_columns(error)}
+    values |= {"declined": declined, "owner": "", "wake_at": None}
     change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED
@@ -352,17 +351,15 @@ def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
     if isinstance(error.__cause__, CorruptInput):
         kind = Incident.Kind.CORRUPTED_DATA
     change.instance.step = run.node
+    change.mark(incidents.resolve(Text("failed again"), change.now, step_run_id=run.pk))
     change.mark(
-        incidents.resolved(Text("failed again"), change.now, step_run_id=run.pk)
-    )
-    change.mark(
-        *incidents.opened(
+        *incidents.open_incident(
             kind,
-            incidents.named(error),
+            incidents.named_error(error),
             change.now,
             instance=change.instance,
             error=error,
-            detail=incidents.trace(error),
+            detail=incidents.traceback_of(error),
             step_run_id=run.pk,
         )
     )

@@ -1,4 +1,4 @@
-"""What happens when a handler raises, a worker dies or the database refuses: try again later, or tell people."""
+"""The consequence when a handler raises, a worker dies or the database refuses: another attempt, or an incident."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from django.db import transaction
 
 from orchestrator.conf import conf
 from orchestrator.engine.change import incidents, offering, secret_values
-from orchestrator.engine.change.application_code import is_engines
+from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.claims import give_back
-from orchestrator.engine.claims.lines import followers
+from orchestrator.engine.claims.lines import wake_followers
 from orchestrator.engine.failures import backoff
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.engine.storage.passing_errors import passes
@@ -49,56 +49,60 @@ from orchestrator.text import Text, pack_text, storable_text
 log = logging.getLogger(__name__)
 
 HOLD = timedelta(seconds=30)
-"""How long work without a handler is set aside: a deploy will bring the handler, no attempt is charged."""
+"""How long work without a handler is set aside, uncharged: a deploy will bring the handler."""
 
 HOPELESS = InvalidMessage | WorkerDied | LimitReached
-"""What another attempt cannot change when the engine raises it, as Permanent says it of the application's code."""
+"""The engine's errors that another attempt cannot change; the application raises Permanent for the same."""
 
 MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
-"""What a deploy will bring, when it is the engine that misses it."""
+"""The engine's errors about something that a deploy will bring."""
 
 
-def of_work(work: Work, error: Exception, attempts: int | None = None) -> None:
-    """Stores that an event, a command, a deadline or the begin of a visit failed.
+def fail_work(work: Work, error: Exception, attempts: int | None = None) -> None:
+    """Store the failure of an event, a command, a deadline or the beginning of a visit.
 
-    It is tried again later, or people must look.
+    The work gets another attempt later, or an incident.
 
     Args:
         work: the claimed row.
-        error: what was raised.
-        attempts: how often it is tried in all; the setting EVENT_ATTEMPTS when None.
+        error: the exception.
+        attempts: the most attempts in all; the setting EVENT_ATTEMPTS when None.
     """
-    if is_engines(error, LeaseLost):
+    if from_engine(error, LeaseLost):
         log.info("%s was settled by another worker: %s", work, error)
         return
-    most = conf().EVENT_ATTEMPTS if attempts is None else attempts
-    last = work.attempt >= most or _came_second(work, error)
     try:
-        secret_values.note_of_work(error, work)
+        secret_values.attach_work(error, work)
         if passes(error):
-            give_back.refused(work, error)
+            give_back.release_refused(work, error)
             return
         with transaction.atomic(durable=True):
-            if is_engines(error, MISSING):
-                hold(work, error)
+            if from_engine(error, MISSING):
+                set_aside(work, error)
             else:
-                hopeless = isinstance(error, Permanent) or is_engines(error, HOPELESS)
-                _fail(work, error, last or hopeless)
+                _fail(work, error, _is_final(work, error, attempts))
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
 
 
+def _is_final(work: Work, error: Exception, attempts: int | None) -> bool:
+    """Whether work gets no other attempt."""
+    most = conf().EVENT_ATTEMPTS if attempts is None else attempts
+    hopeless = isinstance(error, Permanent) or from_engine(error, HOPELESS)
+    return hopeless or work.attempt >= most or _came_second(work, error)
+
+
 def _came_second(work: Work, error: Exception) -> bool:
-    """Whether it was to start a process whose key is taken by now: people decide what becomes of it."""
+    """Whether an event was to start a process whose key is taken by now: people decide about it."""
     starts = isinstance(work, InboxEvent) and work.starts
-    return starts and is_engines(error, KeyTaken)
+    return starts and from_engine(error, KeyTaken)
 
 
 def check_attempts(work: Work, attempts: int) -> None:
-    """Stops work that ends its workers.
+    """Check that work may be tried once more.
 
     Raises:
-        WorkerDied: it has ended a worker in each of its attempts.
+        WorkerDied: the work has ended a worker in each of its attempts.
     """
     if work.attempt > attempts:
         raise WorkerDied(
@@ -108,7 +112,7 @@ def check_attempts(work: Work, attempts: int) -> None:
 
 
 def _columns(work: Work, ended: datetime | None) -> dict[str, Any]:
-    """What a failed attempt leaves in a row of its kind; `ended` is when it failed for good, else None."""
+    """The columns of a row of its kind after a failed attempt; `ended` is when the work failed for good, else None."""
     if isinstance(work, InboxEvent):
         verdict = Verdict.FAILED if ended else Verdict.RECEIVED
         settled = {"verdict": verdict, "handled_at": ended}
@@ -118,43 +122,48 @@ def _columns(work: Work, ended: datetime | None) -> dict[str, Any]:
         return {"status": status, "finished_at": ended}
     if isinstance(work, StepRun) and work.kind:
         return {"status": StepStatus.FAILED if ended else StepStatus.RETRYING}
-    return {}  # a deadline, for which the step goes on waiting
+    return {}  # a deadline: the step goes on waiting for it
 
 
 def _fail(work: Work, error: Exception, final: bool) -> None:
     instance, now = instances.lock(_process_of(work))
     values = {
-        **incidents.kept(error),
+        **incidents.error_columns(error),
         "owner": "",
         "wake_at": None if final else now + backoff.delay(work.attempt),
         **_columns(work, now if final else None),
     }
     marks: list[Statement] = [table_of(work).update(values, work.fence)]
     if isinstance(work, InboxEvent):
-        marks += offering.parked_no_more(work, instance, now)
-        marks += followers(work, instance, now) if final else []
-    message = incidents.named(error)
+        marks += offering.unpark(work, instance, now)
+        marks += wake_followers(work, instance, now) if final else []
     if final:
-        log.error("%s failed for good: %s", work, message)
-        detail = incidents.trace(error)
-        about = _about(work)
-        marks.append(incidents.resolved(Text("failed again"), now, **about))
-        marks += incidents.opened(
-            _kind(work),
-            message,
-            now,
-            instance=instance,
-            definition=work.target if isinstance(work, InboxEvent) else "",
-            error=error,
-            detail=detail,
-            **about,
-        )
+        marks += _opened(work, error, instance, now)
     status = Status.FAILED if final else Status.RETRYING
     at_rest = instance is None or instance.finished_at or instance.paused_at
     if instance is None or at_rest or instance.status in (status, Status.FAILED):
         send(marks)
         return
     _show(instance, work, marks, status, now)
+
+
+def _opened(
+    work: Work, error: Exception, instance: ProcessInstance | None, now: datetime
+) -> list[Statement]:
+    """The writes of a new incident about work that has failed for good."""
+    message, about = incidents.named_error(error), _about(work)
+    log.error("%s failed for good: %s", work, message)
+    opened = incidents.open_incident(
+        _kind(work),
+        message,
+        now,
+        instance=instance,
+        definition=work.target if isinstance(work, InboxEvent) else "",
+        error=error,
+        detail=incidents.traceback_of(error),
+        **about,
+    )
+    return [incidents.resolve(Text("failed again"), now, **about), *opened]
 
 
 def _show(
@@ -164,7 +173,7 @@ def _show(
     status: Status,
     now: datetime,
 ) -> None:
-    """Makes the process show its trouble: a transition of its own, with a checkpoint."""
+    """Change the status of the process: a transition of its own, with a checkpoint."""
     kind = CauseKind(f"failure:{type(work)._meta.model_name}")
     move = ProcessChange(instance, Cause.of(kind, work.pk, instance.revision), now)
     move.mark(*marks)
@@ -172,18 +181,18 @@ def _show(
     move.write()
 
 
-def hold(work: Work, error: Exception) -> None:
-    """Sets work aside until the running code has what it needs; people are told once."""
-    now, said = database_now(), incidents.said(error)
+def set_aside(work: Work, error: Exception) -> None:
+    """Set work aside until the running code has what the work needs; open one incident."""
+    now, said = database_now(), incidents.error_text(error)
     told = {"error": storable_text(said), "text": pack_text(said)}
-    held = give_back.given_back(work, now + HOLD, **told)
+    held = give_back.release(work, now + HOLD, **told)
     held.rows = 1
     marks = [held]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
     if not Incident.objects.open().filter(**about).exists():
         about_whom = [pk] if (pk := _process_of(work)) else []
         process = ProcessInstance.objects.filter(pk__in=about_whom).first()
-        marks += incidents.opened(
+        marks += incidents.open_incident(
             message=said, now=now, instance=process, error=error, **about
         )
     send(marks)

@@ -15,7 +15,7 @@ from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.invariants.reading import ProcessSet, Retold
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History, Run
@@ -61,8 +61,8 @@ def model(some: ProcessSet) -> Iterator[str]:
         except ProcessionError as error:
             yield f"{instance.pk}: {error}"
         except Exception as error:  # noqa: BLE001  # what the application decides with may raise anything
-            secret_values.note_of_process(error, instance)
-            yield f"{instance.pk}: its history cannot be told again: {named(error)}"
+            secret_values.attach_process(error, instance)
+            yield f"{instance.pk}: its history cannot be told again: {named_error(error)}"
 
 
 def joins(some: ProcessSet) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _decided(
     if cause.kind == CauseKind.DEADLINE:
         known = _known(definition, checkpoint)
         return definition.decide_deadline(step, data, int(cause.part), known=known)
-    happened = inbox.read(*events[int(cause.ref)])
+    happened = inbox.parse_event(*events[int(cause.ref)])
     return definition.decide(step, data, happened, known=_known(definition, checkpoint))
 
 

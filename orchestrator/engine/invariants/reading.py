@@ -129,7 +129,7 @@ class ProcessSet:
         done = OperatorAction.objects.filter(action=MIGRATE, result="done")
         rows = self.of(done).values_list("instance_id", "before", "after")
         found = group_by_key(
-            (process, Switch.told(before, after)) for process, before, after in rows
+            (process, Switch.read(before, after)) for process, before, after in rows
         )
         for some in found.values():
             some.sort(key=lambda switch: switch.revision)

@@ -66,7 +66,7 @@ def _takes(process: ProcessInstance, event: InboxEvent, waiting: Iterable[str]) 
     definition = definitions.definition_of(process)
     if issubclass(definition, ProcessManager):
         data = decode(definition.Data, process.data)
-        message = inbox.read(event.type, event.body)
+        message = inbox.parse_event(event.type, event.body)
         step = definition.Step(process.step)
         return definition.decide(step, data, message).outcome != "parked"
     plan = definitions.plan_of(process)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.claims.due import unattended
+from orchestrator.engine.claims.due import unattended_queues
 from orchestrator.engine.notices import turn
 from orchestrator.engine.storage.batch import Statement, database_now, send
 from orchestrator.models import QueueOutage
@@ -25,7 +25,7 @@ def look() -> None:
     Raises:
         DatabaseError: it refused for now.
     """
-    dead = set(unattended())
+    dead = set(unattended_queues())
     if not dead and not QueueOutage.objects.exists():
         return
     with transaction.atomic(durable=True):
@@ -57,4 +57,4 @@ def _end(outage: QueueOutage, now: datetime) -> None:
 
 
 def _told(outage: QueueOutage, state: str, at: datetime) -> list[Statement]:
-    return incidents.told([Topic.QUEUE], at, queue=outage.queue, state=state)
+    return incidents.note_occurrence([Topic.QUEUE], at, queue=outage.queue, state=state)

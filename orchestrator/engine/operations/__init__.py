@@ -4,7 +4,7 @@
 decide which actions are possible, `audit` records each action.
 """
 
-from orchestrator.engine.events.preview import Preview, foresee, preview
+from orchestrator.engine.events.preview import Preview, preview_event, preview_targets
 from orchestrator.engine.operations.access_tokens import make_token, revoke_token
 from orchestrator.engine.operations.acknowledge import acknowledge
 from orchestrator.engine.operations.assign import assign
@@ -100,8 +100,8 @@ from orchestrator.engine.operations.skip_failed import skip_failed
 from orchestrator.engine.operations.wanted import Pace, Wanted, pace_of
 from orchestrator.engine.storage.switches import (
     Switch,
-    named_at,
-    pinned_at,
+    step_name_at,
+    stored_definition_at,
     switches_of,
 )
 
@@ -151,7 +151,6 @@ __all__ = [
     "export",
     "extend",
     "forbidden_in_bulk",
-    "foresee",
     "import_",
     "in_bulk",
     "limits",
@@ -160,17 +159,16 @@ __all__ = [
     "mark_handled",
     "migrate",
     "moment_shown",
-    "named_at",
     "nudge",
     "on_events",
     "on_processes",
     "pace_of",
     "pause",
     "pause_bulk",
-    "pinned_at",
     "plan_migration",
     "plan_repair",
-    "preview",
+    "preview_event",
+    "preview_targets",
     "proposals_of",
     "propose_repair",
     "redeliver",
@@ -196,6 +194,8 @@ __all__ = [
     "sleeping_work",
     "stage",
     "start_bulk",
+    "step_name_at",
+    "stored_definition_at",
     "switches_of",
     "targets_of",
     "unmark_handled",

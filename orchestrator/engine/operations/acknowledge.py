@@ -40,7 +40,7 @@ class AcknowledgeEscalation(ProcessOperation):
         change = ProcessChange(press.process, press.cause, press.now)
         press.process.escalation_level, press.process.escalated_at = 0, None
         if press.process.owner_id is None:
-            change.also["owner"] = press.request.actor.pk
+            change.extra["owner"] = press.request.actor.pk
         change.write()
         mine = press.process.owner_id is None
         return {"owner": press.request.actor.get_username()} if mine else {}

@@ -33,7 +33,7 @@ class AssignProcess(ProcessOperation):
     def effect(self, press: Press, person: str) -> dict[str, Any]:
         owner = find_person(person)
         change = ProcessChange(press.process, press.cause, press.now)
-        change.also["owner"] = owner.pk if owner else None
+        change.extra["owner"] = owner.pk if owner else None
         change.write()
         return {"owner": owner.get_username() if owner else ""}
 

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal
 from django.db.models import Model
 from django.utils.functional import Promise
 
-from orchestrator.engine.change.application_code import is_applications
-from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.application_code import from_application
+from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations.audit import ActionRequest, carry_out_once
 from orchestrator.engine.storage.table import M, Table
 from orchestrator.exceptions import (
@@ -109,9 +109,9 @@ def refuse_errors(note: Callable[[Exception], None]) -> Iterator[None]:
     except OperationRefused:
         raise
     except Exception as error:
-        if is_applications(error):
+        if from_application(error):
             note(error)
-            raise OperationRefused(named(error)) from None
+            raise OperationRefused(named_error(error)) from None
         if isinstance(error, LeaseLost):
             raise StaleRevision(MOVED) from None
         if isinstance(error, ProcessionError):

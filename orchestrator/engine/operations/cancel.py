@@ -46,7 +46,7 @@ class CancelProcess(ProcessOperation):
 
     def effect(self, press: Press) -> dict[str, Any]:
         instance = press.process
-        if not definitions.is_workflow(instance):
+        if not definitions.runs_workflow(instance):
             return _end(ManagerChange(instance, press.cause, press.now))
         change = WorkflowChange.of(instance, press.cause, press.now)
         change.go_on()

@@ -43,7 +43,7 @@ class DecideStep(ProcessOperation):
             raise OperationRefused("%(step)s does not ask for a decision", run.node)
         change = WorkflowChange.of(press.process, press.cause, press.now)
         clear_failure(change, run, Text("decided by an operator"))
-        follow_or_refuse(run, lambda: waits.decide(change, run, choice))
+        follow_or_refuse(run, lambda: waits.settle_choice(change, run, choice))
         change.write()
         return {"decided": {run.node: choice}}
 

@@ -44,7 +44,7 @@ class DeliverEvent(EventOperation):
             raise OperationRefused("there is no process %(process)s", given[0])
         check_takes(process, event.type, press.request.expected_revision)
         address = {"process_id": process.pk, "starts": False}
-        values = {**inbox.offered(press.now), **address, "error": ""}
+        values = {**inbox.offered_columns(press.now), **address, "error": ""}
         give_verdict(
             press, event, values, Text("delivered to a process by an operator")
         )

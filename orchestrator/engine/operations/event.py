@@ -113,8 +113,8 @@ def give_verdict(
     """Give a locked event another verdict; a process that was in trouble over the event gets its status anew."""
     marks = [
         events.update(values, {"id": event.pk, "verdict": event.verdict}),
-        incidents.resolved(resolution, press.now, event_id=event.pk),
-        *offering.parked_no_more(event, press.instance, press.now),
+        incidents.resolve(resolution, press.now, event_id=event.pk),
+        *offering.unpark(event, press.instance, press.now),
     ]
     if press.instance is not None and press.instance.status in TROUBLED:
         change = ProcessChange(press.instance, press.cause, press.now)

@@ -62,7 +62,7 @@ class MigrateProcess(ProcessOperation):
         rows = Definition.objects.filter(pk=instance.definition_id)
         version, fingerprint = rows.values_list("version", "fingerprint").get()
         told = {"version": version, "fingerprint": fingerprint}
-        is_workflow = definitions.is_workflow(instance)
+        is_workflow = definitions.runs_workflow(instance)
         return told if is_workflow else {**told, "data": instance.data}
 
     def effect(self, press: Press, version: Any, steps_json: Any) -> dict[str, Any]:
@@ -93,6 +93,6 @@ def _migration(
 ) -> ManagerMigration | WorkflowMigration:
     """The migration of a process, not carried out."""
     target = migration_target(instance, version, steps)
-    if definitions.is_workflow(instance):
+    if definitions.runs_workflow(instance):
         return plan_workflow_migration(instance, target)
     return plan_manager_migration(instance, target)

@@ -100,12 +100,12 @@ class NudgeProcess(ProcessOperation):
         ):
             work = list(rows)
             change.mark(*(_wake(table, one, now) for one in work))
-            change.rings |= {one.queue for one in work}
+            change.to_wake |= {one.queue for one in work}
             woken += [f"{name}: {len(work)}"] if work else []
         if not woken:
             _check_stands_still(process, now)
         change.look_again()
-        change.rings |= _queues(process)
+        change.to_wake |= _queues(process)
         change.write()
         return {"woken": woken}
 

@@ -119,7 +119,7 @@ class ProcessOperation(LockedOperation):
 
     def _do(self, press: Press, row: ProcessInstance, *given: Any) -> dict[str, Any]:
         def note(error: Exception) -> None:
-            secret_values.note_of_process(error, row, *given)
+            secret_values.attach_process(error, row, *given)
 
         with refuse_errors(note):
             told = self.effect(press, *given) or {}

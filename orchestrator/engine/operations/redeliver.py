@@ -30,7 +30,7 @@ class RedeliverEvent(EventOperation):
     outcomes = staticmethod(delivery_outcomes)
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
-        values = inbox.offered(press.now)
+        values = inbox.offered_columns(press.now)
         give_verdict(press, event, values, Text("redelivered by an operator"))
         wake_queue_after_commit(event.queue)
 

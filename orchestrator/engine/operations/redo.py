@@ -38,8 +38,8 @@ class RedoStep(ProcessOperation):
 
     def effect(self, press: Press, node: str) -> dict[str, Any]:
         change = WorkflowChange.of(press.process, press.cause, press.now)
-        OperationRefused.raise_for(redoing.why_not(change, node))
-        redoing.begin(change, node, "wanted by an operator", limit=None)
+        OperationRefused.raise_for(redoing.why_no_redo(change, node))
+        redoing.begin_redo(change, node, "wanted by an operator", limit=None)
         change.write()
         return {"redone": node}
 

@@ -48,7 +48,7 @@ class ApplyRepair(RepairOperation):
     with_parents = True
 
     def before(self, instance: ProcessInstance) -> dict[str, Any]:
-        return {} if definitions.is_workflow(instance) else {"data": instance.data}
+        return {} if definitions.runs_workflow(instance) else {"data": instance.data}
 
 
 class RepairProcess(ApplyRepair):
@@ -198,7 +198,7 @@ def _plan(
     instance: ProcessInstance, wanted: list[Edit], press: Press | None = None
 ) -> RepairPlan:
     """The plan of edits; with a press the caller carries the plan out."""
-    if not definitions.is_workflow(instance):
+    if not definitions.runs_workflow(instance):
         return plan_manager_repair(instance, wanted)
     cause = press.cause if press else Cause.of(CauseKind.OPERATOR)
     now = press.now if press else database_now()

@@ -117,10 +117,10 @@ def _begin(
     parent: ProcessInstance | None,
 ) -> ProcessInstance:
     instances.check_free(definition.name, key)
-    pin = starting.pinned(definition, given)
+    pin = starting.pin_input(definition, given)
     try:
         with transaction.atomic():
-            return starting.begin(pin, process_id=new, key=key, parent=parent)
+            return starting.begin_process(pin, process_id=new, key=key, parent=parent)
     except IntegrityError:
         instances.check_free(definition.name, key)
         raise OperationRefused(

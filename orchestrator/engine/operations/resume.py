@@ -18,14 +18,14 @@ from orchestrator.engine.change import following, incidents, retrying, visits
 from orchestrator.engine.change.workflow import (
     WorkflowChange,
     cancel_child,
-    locked_child,
+    lock_child,
 )
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import idle_limit, settled_visits
-from orchestrator.engine.storage.settled_visits import Known
+from orchestrator.engine.storage.settled_visits import State
 from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
@@ -61,7 +61,7 @@ class ResumeProcess(ProcessOperation):
         _check(instance, revision)
         idle_limit.allow(idle_limit.LONG)
         change = WorkflowChange.of(instance, press.cause, press.now)
-        known = settled_visits.until(instance, change.plan, revision)
+        known = settled_visits.state_at(instance, change.plan, revision)
         _offer_again(change, known, press.request)
         _supersede(change, known, revision)
         _enter(change, known)
@@ -94,7 +94,7 @@ def _check(instance: ProcessInstance, revision: int) -> None:
             )
 
 
-def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -> None:
+def _offer_again(change: WorkflowChange, known: State, request: ActionRequest) -> None:
     """Offers copies of the events that superseded waits had taken; they wait for their steps."""
     taken = [
         run.left
@@ -118,10 +118,10 @@ def _offer_again(change: WorkflowChange, known: Known, request: ActionRequest) -
             received_at=change.now,
         )
         change.writes.append(events.insert(copy))
-        change.rings.add(row.queue)
+        change.to_wake.add(row.queue)
 
 
-def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
+def _supersede(change: WorkflowChange, known: State, revision: int) -> None:
     """Closes the open visits, and supersedes the visits that were settled after the checkpoint."""
     _leave_children(change, known)
     rows = change.instance.step_runs.exclude(kind=StepKind.UNDO)
@@ -134,23 +134,23 @@ def _supersede(change: WorkflowChange, known: Known, revision: int) -> None:
     )
     for run in known.later:
         if run.finished_at is None and run.error:
-            change.mark(incidents.resolved(BY, change.now, step_run_id=run.pk))
+            change.mark(incidents.resolve(BY, change.now, step_run_id=run.pk))
     pk, kinds = change.instance.pk, incidents.OF_STEPS
-    change.mark(*incidents.all_resolved(BY, change.now, pk, *kinds))
+    change.mark(*incidents.resolve_all(BY, change.now, pk, *kinds))
 
 
-def _leave_children(change: WorkflowChange, known: Known) -> None:
+def _leave_children(change: WorkflowChange, known: State) -> None:
     """Cancels the sub-processes of superseded visits; locks them before any step, as their end does."""
     for run in known.later:
         if run.finished_at is not None or run.child_id is None:
             continue
         if known.goes_on(run):
-            locked_child(run)
+            lock_child(run)
         else:
             cancel_child(run, change)
 
 
-def _enter(change: WorkflowChange, known: Known) -> None:
+def _enter(change: WorkflowChange, known: State) -> None:
     """Enters the steps again that were open at the checkpoint."""
     last = change.instance.step_runs.aggregate(last=Max("round"))["last"] or 0
     change.round = last + 1
@@ -176,7 +176,7 @@ def _enter(change: WorkflowChange, known: Known) -> None:
 
 def _visit(change: WorkflowChange, name: str, number: int) -> StepRun:
     process = change.instance.pk
-    row = visits.visit(
+    row = visits.make_visit(
         change.plan[name], process, change.queue, change.revision, change.now
     )
     row.visit, row.round = number, change.round
@@ -188,7 +188,7 @@ def _take_over(change: WorkflowChange, row: StepRun, before: StepRun) -> None:
     row.saved = before.saved
     if before.child_id is None:
         return
-    child = locked_child(before)
+    child = lock_child(before)
     if child is None or child.status == "cancelled":
         return
     row.child_id = child.pk
@@ -197,7 +197,7 @@ def _take_over(change: WorkflowChange, row: StepRun, before: StepRun) -> None:
         retrying.try_child_again(change, child)
 
 
-def _spread(change: WorkflowChange, head: StepRun, known: Known) -> None:
+def _spread(change: WorkflowChange, head: StepRun, known: State) -> None:
     """Enters an open map again: settled elements stay, the others begin anew, those with a sub-process first."""
     each = change.plan[head.node].each
     items, kept = known.items(head.node, head.visit)

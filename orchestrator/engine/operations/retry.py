@@ -57,11 +57,11 @@ class RetryProcess(ProcessOperation):
         if not presses:
             return ()
         wanted = [(press.process, press.cause) for press in presses]
-        return retrying_together.retries(wanted, presses[0].now)
+        return retrying_together.group_retries(wanted, presses[0].now)
 
     def effect(self, press: Press) -> None:
         instance = press.process
-        if definitions.is_workflow(instance):
+        if definitions.runs_workflow(instance):
             change = WorkflowChange.of(instance, press.cause, press.now)
             retrying.try_steps_again(change)
             moved: ProcessChange = change

@@ -15,8 +15,8 @@ from orchestrator.definition import Event
 from orchestrator.definition.codec import seal
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import applications
-from orchestrator.engine.events.delivery import of_key
+from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.inbox import Address
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, refuse_errors
@@ -90,7 +90,7 @@ class SendEvent(Operation):
         """
 
         def note(error: Exception) -> None:
-            secret_values.note_of_message(error, wanted.type, wanted.body)
+            secret_values.attach_message(error, wanted.type, wanted.body)
 
         def carry_out() -> dict[str, Any]:
             self._check_for_some(request)
@@ -153,8 +153,8 @@ def _interested_names(kind: str) -> list[str]:
 
 def _read(wanted: EventToSend) -> Event:
     seal(dict(wanted.body))  # the size limit of events from other senders
-    with applications(ProcessionError):
-        return inbox.read(wanted.type, dict(wanted.body))
+    with application_errors(ProcessionError):
+        return inbox.parse_event(wanted.type, dict(wanted.body))
 
 
 def _store(wanted: EventToSend, message: Event) -> Receipt:
@@ -170,9 +170,9 @@ def _addressee(
     pk = wanted.process_id
     if pk is None and wanted.definition:
         definition = _definition(wanted)
-        key = wanted.key or inbox.key_of(definition, message)
+        key = wanted.key or inbox.correlation_of(definition, message)
         starts = wanted.type in definition.starting_events()
-        pk = of_key(definition.name, key, starts=starts) if key else None
+        pk = find_by_key(definition.name, key, starts=starts) if key else None
     if pk is None:
         return None, database_now()
     return lock_process(pk)

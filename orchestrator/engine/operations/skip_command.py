@@ -54,9 +54,9 @@ def give_up_command(change: ProcessChange, row: IssuedCommand) -> None:
     closed = {"wake_at": None, "owner": "", "finished_at": change.now}
     given_up = {"status": CommandStatus.SKIPPED, **closed}
     same = {"id": row.pk, "status": row.status}
-    change.mark(commands.update(given_up, same), *manager.release(row, change.now))
+    change.mark(commands.update(given_up, same), *manager.wake_next(row, change.now))
     by = Text("skipped by an operator")
-    change.mark(incidents.resolved(by, change.now, command_id=row.pk))
+    change.mark(incidents.resolve(by, change.now, command_id=row.pk))
 
 
 def find_skippable(issued: Any, key: str) -> IssuedCommand:

@@ -9,7 +9,7 @@ from django.db import Error as DatabaseError
 
 from orchestrator.engine.change import incidents, retrying, settling
 from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
-from orchestrator.engine.storage.results import sealed
+from orchestrator.engine.storage.results import seal_result
 from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
 from orchestrator.models import ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text
@@ -45,7 +45,7 @@ def follow_or_refuse(run: StepRun, go_on: Callable[[], None]) -> None:
         raise OperationRefused(
             "the process cannot go on from %(step)s with this: %(why)s",
             run.node,
-            incidents.said(error),
+            incidents.error_text(error),
         ) from error
 
 
@@ -54,13 +54,13 @@ def clear_failure(change: WorkflowChange, run: StepRun, by: Text) -> None:
     if run.status == StepStatus.FAILED:
         retrying.revive(change, run.node)
     if run.error:
-        change.mark(incidents.resolved(by, change.now, step_run_id=run.pk))
+        change.mark(incidents.resolve(by, change.now, step_run_id=run.pk))
 
 
 def skip_visit(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
     """Settle an open visit with the result that a person gives, and continue from it."""
     clear_failure(change, run, Text("skipped by an operator"))
-    change.close_open(run, StepStatus.SKIPPED, **sealed(body))
+    change.close_open(run, StepStatus.SKIPPED, **seal_result(body))
     if run.child_id is not None:
         cancel_child(run, change)
     follow_or_refuse(

@@ -1,4 +1,4 @@
-"""Whether a claimed visit may be tried now, and how."""
+"""Checks of a claimed visit before its attempt, and the policy by which it runs."""
 
 from __future__ import annotations
 
@@ -6,66 +6,67 @@ from orchestrator.definition.workflow.advance import starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.following import arrivals_of, failed_branches
-from orchestrator.engine.claims.leases import TOLD
+from orchestrator.engine.claims.leases import HOW_LOST
 from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 from orchestrator.queue import calls_queue, holds_calls
 from orchestrator.text import Text
 
 MOST_STARTS = 50
-"""So many attempts has a visit that ended its worker, if the graph in which its own number stands is to be made."""
+"""The most attempts of a visit that ends its worker while that makes the graph, which has the visit's own limit."""
 
 
 def policy_of(run: StepRun, vertex: Vertex | None) -> Policy:
-    """How a visit is run."""
+    """Return the policy by which a visit runs."""
     if vertex is None:
         return Policy()
     return vertex.undo_policy if run.kind == StepKind.UNDO else vertex.step.policy
 
 
 def other_queue(run: StepRun, vertex: Vertex) -> str:
-    """The queue to which a visit belongs whose function waits outside in the running code and did not before.
+    """Return the queue for calls of a visit whose function waits outside only since a deploy; "" for other visits.
 
-    "" for one that is where it belongs. One that waits no more is run where it is.
+    A visit whose function no longer waits outside runs on the queue that it has.
     """
     step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
     calls = step is not None and step.is_call and not holds_calls(run.queue)
     return calls_queue(run.queue) if calls else ""
 
 
-def check_attempts(run: StepRun, policy: Policy) -> None:
-    """Stops a step that ends its workers, or must not be tried twice.
+def check_step_attempts(run: StepRun, policy: Policy) -> None:
+    """Check that a step may be tried once more.
 
     Raises:
-        TimedOut, WorkerDied, Interrupted: it is not tried again.
+        TimedOut, WorkerDied: the step has ended too many workers.
+        Interrupted: the step must not be tried twice.
     """
     if not _ended_its_worker(run):
         return
     if not policy.idempotent and run.lost:
         raise Interrupted(_cut_off(run))
-    if run.attempt == 1 or run.lost == Lost.CUT_OFF:  # that one was given back
+    if run.attempt == 1 or run.lost == Lost.CUT_OFF:  # which is not charged
         return
     before = run.attempt - 1
     late = run.lost == Lost.TIMED_OUT
     if run.attempt <= policy.attempts(TimedOut() if late else WorkerDied()):
         return
     if late:
-        raise TimedOut("%(why)s, %(number)s times", TOLD[Lost.TIMED_OUT], before)
+        raise TimedOut("%(why)s, %(number)s times", HOW_LOST[Lost.TIMED_OUT], before)
     raise WorkerDied(
         "the worker died or was killed in each of %(number)s attempts", before
     )
 
 
 def _ended_its_worker(run: StepRun) -> bool:
-    """Whether the last attempt did. One that waits is only looked at, and no other attempt of that counts."""
+    """Whether the last attempt ended its worker. An attempt of a waiting visit only looks, so it counts only then."""
     return bool(run.lost) or run.status == StepStatus.WAITING
 
 
 def check_branches(run: StepRun, vertex: Vertex) -> None:
-    """Stops the step of a join that can have what it needs no more.
+    """Check that the step of a join still can have the branches that it needs.
 
     Raises:
-        Permanent: it lacks branches.
+        Permanent: the join lacks branches.
     """
     if run.kind == StepKind.UNDO or not starved(vertex, arrivals_of(run, over=True)):
         return
@@ -84,10 +85,10 @@ def check_branches(run: StepRun, vertex: Vertex) -> None:
 
 
 def check_start(run: StepRun) -> None:
-    """Stops a visit that ends its workers, though its graph, which tells how often it may, is still to be made.
+    """Check that a visit may be tried once more, before its graph is made, which has the visit's own limit.
 
     Raises:
-        WorkerDied: it is not tried again.
+        WorkerDied: the visit has ended too many workers.
     """
     if run.attempt > MOST_STARTS and _ended_its_worker(run):
         raise WorkerDied(
@@ -97,7 +98,7 @@ def check_start(run: StepRun) -> None:
 
 
 def _cut_off(run: StepRun) -> str:
-    """How the attempt before this one was lost; one whose outcome was not stored was given back."""
+    """How the attempt before this one was lost; an attempt without a stored outcome was released uncharged."""
     if run.lost == Lost.CUT_OFF:
         return Text(
             "attempt %(number)s was cut off before its outcome was stored: whether %(step)s had its effect is not "
@@ -114,10 +115,10 @@ def _cut_off(run: StepRun) -> str:
 
 
 def has_room(run: StepRun, name: str, policy: Policy, mine: int = 0) -> bool:
-    """Whether the step may run now, if only so many of its runs, of all processes of this name, may go on at once.
+    """Whether the concurrency limit of a step, over all processes of this name, lets the step run now.
 
-    A worker runs one step at a time, so what counts is how many other workers hold one; each says so before it asks.
-    Of steps that wait outside a worker has several in flight: all that others hold count, and `mine` that it has begun.
+    A worker runs one step at a time, so the other workers that hold one count; each claims before it asks. A worker of
+    calls has several in flight: each call that another worker holds counts, and the `mine` that this worker has begun.
     """
     if policy.concurrency is None:
         return True

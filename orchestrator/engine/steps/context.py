@@ -1,4 +1,4 @@
-"""What a running step can say and ask, against the database and this worker's supervisor."""
+"""The context of a running step: progress and saved data go to the database, heartbeats to the supervisor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from orchestrator.definition.workflow.context import (
 )
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.application_code import engines
+from orchestrator.engine.change.application_code import engine_errors
 from orchestrator.engine.claims.worker_slice import Reporting
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.tables import step_runs
@@ -31,7 +31,7 @@ from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 log = logging.getLogger(__name__)
 
 SHOWN_SECONDS = 0.25
-"""Progress is stored and shown no more often than this; it tells that the step is alive each time."""
+"""The shortest time between two stored reports of progress; each report is a heartbeat all the same."""
 
 
 class RunningStep(StepContext):
@@ -40,8 +40,8 @@ class RunningStep(StepContext):
     Args:
         instance: its process.
         run: the claimed visit.
-        timeout: seconds the attempt may take.
-        reporting: tells the supervisor that the step reports.
+        timeout: seconds that the attempt may take.
+        reporting: reports a heartbeat to the supervisor.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RunningStep(StepContext):
         name = f"{run.node}:{run.visit}:{run.item}:{run.round}{kind}"
         return str(uuid5(self.process_id, name))
 
-    @engines()
+    @engine_errors()
     def progress(
         self, done: float, total: float | None = None, message: str = ""
     ) -> None:
@@ -78,12 +78,12 @@ class RunningStep(StepContext):
                 return
             self._shown, self._complete = now, complete
             name, data = self._instance.name, self._instance.data
-            said = secret_values.line_without(str(message), name, data)
+            said = secret_values.mask_line(str(message), name, data)
             shown = {"done": done, "total": total, "message": said[:200]}
             self._store(progress=encode_as(dict, shown))
             announce(self._instance, {self.step: StepStatus.RUNNING}, "")
 
-    @engines()
+    @engine_errors()
     def save(self, data: Any) -> None:
         with self._reporting():
             body = encode_as(Any, data)
@@ -100,19 +100,19 @@ class RunningStep(StepContext):
         send([step_runs.update(values, self._run.fence)])
 
 
-Elsewhere = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]
-"""Makes a function one that is awaited while it is called in the thread that has the engine's connection."""
+InEngineThread = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]
+"""Wraps a function in one that is awaited while the engine's thread calls it."""
 
 
 class AwaitedStep(AsyncStepContext):
-    """The context of an attempt whose function is awaited: what asks the database does so in another thread.
+    """The context of an attempt whose function is awaited: the engine's thread asks the database.
 
     Args:
-        step: the same attempt, in that thread.
-        elsewhere: calls a function there.
+        step: the context of the same attempt in the engine's thread.
+        elsewhere: calls a function in the engine's thread.
     """
 
-    def __init__(self, step: RunningStep, elsewhere: Elsewhere) -> None:
+    def __init__(self, step: RunningStep, elsewhere: InEngineThread) -> None:
         self._step, self._elsewhere = step, elsewhere
         self._news: tuple[float, float | None, str] | None = None
         self._telling: asyncio.Task[None] | None = None
@@ -128,7 +128,7 @@ class AwaitedStep(AsyncStepContext):
             self._telling.add_done_callback(_told)
 
     async def _tell(self) -> None:
-        """Shows the latest of what the step says faster than it can be stored."""
+        """Store the latest progress; skip reports that come faster than they can be stored."""
         while self._news is not None:
             news, self._news = self._news, None
             await self._elsewhere(self._step.progress)(*news)
@@ -141,7 +141,7 @@ class AwaitedStep(AsyncStepContext):
         return bool(await self._elsewhere(self._step.still_mine)())
 
     async def end(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What the function gives; its call is over when all that it has said is stored, unless it is cancelled."""
+        """Await the function's result, and then the storing of its last progress, unless the call is cancelled."""
         try:
             return await coroutine
         except asyncio.CancelledError:
@@ -154,13 +154,13 @@ class AwaitedStep(AsyncStepContext):
 
 
 def _told(telling: asyncio.Task[None]) -> None:
-    """Notes what kept a step from being shown: the fence of its result says what matters."""
+    """Log an error in storing progress: the step itself goes on, and the fence of its result decides."""
     if not telling.cancelled() and (error := telling.exception()) is not None:
         log.info("what a step said is not shown: %s", error)
 
 
-def awaiting(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., Any]:
-    """An asynchronous function, which may be stood in for by a plain one, with all that its context has to say."""
+def as_awaitable(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., Any]:
+    """Wrap a step's function, asynchronous or plain, in one that is awaited together with its context."""
 
     async def call(**arguments: Any) -> Any:
         result = function(**arguments)
@@ -169,8 +169,8 @@ def awaiting(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., A
     return call
 
 
-def waited_for(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., Any]:
-    """The same as a plain function."""
+def as_plain(function: Callable[..., Any], step: AwaitedStep) -> Callable[..., Any]:
+    """Wrap a step's function, asynchronous or plain, in a plain one."""
 
     def call(**arguments: Any) -> Any:
         result = function(**arguments)

@@ -1,10 +1,10 @@
 """Results of quick steps, held for a moment and stored together.
 
-Those of one process share a transaction, single ones of many processes a group commit. Whatever cannot be stored with
-others is stored by itself, which tells whose mistake it is.
+The results of one process share a transaction; single results of many processes share a group commit. A result that
+cannot be stored together with others is stored singly, which shows its own error.
 
-What is held is shown to the worker's supervisor, which has it stored when the next function takes longer than a moment,
-or ends its worker. Where nobody sees it, it is stored before the next function is called.
+A worker shows held results to its supervisor, which has them stored when the next function takes longer than a moment
+or ends its worker. Without a supervisor they are stored before the next function is called.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.claims.held import (
     TAKE_SECONDS,
-    Held,
+    HeldWork,
     Holding,
     UnstoredResult,
 )
@@ -35,20 +35,20 @@ Group = Sequence[HeldResult]
 """Some results."""
 
 Following = list[StepRun]
-"""The visits that this worker goes on with; more are added as results are stored."""
+"""The visits that this worker goes on with; storing a result adds to them."""
 
 ROOM = 32
-"""With how many of the steps that start a worker goes on: as many quick ones as it would claim."""
+"""The most started steps that a worker goes on with: as many quick ones as it would claim."""
 
 
 class QuickResults(Holding[HeldResult]):
     """The results that a worker holds.
 
     Args:
-        shown: where its supervisor sees them.
+        shown: where the supervisor sees them.
     """
 
-    def __init__(self, shown: Held) -> None:
+    def __init__(self, shown: HeldWork) -> None:
         super().__init__()
         self.shown = shown
         self._seen = True
@@ -57,39 +57,39 @@ class QuickResults(Holding[HeldResult]):
         super().hold(key, one)
         run = one.run
         result = UnstoredResult(run.pk, run.attempt, **one.given)
-        self._seen &= self.shown.returned(result)
+        self._seen &= self.shown.show_result(result)
 
     @property
     def are_due(self) -> bool:
         return super().are_due or (bool(self) and not self._seen)
 
     def take(self) -> list[HeldResult]:
-        """Return what is held, to be stored; after a while without what others have stored."""
+        """Return the held results, to be stored; after a while without those that other workers have stored."""
         late, self._seen = self.waited > TAKE_SECONDS, True
         held = super().take()
-        return still_mine(held) if late else held
+        return find_held_results(held) if late else held
 
 
-def still_mine(held: Sequence[HeldResult]) -> list[HeldResult]:
-    """Those of the results that the worker's supervisor has not stored meanwhile."""
+def find_held_results(held: Sequence[HeldResult]) -> list[HeldResult]:
+    """Return the results that other workers have not stored meanwhile."""
     runs = StepRun.objects.filter(pk__in=[one.run.pk for one in held])
     mine = set(runs.values_list("pk", "owner", "attempt"))
     return [one for one in held if (one.run.pk, one.run.owner, one.run.attempt) in mine]
 
 
-def store(held: Group, room: int = ROOM) -> list[StepRun]:
-    """Stores results.
+def store_results(held: Group, room: int = ROOM) -> list[StepRun]:
+    """Store results.
 
     Args:
         held: the results.
-        room: with how many of the steps that follow this worker goes on at most, besides one for each process that
-            has no other; if it is 0, all are claimed like whatever is ready.
+        room: the most following steps that this worker goes on with, besides one for each process that has no other;
+            with 0 it takes none.
 
     Returns:
         The visits that this worker goes on with.
 
     Raises:
-        DatabaseError: it refused for now to store one that is kept; those before it may be stored.
+        DatabaseError: the database refused for now, and the result is kept; the results before it may be stored.
     """
     single, following = list[HeldResult](), list[StepRun]()
     for group in _split(held, lambda one: one.run.instance_id):
@@ -105,29 +105,29 @@ def store(held: Group, room: int = ROOM) -> list[StepRun]:
 def _stored(
     group: Group, together: Callable[[Group, int, Following], None], room: int
 ) -> Following:
-    """Stores results together, or where that cannot be one by one; `room` is for what this worker goes on with."""
-    following = list[StepRun]()  # also of those that are stored before one is refused
+    """Store results together, or if that fails one by one; `room` is for the visits that this worker goes on with."""
+    following = list[StepRun]()  # also after results stored before a refusal
     try:
         together(group, max(room, 0), following)
-    except Exception as error:  # noqa: BLE001  # each by itself tells whose it is
+    except Exception as error:  # noqa: BLE001  # storing them singly shows which one has failed
         _one_by_one(group, error, following)
     return following
 
 
 def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
-    """Stores results that were refused together."""
+    """Store results one by one after they were refused together."""
     log.info("%s results could not be stored together: %s", len(group), refusal)
-    for one in group:  # also of what others have stored: nothing of this was
+    for one in group:  # also for results that other workers have stored
         one.session.forget()
     if passes(refusal):
-        uncertain.note()  # they may have been, and what follows taken up
-    _singly(still_mine(group), following)
+        uncertain.note()  # they may have been committed, with claims of the visits that follow
+    _singly(find_held_results(group), following)
 
 
 def _singly(group: Group, following: Following) -> None:
     for one in group:
-        one.session.forget()  # it counts what was left out
-        # The application may decide on the way.
+        one.session.forget()  # it counts changes that were left out
+        # A predicate of the application may run.
         with one.session.worker_slice.watched(one.run):
             run = one.session.settle_singly(one.run, one.result, kept=one.kept)
         if run is not None:
@@ -135,12 +135,12 @@ def _singly(group: Group, following: Following) -> None:
 
 
 def _of_one_process(group: Group, room: int, following: Following) -> None:
-    """Stores them in one transaction: elements of one map in one change, and steps that do not depend on their order.
+    """Store the results of one process in one transaction: one change for a map's elements, and one for its steps.
 
-    This worker goes on with all that follows, as far as there is room: two at the quick steps of one process would only
-    wait for each other. What it does not come to in a moment others take over.
+    This worker goes on with all that follows, as far as there is room: two workers at the quick steps of one process
+    would wait for each other. Other workers take over the visits that it does not begin in a moment.
 
-    A map's last element is left for a transaction of its own where the application decides on what follows the map.
+    The last element of a map has a transaction of its own where the application decides what follows the map.
     """
     session, taken_up = group[0].session, list[StepRun]()
     left_out = list[HeldResult]()
@@ -159,19 +159,19 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
             for one in same:
                 session.learn(one.run, one.given)
             taken_up += change.mine
-    # One that starts may be given up by the next change.
+    # A later change may have cancelled a visit that an earlier one has started.
     following += [run for run in taken_up if run.pk not in session.ended]
     _singly(left_out, following)
 
 
 def _of_many_processes(group: Group, room: int, following: Following) -> None:
-    """Stores one result of each process in a group commit, and those alone that it leaves out."""
+    """Store one result of each process in a group commit, and singly those that it leaves out."""
 
     def prepare(one: HeldResult) -> tuple[WorkflowChange, list[Statement]]:
         change = one.session.change_alone(one.run)
         change.room = room
         _settle(change, [one])
-        return change, change.prepared()
+        return change, change.prepare()
 
     found = commit_together(group, prepare)
     for one, change in found.done:
@@ -185,28 +185,28 @@ def _of_many_processes(group: Group, room: int, following: Following) -> None:
 
 
 def _is_decided_on(change: WorkflowChange, same: Group) -> bool:
-    """Whether these are the last elements of a map whose results the application is asked about."""
+    """Whether these are the last elements of a map about whose results the application decides."""
     run = same[0].run
     asks = run.kind == StepKind.ITEM and change.plan[run.node].decides
-    return asks and maps.completes(change, run, len(same))
+    return asks and maps.completes_map(change, run, len(same))
 
 
 def _settle(change: WorkflowChange, same: Group) -> None:
-    """Settles the visits of steps, or those of one map's elements."""
+    """Settle the visits of steps, or those of one map's elements."""
     first = same[0].run
     if first.kind != StepKind.ITEM:
         visits = [(one.run, one.result, one.given) for one in same]
-        settling.follow_together(change, visits)
+        settling.follow_visits(change, visits)
         return
     for one in same:
         change.close(one.run, StepStatus.DONE, **one.given)
-    maps.count(change, first, {one.run.item or 0: one.result for one in same})
+    maps.count_elements(change, first, {one.run.item or 0: one.result for one in same})
 
 
 def _change_of(one: HeldResult) -> object:
-    """What is settled in one change has this in common.
+    """Return the same value for results that one change settles.
 
-    Where a join gives up what it needs no more, it matters which step comes first: each has a change of its own.
+    Where a join cancels the branches that it no longer needs, the order of the steps matters: each has its own change.
     """
     run = one.run
     if run.kind == StepKind.ITEM:
@@ -217,5 +217,5 @@ def _change_of(one: HeldResult) -> object:
 def _split(
     group: Iterable[HeldResult], by: Callable[[HeldResult], Any]
 ) -> Iterable[list[HeldResult]]:
-    """The results in parts that have something in common, in their order."""
+    """Split results into parts with the same value of `by`, in their order."""
     return group_by_key((by(one), one) for one in group).values()

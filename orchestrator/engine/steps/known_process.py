@@ -1,6 +1,6 @@
-"""What one worker knows of a process whose visits it runs, and the changes that settle these.
+"""A process as one worker knows it, and the changes that settle the process's visits.
 
-Whatever goes wrong is stored with the visit (`failures.of_step`).
+Every error is stored with the visit (`failures.of_step`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from orchestrator.engine.storage.batch import Clock
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import Results, result_columns
 from orchestrator.engine.storage.tables import instances
-from orchestrator.exceptions import LeaseLost, Skip
+from orchestrator.exceptions import HandlerMissing, LeaseLost, Skip
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -40,8 +40,8 @@ class KnownProcess:
 
     Args:
         instance: its row.
-        plan: what it runs on.
-        worker_slice: the worker.
+        plan: its plan.
+        worker_slice: the worker's slice.
         clock: the database's time.
     """
 
@@ -59,14 +59,14 @@ class KnownProcess:
         self.results = Results(instance, plan)
         self.workflow = definitions.workflow_of(instance)
         self.sure = True
-        """Whether what is known of the process was stored so; a change counts before it is written, and may not be."""
+        """Whether this knowledge agrees with the stored rows; a change counts as known before it is committed."""
         self.ended: set[int] = set()
-        """The visits that were ended here with others, some of which may have been taken up before."""
+        """The visits that this worker's changes have ended; it may have taken some of them up before."""
 
     # Settling visits
 
-    def failed(self, run: StepRun, error: Exception) -> StepRun | None:
-        """Stores what a failed attempt leads to, and gives the visit that this worker goes on with."""
+    def settle_failure(self, run: StepRun, error: Exception) -> StepRun | None:
+        """Store the consequence of a failed attempt. Return the visit that this worker goes on with."""
         if isinstance(error, Skip):
             return self.settle_singly(run, error.result, skip=error)
         self._store_failure(run, error)
@@ -78,28 +78,21 @@ class KnownProcess:
         self.keep_secrets_out(error, run, result)
         self.forget()
         policy = policy_of(run, self.plan.vertices.get(run.node))
-        of_step.of_step(run, error, self.plan, policy)
+        of_step.fail_run(run, error, self.plan, policy)
 
     def settle_singly(
-        self,
-        run: StepRun,
-        result: Any,
-        skip: Skip | None = None,
-        *,
-        kept: bool = False,
+        self, run: StepRun, result: Any, skip: Skip | None = None, *, kept: bool = False
     ) -> StepRun | None:
-        """Settles a visit in a transaction of its own, and gives the one that this worker goes on with.
-
-        What goes wrong with that is stored.
+        """Settle a visit in a transaction of its own, or store the error. Return the visit to go on with.
 
         Args:
             run: the visit.
-            result: what its function gave.
-            skip: how it passed itself over.
-            kept: whether the result is kept when the database refuses for now.
+            result: its function's result.
+            skip: the `Skip` by which it passed itself over.
+            kept: whether the caller keeps the result when the database refuses for now.
 
         Raises:
-            DatabaseError: it refused for now, and the result is kept.
+            DatabaseError: the database refused for now, and the caller keeps the result.
         """
         try:
             with self.committing():
@@ -116,13 +109,13 @@ class KnownProcess:
     def keep_secrets_out(
         self, error: Exception, run: StepRun, result: Any = None
     ) -> None:
-        """Keeps the secrets that a step was called with, or has given, out of the stored error."""
+        """Keep the secrets in a step's arguments and in its result out of the stored error."""
         names = self.workflow.secrets(self.plan).names
         own = (run.element, run.saved, run.result, result)
-        secret_values.note(error, names, self.instance.data, self.results.read, *own)
+        secret_values.attach(error, names, self.instance.data, self.results.read, *own)
 
-    def returned(self, run: StepRun, result: Any) -> StepRun | None:
-        """Settles a visit whose function has returned, and gives the visit that this worker goes on with.
+    def settle_result(self, run: StepRun, result: Any) -> StepRun | None:
+        """Settle a visit whose function has returned. Return the visit that this worker goes on with.
 
         Raises:
             Exception: no way on fits the result, or the database refused.
@@ -138,7 +131,7 @@ class KnownProcess:
             try:
                 following = self.settle(run, result, alone=True)
             except LeaseLost:
-                pass  # the process was changed meanwhile: now with its lock, which tells
+                pass  # the process was changed meanwhile: below it is locked
             else:
                 self.sure = True
                 return following
@@ -153,7 +146,7 @@ class KnownProcess:
         skip: Skip | None = None,
         alone: bool = False,
     ) -> StepRun | None:
-        """Stores a result and what follows from it, in the running transaction; alone in one of its own."""
+        """Store a result and the visits that follow, in the running transaction; with `alone` in one of its own."""
         anything = run.kind == StepKind.UNDO or (skip is not None and result is None)
         given = result_columns(
             run, Any if anything else self.plan[run.node].returns, result
@@ -169,7 +162,7 @@ class KnownProcess:
         given: dict[str, Any],
         skip: Skip | None = None,
     ) -> StepRun | None:
-        """Writes the change that settles a visit, and gives the visit that this worker goes on with."""
+        """Write the change that settles a visit. Return the visit that this worker goes on with."""
         status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
         error = "" if skip is None else self._said(skip, run)
         change.close(run, status, **given, error=error)
@@ -181,12 +174,12 @@ class KnownProcess:
 
     def _said(self, skip: Skip, run: StepRun) -> str:
         self.keep_secrets_out(skip, run, skip.result)
-        return incidents.said(skip)
+        return incidents.error_text(skip)
 
-    # What is known
+    # Knowledge
 
     def is_alone(self, run: StepRun) -> bool:
-        """Whether this visit is the only open one, as far as is known here; the fence on the revision proves it."""
+        """Whether this visit is the only open one, as far as this worker knows; the fence on the revision proves it."""
         instance = self.instance
         return bool(
             instance.open_steps == 1
@@ -198,32 +191,37 @@ class KnownProcess:
             and not run.blocked
         )
 
+    def missing_step(self, run: StepRun) -> HandlerMissing:
+        """Return the error of a visit whose step the running code lacks."""
+        name = self.instance.name
+        return HandlerMissing("%(name)s has no step %(step)s now", name, run.node)
+
     def learn(self, run: StepRun, given: dict[str, Any]) -> None:
-        """Notes a result that is stored now."""
+        """Note a result that is stored now."""
         if run.kind in (StepKind.STEP, StepKind.RUN):
             self.results.learn(run.node, given["result"])
 
     def forget(self) -> None:
-        """Reads anew what was stored: something noted of it may have been rolled back."""
+        """Forget all knowledge, so that it is read anew: some of it may have been rolled back."""
         self.results.forget()
         self.ended.clear()  # else no worker would run a step that goes on after all
         self.sure = False
 
     @property
     def goes_on(self) -> bool:
-        """Whether another visit of the process can be begun by what is known of it."""
+        """Whether another visit of the process can begin by this knowledge."""
         over = self.instance.finished_at is not None
         return self.sure and not over and self.instance.paused_at is None
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """A transaction of its own, after which what is known of the process is stored."""
+        """A transaction of its own, after whose commit the knowledge agrees with the stored rows."""
         with transaction.atomic(durable=True):
             yield
         self.sure = True
 
     def lock(self, run: StepRun, *what: object) -> WorkflowChange:
-        """A change of the locked process, caused by this visit; `what` tells several changes of one visit apart.
+        """Lock the process. Return its change, caused by this visit; `what` tells several changes of one visit apart.
 
         Raises:
             LeaseLost: the process is gone or has ended.
@@ -235,18 +233,18 @@ class KnownProcess:
         return self.change(run, now, *what)
 
     def change_alone(self, run: StepRun) -> WorkflowChange:
-        """A change of a process of which nothing else is open, and which is not locked."""
+        """Return a change of the process without a lock: this visit is the only open one."""
         change = self.change(run, self.clock.now())
         change.alone = True
         return change
 
     def _owner(self) -> str:
-        """Who goes on with a step that starts: this worker, unless its time is over or the process stands still."""
+        """The worker that goes on with a started step: this one, unless its slice is over or the process is paused."""
         over = self.worker_slice.over() or self.instance.paused_at is not None
         return "" if over else self.worker_slice.owner
 
     def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
-        """A change of the process, as this session knows it, caused by this visit."""
+        """Return a change of the process as this session knows it, caused by this visit."""
         self.sure = False  # until it is stored
         return WorkflowChange(
             self.instance,
@@ -263,11 +261,11 @@ class HeldResult(NamedTuple):
     """A result that is not stored yet.
 
     Args:
-        session: in which it was given.
+        session: the session of its process.
         run: the claimed visit.
-        result: what its function gave.
-        given: the columns in which that is stored.
-        kept: whether who holds it keeps it when the database refuses for now, and tries again.
+        result: its function's result.
+        given: the columns in which the result is stored.
+        kept: whether its holder keeps it when the database refuses for now, and tries again.
     """
 
     session: KnownProcess

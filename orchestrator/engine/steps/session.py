@@ -1,8 +1,8 @@
 """The visits of one process that one worker runs one after another.
 
-1. read what the function needs; 2. call it, watched; 3. in one commit: lock the process, settle the visit under its
-fence, carry out what follows, and take one of the steps that start; 4. go on with that one. The result of a quick
-function is held instead of 3., and stored together with others' (`group`).
+1. Read the function's arguments. 2. Call it, watched. 3. In one commit: lock the process, settle the visit under its
+fence, start the steps that follow, and claim one of them. 4. Go on with that one. The result of a quick function is
+held instead of 3., and stored together with others (`group`).
 """
 
 from __future__ import annotations
@@ -18,52 +18,39 @@ from orchestrator.definition.codec import decode
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import (
-    application_code,
-)
-from orchestrator.engine.change.workflow import plan_of
+from orchestrator.engine.change import application_code
+from orchestrator.engine.change.workflow import load_plan
 from orchestrator.engine.claims import give_back, leases
 from orchestrator.engine.claims.held import HOLD_SECONDS, Holding
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.failures import of_step
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import (
-    check_attempts,
     check_branches,
     check_start,
+    check_step_attempts,
     has_room,
     other_queue,
     policy_of,
 )
 from orchestrator.engine.steps.context import (
     AwaitedStep,
-    Elsewhere,
+    InEngineThread,
     RunningStep,
-    awaiting,
-    waited_for,
+    as_awaitable,
+    as_plain,
 )
 from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.storage import definitions, uncertain
 from orchestrator.engine.storage.batch import Clock, send
-from orchestrator.engine.storage.results import (
-    intact,
-    result_columns,
-)
+from orchestrator.engine.storage.results import is_intact, result_columns
 from orchestrator.engine.storage.tables import instances
-from orchestrator.exceptions import (
-    HandlerMissing,
-    LeaseLost,
-    Outcome,
-)
-from orchestrator.models import (
-    ProcessInstance,
-    StepKind,
-    StepRun,
-)
+from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
+from orchestrator.models import ProcessInstance, StepKind, StepRun
 from orchestrator.registry import function_in_use
 
 HELD = (StepKind.STEP, StepKind.ITEM)
-"""The visits whose results may be held, and so be stored by others."""
+"""The kinds of visits whose results may be held, and so be stored by other workers."""
 
 
 class Session(KnownProcess):
@@ -84,13 +71,13 @@ class Session(KnownProcess):
         super().__init__(instance, plan, worker_slice, clock)
         self.quick = quick
         self.held_at = time.monotonic()
-        """When the visit that is run was this worker's for sure."""
+        """A monotonic time at which this worker held the running visit for sure."""
 
     @classmethod
     def of(
         cls, run: StepRun, worker_slice: WorkerSlice, quick: Holding[HeldResult]
     ) -> Session | None:
-        """The session of a claimed visit; None when its process has ended, or cannot be run here, which is stored."""
+        """Return the session of a claimed visit; None if its process has ended, or cannot run here, which is stored."""
         instance, now = instances.read(run.instance_id)
         clock = Clock(now)  # before the plan is made, which may take its time
         if instance is None or instance.finished_at is not None:
@@ -102,15 +89,15 @@ class Session(KnownProcess):
             plan = _plan_of(run, instance, worker_slice)
             return cls(instance, plan, worker_slice, clock, quick)
         except Exception as error:  # noqa: BLE001  # the running code may have no such definition
-            of_step.of_step(run, error, None, Policy())
+            of_step.fail_run(run, error, None, Policy())
             return None
 
     def go_through(self, run: StepRun, held_at: float) -> None:
-        """Runs a visit, and those that follow it here.
+        """Run a visit, and those that follow it here.
 
         Args:
             run: the visit.
-            held_at: a monotonic time at which it was this worker's.
+            held_at: a monotonic time at which this worker held it.
         """
         following: StepRun | None = run
         while following is not None:
@@ -119,33 +106,31 @@ class Session(KnownProcess):
             held_at = time.monotonic()
 
     def run(self, run: StepRun) -> StepRun | None:
-        """Runs one visit to its end, and gives the one that this worker goes on with."""
+        """Run one visit to its end. Return the one that this worker goes on with."""
         vertex = self.plan.vertices.get(run.node)
         policy = policy_of(run, vertex)
-        # Until what came of it is stored: neither a predicate that hangs nor a death in between goes unnoticed.
+        # Watched until the outcome is stored: the supervisor notices a predicate that hangs and a death in between.
         with self.worker_slice.watched(run, policy.timeout):
             try:
                 return self._run(run, vertex, policy)
             except Exception as error:  # noqa: BLE001  # a step may raise anything
-                return self.failed(run, error)
+                return self.settle_failure(run, error)
 
     def _run(
         self, run: StepRun, vertex: Vertex | None, policy: Policy
     ) -> StepRun | None:
         if vertex is None:
-            raise HandlerMissing(
-                "%(name)s has no step %(step)s now", self.instance.name, run.node
-            )
+            raise self.missing_step(run)
         if queue := other_queue(run, vertex):
-            give_back.to_queue(run, queue)
+            give_back.move_to_queue(run, queue)
             return None
-        check_attempts(run, policy)
+        check_step_attempts(run, policy)
         check_branches(run, vertex)
         if not has_room(run, self.instance.name, policy):
-            give_back.wait_for_room(run)
+            give_back.release_for_room(run)
             return None
         if vertex.step.definition is not None and run.kind != StepKind.UNDO:
-            return subprocesses.run(self, run, vertex)
+            return subprocesses.run_child(self, run, vertex)
         return self._run_function(run, vertex, policy)
 
     # Functions
@@ -160,7 +145,7 @@ class Session(KnownProcess):
                     result = self._call(run, vertex, policy)
                 return self.settle(run, result)
         if self.quick:
-            self.worker_slice.held.calling()
+            self.worker_slice.held.show_calling()
         begun = time.monotonic()
         result = (
             decode(vertex.returns, run.result)
@@ -172,14 +157,14 @@ class Session(KnownProcess):
             given = result_columns(run, vertex.returns, result)
             self.quick.hold(run.pk, HeldResult(self, run, result, given))
             return None
-        return self.returned(run, result)
+        return self.settle_result(run, result)
 
     def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
-        """Whether a result may wait for others: what follows is the engine's alone to decide, and brief.
+        """Whether a result may wait for others: the engine alone decides what follows, and soon.
 
-        What was done must be known to undo it, and what must not be done twice is stored at once. Of a map's elements
-        the last one is stored by itself if the application decides what follows (`group`); one whose result others had
-        to store may be just that, and have held up its worker.
+        A result is stored at once if its step can be undone, or must not run twice. The last element of a map is stored
+        singly if the application decides what follows (`group`). An element whose result another worker had to store
+        may be that one, and have delayed its own worker.
         """
         if not policy.idempotent or vertex.undo is not None:
             return False
@@ -191,47 +176,47 @@ class Session(KnownProcess):
         return run.kind in HELD and not vertex.decides and not spreads
 
     def _call(self, run: StepRun, vertex: Vertex, policy: Policy) -> Any:
-        """Calls the step's function.
+        """Call the step's function.
 
         Raises:
-            Exception: whatever it raises, or the outcome that it returns.
-            LeaseLost: what it is called with was so long in coming that others may have run it.
+            Exception: the function's error, or the outcome that it returns.
+            LeaseLost: its arguments took so long to read that another worker may have run it.
         """
-        work = leases.name_of(run)
+        work = leases.work_name(run)
         with self.worker_slice.watch(
             policy.timeout, work, policy.heartbeat
         ) as reporting:
-            # Until it is called the function has nothing to report, and what goes wrong is not its own.
-            with reporting(), application_code.engines():
+            # Until the call the function cannot report, and errors are the engine's.
+            with reporting(), application_code.engine_errors():
                 context = RunningStep(self.instance, run, policy.timeout, reporting)
-                function, arguments = self.bound(run, vertex, context)
+                function, arguments = self.bind(run, vertex, context)
                 self._check_held(run)
-            result = application_code.call(function, arguments, run.node)
+            result = application_code.apply(function, arguments, run.node)
         if isinstance(result, Outcome):
             raise result
         return result
 
     def _check_held(self, run: StepRun) -> None:
-        """Raises LeaseLost when a visit has been prepared for so long that others may have taken it over."""
-        if leases.may_end(self.held_at):
+        """Raise LeaseLost if another worker may have taken the visit over while it was prepared."""
+        if leases.lease_may_end(self.held_at):
             uncertain.note()
             raise LeaseLost(f"what {run.node} is called with was long in coming")
 
-    def bound(
+    def bind(
         self,
         run: StepRun,
         vertex: Vertex,
         context: RunningStep,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: InEngineThread | None = None,
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """The function of a visit, and its arguments.
+        """Return the function of a visit, and its arguments.
 
         Args:
             run: the claimed visit.
             vertex: its step.
-            context: of the attempt.
-            elsewhere: how an asynchronous function's context reaches the thread that has the engine's connection; None
-                to have it awaited here, alone.
+            context: the attempt's context.
+            elsewhere: calls a function in the engine's thread for an asynchronous function's context; None to await
+                that function here, alone.
 
         Raises:
             HandlerMissing: the running code has none.
@@ -248,7 +233,7 @@ class Session(KnownProcess):
         if is_asynchronous(step.function) or is_asynchronous(function):
             awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)
-            wait = waited_for if elsewhere is None else awaiting
+            wait = as_plain if elsewhere is None else as_awaitable
             return wait(function, awaited), arguments
         return function, self.results.arguments(bindings, run, context)
 
@@ -256,28 +241,28 @@ class Session(KnownProcess):
 def _plan_of(
     run: StepRun, instance: ProcessInstance, worker_slice: WorkerSlice
 ) -> Plan:
-    """The plan of a visit's process, watched where the application makes its graph, which may hang or end the worker.
+    """The plan of a visit's process, watched where the application makes the graph, which may hang or end the worker.
 
     Raises:
-        Exception: as `plan_of`.
-        WorkerDied: it has ended worker after worker.
+        Exception: as `load_plan`.
+        WorkerDied: making the graph has ended too many workers.
     """
-    if definitions.is_at_hand(instance):
-        return plan_of(instance)
+    if definitions.has_plan(instance):
+        return load_plan(instance)
     check_start(run)
     with worker_slice.watched(run):
-        return plan_of(instance)
+        return load_plan(instance)
 
 
 def _has_returned(run: StepRun) -> bool:
-    """Whether a function has given its result before, and only that was stored."""
+    """Whether an earlier attempt has returned, and another worker has stored its result alone."""
     given = run.kind in HELD and run.checksum and not run.error
-    return bool(given) and intact(run)
+    return bool(given) and is_intact(run)
 
 
 def _put_to_rest(run: StepRun) -> None:
-    """Gives a visit back whose process stands still; where it goes on meanwhile, it is due at once."""
+    """Release a visit of a paused process; if the process was resumed meanwhile, the visit is due at once."""
     with transaction.atomic(durable=True):
         instance, now = instances.lock(run.instance_id)
         still = instance is not None and instance.paused_at is not None
-        send([give_back.rested(run) if still else give_back.given_back(run, now)])
+        send([give_back.suspend(run) if still else give_back.release(run, now)])

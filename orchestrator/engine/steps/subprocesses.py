@@ -1,4 +1,4 @@
-"""Sub-processes: a step that starts a process of its own, waits for its end, and takes over its result."""
+"""Sub-processes: a step starts a process of its own, waits for its end, and takes over its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.engine.claims import give_back
 from orchestrator.engine.steps.known_process import KnownProcess
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.results import Results, sealed
+from orchestrator.engine.storage.results import Results, seal_result
 from orchestrator.engine.storage.tables import instances, step_runs
 from orchestrator.exceptions import (
     CorruptInput,
@@ -28,11 +28,11 @@ from orchestrator.models import ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text
 
 
-def definition_of(vertex: Vertex) -> type[Workflow]:
-    """The workflow that a step runs.
+def child_definition(vertex: Vertex) -> type[Workflow]:
+    """Return the workflow that a step runs.
 
     Raises:
-        HandlerMissing: the running code has none there.
+        HandlerMissing: the step runs none in the running code.
     """
     if vertex.step.definition is None:
         raise HandlerMissing(
@@ -41,8 +41,8 @@ def definition_of(vertex: Vertex) -> type[Workflow]:
     return vertex.step.definition
 
 
-def input_of(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
-    """The input of a sub-process.
+def child_input(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
+    """Return the input of a sub-process.
 
     Raises:
         InvalidMessage: its class refuses the arguments, or they are not of the declared types.
@@ -57,8 +57,8 @@ def input_of(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
     return given
 
 
-def run(process: KnownProcess, run: StepRun, vertex: Vertex) -> StepRun | None:
-    """Starts the sub-process of a visit, or settles the visit when the sub-process has ended.
+def run_child(process: KnownProcess, run: StepRun, vertex: Vertex) -> StepRun | None:
+    """Start the sub-process of a visit, or settle the visit when the sub-process has ended.
 
     Returns:
         The visit that this worker goes on with.
@@ -66,37 +66,37 @@ def run(process: KnownProcess, run: StepRun, vertex: Vertex) -> StepRun | None:
     if run.child_id is None:
         _start(process, run, vertex)
         return None
-    child = ended(run)
+    child = completed_child(run)
     if child is None or run.status == StepStatus.FAILED:
         with process.committing():
             what = ("wait", run.attempt, process.instance.revision)
             change = process.lock(run, *what)
-            retrying.wait_on(change, run)
+            retrying.wait_for_child(change, run)
             change.write()
         return None
-    body = result_of(child)
+    body = child_result(child)
     with process.committing():
-        result = read(run, vertex, body)
-        return process.store(process.lock(run), run, result, sealed(body))
+        result = read_child_result(run, vertex, body)
+        return process.store(process.lock(run), run, result, seal_result(body))
 
 
 def _start(process: KnownProcess, run: StepRun, vertex: Vertex) -> None:
-    """Starts the sub-process of a visit, which waits for its end.
+    """Start the sub-process of a visit, which then waits for its end.
 
     Raises:
-        KeyTaken: another live process has its key, which becomes free some time.
+        KeyTaken: another live process has the sub-process's key.
     """
-    definition = definition_of(vertex)
+    definition = child_definition(vertex)
     arguments = process.results.arguments(vertex.bindings, run, None)
-    given, pk = input_of(definition, arguments), uuid7()
-    pin = starting.pinned(definition, given)
+    given, pk = child_input(definition, arguments), uuid7()
+    pin = starting.pin_input(definition, given)
     try:
         with process.committing():
             change = process.lock(run, "child", pk)
-            if change.paused:  # meanwhile: nothing new starts
-                send([give_back.rested(run)])
+            if change.paused:  # in the meantime: nothing new starts
+                send([give_back.suspend(run)])
                 return
-            starting.begin(pin, process_id=pk, parent=change.instance)
+            starting.begin_process(pin, process_id=pk, parent=change.instance)
             waiting = {**retrying.WAITS_FOR_CHILD, "child": pk}
             change.mark(step_runs.update(waiting, run.fence))
             change.touch(run, StepStatus.WAITING)
@@ -106,12 +106,12 @@ def _start(process: KnownProcess, run: StepRun, vertex: Vertex) -> None:
         raise
 
 
-def ended(run: StepRun) -> ProcessInstance | None:
-    """The sub-process of a visit, if it has completed; None as long as it goes on.
+def completed_child(run: StepRun) -> ProcessInstance | None:
+    """Return the sub-process of a visit if it has completed; None as long as it goes on.
 
     Raises:
-        ChildCancelled: it was cancelled.
-        SubprocessFailed: it has failed, and stands so.
+        ChildCancelled: the sub-process was cancelled.
+        SubprocessFailed: the sub-process has failed, and has not ended.
     """
     child = ProcessInstance.objects.get(parent_runs=run.pk)
     if (error := failure_of(child)) is not None:
@@ -119,11 +119,11 @@ def ended(run: StepRun) -> ProcessInstance | None:
     return child if child.finished_at is not None else None
 
 
-def read(run: StepRun, vertex: Vertex, body: Any) -> Any:
-    """The result of a sub-process as the type of the step that runs it.
+def read_child_result(run: StepRun, vertex: Vertex, body: Any) -> Any:
+    """Return the result of a sub-process as the type of the step that runs it.
 
     Raises:
-        InvalidMessage: it is not of that type.
+        InvalidMessage: the result is not of that type.
     """
     try:
         return decode(vertex.returns, body)
@@ -133,16 +133,16 @@ def read(run: StepRun, vertex: Vertex, body: Any) -> Any:
         ) from None
 
 
-def result_of(child: ProcessInstance) -> Any:
-    """The result of a process that has ended, as JSON values: that of its last step, or a dict of several.
+def child_result(child: ProcessInstance) -> Any:
+    """Return the result of an ended process as JSON values: that of its last step, or a dict of several.
 
     Raises:
-        Permanent: a stored result does not match its checksum, and cannot be redone any more.
+        Permanent: a stored result does not match its checksum, and its step cannot be redone any more.
     """
     plan = definitions.plan_of(child)
     try:
         found = Results(child, plan).results(plan.ends())
-    except CorruptInput as corrupt:  # a step of that process, which has ended
+    except CorruptInput as corrupt:  # of a step of the ended process
         raise Permanent(
             "the sub-process %(name)s %(process)s has lost its result: %(why)s",
             child.name,

@@ -1,7 +1,7 @@
-"""Visits of steps that wait outside: each is prepared, called beside many others, and settled in its session.
+"""Visits of steps whose functions wait outside: one worker calls many of them at once, each in its session.
 
-As in a session, in this order: 1. read what the function needs; 2. it is called, watched; 3. in one commit: the visit
-is settled under its fence, what follows is carried out, and of the steps that start one that waits outside is taken.
+As in a session: 1. Read the function's arguments. 2. Call it, watched. 3. In one commit: settle the visit under its
+fence, start the steps that follow, and claim one of them that waits outside too.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from orchestrator.engine.claims.room import Room
 from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.steps import group
 from orchestrator.engine.steps.attempts import (
-    check_attempts,
     check_branches,
+    check_step_attempts,
     has_room,
     policy_of,
 )
@@ -33,13 +33,13 @@ from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage import uncertain
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
-from orchestrator.exceptions import HandlerMissing, Outcome
+from orchestrator.exceptions import Outcome
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.queue import base_queue, holds_calls
 
 
 class StepCallKind(NamedTuple):
-    """What a visit has in common with the others of its step, of all processes."""
+    """The kind of a visit's calls: the same for all visits of a step, in all processes."""
 
     definition: str
     node: str
@@ -50,20 +50,15 @@ class StepCall(Call):
     """A visit whose function waits outside.
 
     Args:
-        session: in which it is settled.
+        session: the session that settles it.
         run: the claimed visit.
         vertex: its step.
-        policy: how it is run.
-        room: for more calls of each kind.
+        policy: the policy by which it runs.
+        room: the worker's room for calls.
     """
 
     def __init__(
-        self,
-        session: Session,
-        run: StepRun,
-        vertex: Vertex,
-        policy: Policy,
-        room: Room,
+        self, session: Session, run: StepRun, vertex: Vertex, policy: Policy, room: Room
     ) -> None:
         super().__init__(
             run,
@@ -71,13 +66,13 @@ class StepCall(Call):
             heartbeat=policy.heartbeat,
             idempotent=policy.idempotent,
             threads=policy.threads,
-            kind=kind_of(session, run),
+            kind=call_kind(session, run),
         )
         self.session, self.run, self.policy, self.room = session, run, policy, room
         self.vertex = vertex
         context = RunningStep(session.instance, run, policy.timeout, self.reporting)
-        self.function, self.arguments = session.bound(
-            run, vertex, context, lambda function: partial(self.elsewhere, function)
+        self.function, self.arguments = session.bind(
+            run, vertex, context, lambda function: partial(self.call_engine, function)
         )
         if is_asynchronous(self.function):
             self.threads = None
@@ -86,32 +81,32 @@ class StepCall(Call):
         self.most = _least(self.threads, policy.concurrency)
 
     def call(self) -> Any:
-        return application_code.call(self.function, self.arguments, self.run.node)
+        return application_code.apply(self.function, self.arguments, self.run.node)
 
     async def wait(self) -> Any:
-        awaited = application_code.awaited
+        awaited = application_code.await_function
         return await awaited(self.function, self.arguments, self.run.node)
 
-    def returned(self, result: Any) -> Call | None:
+    def store_result(self, result: Any) -> Call | None:
         if isinstance(result, Outcome):
-            return self.failed(result)
+            return self.store_error(result)
         with self.session.worker_slice.watched(self.run):
             try:
-                following = self.session.returned(self.run, result)
+                following = self.session.settle_result(self.run, result)
             except Exception as error:
-                if passes(error):  # what it has given is not given up for that
+                if passes(error):  # the result is kept, and stored later
                     uncertain.note()
                     raise
-                following = self.session.failed(self.run, error)
-        return call_of(self.session, following, self.room)
+                following = self.session.settle_failure(self.run, error)
+        return prepare_call(self.session, following, self.room)
 
     @property
     def together(self) -> Hashable | None:
-        """Results that may be held may also share a commit with those of other processes."""
+        """The same for all results that may be held: they may share a commit, also of several processes."""
         may = self.session.may_be_held(self.run, self.vertex, self.policy)
         return StepCall if may else None
 
-    def all_returned(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
+    def store_results(self, given: Sequence[tuple[Call, Any]]) -> list[Call]:
         held, following = list[HeldResult](), list[Call | None]()
         sessions = dict[UUID, Session]()
         with self.session.worker_slice.watched(self.run):
@@ -120,44 +115,44 @@ class StepCall(Call):
                     held.append(one)
                     sessions.setdefault(one.run.instance_id, call.session)
                 else:
-                    following.append(call.returned(result))
-            stored = group.store(held, min(group.ROOM, self.room.places()))
+                    following.append(call.store_result(result))
+            stored = group.store_results(held, min(group.ROOM, self.room.places()))
         following += [
-            call_of(sessions[run.instance_id], run, self.room) for run in stored
+            prepare_call(sessions[run.instance_id], run, self.room) for run in stored
         ]
         return [call for call in following if call is not None]
 
     def held(self, result: Any) -> HeldResult | None:
-        """What it has given, as it is stored together with others; None where it is no result."""
+        """Return its result, to be stored together with others; None for an outcome or a bad result."""
         if isinstance(result, Outcome):
             return None
         try:
             given = result_columns(self.run, self.vertex.returns, result)
-        except Exception:  # noqa: BLE001  # by itself it is stored with what is wrong
+        except Exception:  # noqa: BLE001  # storing it singly stores the error
             return None
         return HeldResult(self.session, self.run, result, given, kept=True)
 
-    def failed(self, error: Exception) -> Call | None:
+    def store_error(self, error: Exception) -> Call | None:
         with self.session.worker_slice.watched(self.run):
-            following = self.session.failed(self.run, error)
-        return call_of(self.session, following, self.room)
+            following = self.session.settle_failure(self.run, error)
+        return prepare_call(self.session, following, self.room)
 
 
-def kind_of(session: Session, run: StepRun) -> StepCallKind:
-    """The kind of a visit's calls."""
+def call_kind(session: Session, run: StepRun) -> StepCallKind:
+    """Return the kind of a visit's calls."""
     return StepCallKind(session.instance.name, run.node, run.kind == StepKind.UNDO)
 
 
-def begin(
+def prepare_step_call(
     run: StepRun, worker_slice: WorkerSlice, room: Room, before: Call | None
 ) -> Call | None:
-    """Prepares the call of a claimed visit; None when there is none now, which is stored.
+    """Prepare the call of a claimed visit. Return None where it is not called now, and store that.
 
     Args:
         run: the visit.
-        worker_slice: of the worker.
-        room: for more calls of each kind.
-        before: what was prepared of the same claim just before: the elements of one map share what is read for them.
+        worker_slice: the worker's slice.
+        room: the worker's room for calls.
+        before: the call that was prepared just before, of the same claim: the elements of one map share a session.
     """
     with worker_slice.watched(run):
         session = None
@@ -171,43 +166,40 @@ def begin(
             return None
         if run.kind != StepKind.ITEM:  # live pages are told that it runs
             announce(session.instance, {run.node: StepStatus.RUNNING}, "")
-        return call_of(session, run, room)
+        return prepare_call(session, run, room)
 
 
-def call_of(session: Session, run: StepRun | None, room: Room) -> Call | None:
-    """Prepares the call of a visit of this session; None when there is none now, which is stored."""
+def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | None:
+    """Prepare the call of a visit of this session. Return None where it is not called now, and store that."""
     while run is not None:
         vertex = session.plan.vertices.get(run.node)
         policy = policy_of(run, vertex)
         try:
             if vertex is None:
-                name = session.instance.name
-                raise HandlerMissing(
-                    "%(name)s has no step %(step)s now", name, run.node
-                )
+                raise session.missing_step(run)
             step = vertex.undo if run.kind == StepKind.UNDO else vertex.step
             if holds_calls(run.queue) and (step is None or not step.is_call):
-                give_back.to_queue(run, base_queue(run.queue))
+                give_back.move_to_queue(run, base_queue(run.queue))
                 return None
-            check_attempts(run, policy)
+            check_step_attempts(run, policy)
             check_branches(run, vertex)
             if not _has_room(session, run, policy, room):
-                give_back.at_once(run)
+                give_back.release_at_once(run)
                 return None
             call = StepCall(session, run, vertex, policy, room)
             room.note_prepared(call)
             return call
         except Exception as error:  # noqa: BLE001  # as when a session runs it
-            run = session.failed(run, error)
+            run = session.settle_failure(run, error)
     return None
 
 
 def _has_room(session: Session, run: StepRun, policy: Policy, room: Room) -> bool:
-    """Whether the call may be made now, if only so many of its kind may be in flight."""
+    """Whether the limits on the calls in flight of its kind let the call begin now."""
     most = _least(policy.threads, policy.concurrency)
     if most is None:
         return True
-    kind = kind_of(session, run)
+    kind = call_kind(session, run)
     mine = room.taken(kind)
     if mine < most and has_room(run, session.instance.name, policy, mine):
         return True
@@ -216,5 +208,5 @@ def _has_room(session: Session, run: StepRun, policy: Policy, room: Room) -> boo
 
 
 def _least(*limits: int | None) -> int | None:
-    """The least of the limits that there are."""
+    """The least of the given limits; None where all are None."""
     return min((limit for limit in limits if limit is not None), default=None)

@@ -1,4 +1,4 @@
-"""Steps that wait for something outside: an event, an operator's decision, or their deadline."""
+"""Settling steps that wait for something outside: an event, an operator's decision, or their deadline."""
 
 from __future__ import annotations
 
@@ -18,21 +18,17 @@ from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, settling
-from orchestrator.engine.change.application_code import contained
-from orchestrator.engine.change.following import go_on
+from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.following import follow_settled
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.give_back import rested
+from orchestrator.engine.claims.give_back import suspend
 from orchestrator.engine.failures import of_step
-from orchestrator.engine.steps.attempts import check_attempts
+from orchestrator.engine.steps.attempts import check_step_attempts
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.tables import instances, step_runs
-from orchestrator.exceptions import (
-    CorruptInput,
-    InvalidMessage,
-    WorkerDied,
-)
+from orchestrator.exceptions import CorruptInput, InvalidMessage, WorkerDied
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -47,12 +43,12 @@ from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
-OF_OTHERS = (StepKind.WAIT, StepKind.ASK)
-"""What is done by somebody else, and may have a deadline."""
+DONE_OUTSIDE = (StepKind.WAIT, StepKind.ASK)
+"""The kinds of visits that somebody outside settles, and that may have a deadline."""
 
 
-class Waiting:
-    """The steps of a process that wait for events, with what their guards compare these with: all is read once."""
+class EventWaits:
+    """The steps of a process that wait for events, and the stored values of their guards, each read once."""
 
     def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
         self.plan = plan
@@ -61,18 +57,18 @@ class Waiting:
 
     @cached_property
     def runs(self) -> list[StepRun]:
-        """The oldest first."""
+        """The waiting visits, the oldest first."""
         waits = {"kind": StepKind.WAIT, "status": StepStatus.WAITING}
         return list(self.instance.step_runs.filter(**waits).order_by("pk"))
 
-    def taking(self, event: Event) -> StepRun | None:
-        """The oldest step that takes an event: of its class, and such as its guards want it."""
+    def find_taker(self, event: Event) -> StepRun | None:
+        """Return the oldest visit that takes an event: the class and all guards fit."""
         concerned = [run for run in self.runs if self._concerns(run, event)]
         self._read(concerned)
         return next((run for run in concerned if self._takes(run, event)), None)
 
     def _concerns(self, run: StepRun, event: Event) -> bool:
-        """Whether an event is of the class and has the values that the definition names."""
+        """Whether an event has the class and the values that the definition names."""
         step = self.plan[run.node].step
         return step.event is type(event) and all(
             isinstance(guard.accepts, Stored)
@@ -81,44 +77,44 @@ class Waiting:
         )
 
     def _read(self, runs: list[StepRun]) -> None:
-        """Reads the results that the guards of steps compare with, in one query."""
+        """Read the results that the guards of steps compare with, in one query."""
         guards = (one for run in runs for one in self.plan[run.node].guard_bindings)
-        with suppress(CorruptInput):  # it is told of when that step is looked at
+        with suppress(CorruptInput):  # `_takes` raises it for the step itself
             self.results.results(one.name for one in guards if one.source == "result")
 
     def _takes(self, run: StepRun, event: Event) -> bool:
-        """Whether the guards of a step hold that compare with what is stored, and its predicates."""
+        """Whether a step's predicates hold, and its guards that compare with stored values."""
         vertex = self.plan[run.node]
         wanted = self.results.arguments(vertex.guard_bindings, run, None)
         if any(getattr(event, field) != value for field, value in wanted.items()):
             return False
-        with contained(run.node):
+        with application_call(run.node):
             return all(predicate(event) for predicate in vertex.step.predicates)
 
 
-def take(change: WorkflowChange, event: Event) -> bool:
-    """Settles the oldest step that waits for such an event, if any does."""
-    run = Waiting(change.instance, change.plan).taking(event)
+def settle_wait(change: WorkflowChange, event: Event) -> bool:
+    """Settle the oldest step that takes an event. Return whether there was one."""
+    run = EventWaits(change.instance, change.plan).find_taker(event)
     if run is not None:
         _settle(change, run, event, encode(event))
     return run is not None
 
 
-def takes(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
-    """Whether a step waits for an event of the inbox, as the process stands now."""
-    waiting = Waiting(change.instance, change.plan)
+def wait_filter(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
+    """Return a function that tells whether a step of the process takes an event of the inbox now."""
+    waiting = EventWaits(change.instance, change.plan)
 
     def found(row: InboxEvent) -> bool:
         try:
-            return waiting.taking(inbox.read(row.type, row.body)) is not None
-        except Exception:  # noqa: BLE001  # it is to be tried, and fails where it shows
+            return waiting.find_taker(inbox.parse_event(row.type, row.body)) is not None
+        except Exception:  # noqa: BLE001  # the delivery tries it, and shows the failure
             return True
 
     return found
 
 
-def decide(change: WorkflowChange, run: StepRun, choice: str) -> None:
-    """Settles a step that asks, with an operator's choice.
+def settle_choice(change: WorkflowChange, run: StepRun, choice: str) -> None:
+    """Settle a step that asks, with an operator's choice.
 
     Raises:
         InvalidMessage: it is not one of the choices.
@@ -138,30 +134,30 @@ def _settle(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> Non
     settling.follow(change, run, result)
 
 
-def run_late(run: StepRun) -> None:
-    """Carries out a claimed step's deadline; nothing is raised."""
+def settle_deadline(run: StepRun) -> None:
+    """Carry out a claimed step's deadline. This raises nothing: every error is stored."""
     try:
-        check_attempts(run, Policy())
+        check_step_attempts(run, Policy())
         with transaction.atomic(durable=True):
             _late(run)
     except Exception as error:  # noqa: BLE001  # the running code may have no such definition
         plan = _plan_of(run, error) if run.kind == StepKind.SLEEP else None
-        of_step.of_step(run, error, plan, Policy())
+        of_step.fail_run(run, error, plan, Policy())
 
 
 def _plan_of(run: StepRun, error: Exception) -> Plan | None:
-    """The plan of a visit's workflow; None when the running code has none for it, or may have died of making it."""
+    """The plan of a visit's workflow; None if the running code has none, or if making it may have ended a worker."""
     try:
         died = isinstance(error, WorkerDied)
-        if died and not definitions.is_at_hand(run.instance):
+        if died and not definitions.has_plan(run.instance):
             return None
         return definitions.plan_of(run.instance)
-    except Exception:  # noqa: BLE001  # it was told before
+    except Exception:  # noqa: BLE001  # the first error is the one that is stored
         return None
 
 
 def _late(run: StepRun) -> None:
-    """The step's other way is taken; without one the process is escalated and goes on waiting. A sleep is over.
+    """Take the step's late way; without one escalate the process, which goes on waiting. A sleep ends.
 
     Raises:
         LeaseLost: the process has ended, or the step was settled.
@@ -169,7 +165,7 @@ def _late(run: StepRun) -> None:
     """
     instance, now = instances.lock_live(run.instance_id)
     if instance.paused_at is not None:
-        send([rested(run)])
+        send([suspend(run)])
         return
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     change = WorkflowChange.of(instance, cause, now)
@@ -181,19 +177,19 @@ def _late(run: StepRun) -> None:
     elif step.late is not None:
         change.tell(Topic.DEADLINE, run.node)
         change.close(run, StepStatus.CANCELLED, error="the deadline has passed")
-        go_on(change, Settled(run.node, run.visit, "late"))
+        follow_settled(change, Settled(run.node, run.visit, "late"))
     else:
-        fired = {
-            "deadlines_fired": run.deadlines_fired + 1,
-            "wake_at": None,
-            "owner": "",
-            "attempt": 0,
-            "error": "",
-        }
-        change.mark(step_runs.update(fired, run.fence))
-        if run.error:
-            change.mark(incidents.resolved(Text("done"), now, step_run_id=run.pk))
-        change.touch(run, StepStatus.WAITING)
-        change.tell(Topic.DEADLINE, run.node)
-        change.escalate()
+        _escalate(change, run)
     change.write()
+
+
+def _escalate(change: WorkflowChange, run: StepRun) -> None:
+    """Escalate the process of a late step, which goes on waiting."""
+    again = {"wake_at": None, "owner": "", "attempt": 0, "error": ""}
+    fired = {"deadlines_fired": run.deadlines_fired + 1, **again}
+    change.mark(step_runs.update(fired, run.fence))
+    if run.error:
+        change.mark(incidents.resolve(Text("done"), change.now, step_run_id=run.pk))
+    change.touch(run, StepStatus.WAITING)
+    change.tell(Topic.DEADLINE, run.node)
+    change.escalate()

@@ -1,1 +1,1 @@
-"""What the engine reads and writes: tables, batches of writes, stored definitions, results, settled visits."""
+"""Reading and writing the engine's rows: tables, batches of writes, definitions, results, settled visits."""

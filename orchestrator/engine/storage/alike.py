@@ -1,6 +1,6 @@
-"""Writes of one change that are alike, put together: one statement for all rows, as quick as a few rows' own.
+"""Merging alike writes of one change into one statement for all rows, as quick as the statement of a few.
 
-What is alike: updates by key that set the same columns under the same conditions, and new rows of one table.
+Updates by key are alike if they set the same columns under the same conditions; so are new rows of one table.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MANY_ROWS = 4
 """More new rows are sent as JSON."""
 
 
-def together(statements: Sequence[Statement]) -> Sequence[Statement]:
-    """The same writes, those that are alike as one each, in the place of the first.
+def merge_alike(statements: Sequence[Statement]) -> Sequence[Statement]:
+    """Return the same writes, with alike ones merged in the place of the first.
 
-    Writes that may meet are left as they are, and so are all on SQLite, to which each is sent by itself anyway.
+    Writes that may meet stay as they are, and so do all writes on SQLite, which takes each statement singly anyway.
     """
     groups = defaultdict[object, list[Any]](list)
     for place, statement in enumerate(statements):
@@ -40,12 +40,12 @@ def together(statements: Sequence[Statement]) -> Sequence[Statement]:
 
 
 def _is_long(statement: Statement) -> bool:
-    """Whether it would be a long text with many parameters, which it takes Python long to put together."""
+    """Whether a statement would be a long text with many parameters, which Python takes long to build."""
     return isinstance(statement, Insert) and len(statement.items) > MANY_ROWS
 
 
 def _form(statement: Statement) -> object:
-    """What alike writes have in common; None of one that goes alone."""
+    """The same value for alike writes; None for a write that goes alone."""
     if isinstance(statement, Insert):
         return None if statement.known else statement.form
     by_key = statement.touched.how == "key" and statement.rows == 1

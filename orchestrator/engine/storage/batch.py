@@ -1,8 +1,7 @@
-"""Sending writes: collected, and carried out in one round trip.
+"""Collecting writes, and sending them in one round trip.
 
-A change writes five to eight rows. PostgreSQL takes them in one message, SQLite, in process, one by one.
-Correctness rests on the expected row counts: a statement that hits another number of rows raises LeaseLost, and nothing
-of the transaction stays.
+A change writes five to eight rows. PostgreSQL takes them in one message, SQLite, in process, one by one. Correctness
+rests on the expected row counts: a statement that hits another number of rows raises LeaseLost, which rolls all back.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from django.db import DataError, connection, transaction
 from orchestrator.exceptions import LeaseLost
 
 NOW = "STATEMENT_TIMESTAMP()"
-"""PostgreSQL's clock, the one that leases are measured by; SQLite has that of its one machine."""
+"""PostgreSQL's clock, which measures leases; SQLite uses the clock of its one machine."""
 
 
 @dataclass(frozen=True)
 class Later:
-    """A moment in a row that PostgreSQL writes: when it carries the statement out, or so long after that."""
+    """A moment that PostgreSQL writes into a row: the time of the statement, or a while after it."""
 
     by: timedelta = timedelta()
 
@@ -47,9 +46,9 @@ class Raw(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Which rows a statement writes: new ones, the one of a key, those of a set of keys, or whichever meet a condition.
+    """The rows that a statement writes: new rows, the row of a key, the rows of a set of keys, or those of a condition.
 
-    One that takes a lock writes none, but what comes after it must see what was committed before.
+    A statement that takes a lock writes no rows, but the statements after it must see all earlier commits.
     """
 
     table: str
@@ -61,13 +60,13 @@ T = TypeVar("T")
 
 
 def chunks(many: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Yields many in their order, so many at a time: a statement takes no more."""
+    """Yield slices of at most `size` items, in their order: a statement takes no more."""
     for begin in range(0, len(many), size):
         yield many[begin : begin + size]
 
 
 Receive = Callable[[list[Any]], None]
-"""Takes the rows that a statement returns, of one column each; there may be none."""
+"""Called with the rows that a statement returns, of one column each; there may be none."""
 
 
 class Statement:
@@ -75,10 +74,10 @@ class Statement:
 
     Args:
         sql: its text.
-        params: the values in it.
-        touched: which rows it writes.
-        rows: how many it must hit, None for any number.
-        receive: takes the rows that it returns, if it returns any.
+        params: its parameters.
+        touched: the rows that it writes.
+        rows: the number of rows that it must hit, None for any number.
+        receive: called with the rows that it returns, if it returns any.
         new_keys: the keys of new rows, where they are known before.
     """
 
@@ -107,11 +106,11 @@ class Statement:
 
     @property
     def form(self) -> object:
-        """What it has in common with writes that can go out as one with it; None of one that goes alone."""
+        """The same value for writes that can be merged; None for a write that goes alone."""
         return None
 
     def returning(self, column: str, receive: Receive) -> Statement:
-        """The same write, which returns a column of the rows that it hits."""
+        """Return the same write, which also returns a column of the rows that it hits."""
         sql = f"{self.sql} RETURNING {column}"
         return Statement(
             sql, self.params, self.touched, self.rows, receive, self.new_keys
@@ -119,13 +118,13 @@ class Statement:
 
 
 MANY_PARAMS = 4_000
-"""More are sent in several messages: while Python makes one ready, a transaction stands idle."""
+"""The most parameters in a message: while Python builds the message, the transaction stands idle."""
 
 MANY_STATEMENTS = 16
-"""More are sent as several: so many together seldom come again in the same form, for which alone it pays."""
+"""The most statements in one: larger combinations seldom recur in the same form, and only recurrence pays."""
 
 SHAPES = 1000
-"""How many statements' texts a process keeps."""
+"""The number of statement texts that a process caches."""
 
 DIVISION_BY_ZERO = "22012"
 
@@ -133,19 +132,19 @@ DIVISION_BY_ZERO = "22012"
 class Batch:
     """Writes that go out in one message.
 
-    PostgreSQL takes them as one statement, prepared once a connection, where it can: within one statement no write
-    sees another, and of two that touch a row one is lost without an error. The batch knows which rows its statements
-    touch, and sends them one after the other where they could meet.
+    PostgreSQL takes them as one statement where possible, prepared once a connection. Within one statement no write
+    sees another, and of two writes to a row one is lost without an error. The batch knows the rows of its statements,
+    and sends them one after the other where two could meet.
     """
 
     def __init__(self, statements: Iterable[Statement]) -> None:
         self.statements = list(statements)
 
     def send(self) -> None:
-        """Carries the writes out in the running transaction.
+        """Send the writes in the running transaction.
 
         Raises:
-            LeaseLost: one of them did not hit the rows it had to; roll back.
+            LeaseLost: a write hit another number of rows than it must; roll back.
         """
         if self._fits_in_one:
             _send_as_one(self.statements)
@@ -153,13 +152,13 @@ class Batch:
             _send_in_order(self.statements)
 
     def commit(self) -> None:
-        """Carries the writes out as a transaction of their own, on PostgreSQL in one round trip where that can be.
+        """Send the writes in a transaction of their own, on PostgreSQL in one round trip where possible.
 
-        Inside the transaction of a test, which is the only one there may be, they are sent under a savepoint: a
-        statement that fails would have PostgreSQL give up all of it.
+        Inside a test's transaction, the only outer one that may run, they are sent under a savepoint: after a failed
+        statement PostgreSQL would refuse the rest of that transaction.
 
         Raises:
-            LeaseLost: one of them did not hit the rows it had to; nothing was written.
+            LeaseLost: a write hit another number of rows than it must; nothing was written.
         """
         if self._fits_in_one and not connection.in_atomic_block:
             _send_as_one(self.statements)
@@ -175,7 +174,7 @@ class Batch:
         return params <= MANY_PARAMS and self.meeting() is None
 
     def meeting(self) -> Touched | None:
-        """Return the first rows written that an earlier statement may have written too, or a lock; None if neither."""
+        """Return the first rows that an earlier statement may have written too, or a lock; None if there are none."""
         before: dict[str, set[object]] = {}
         for statement in self.statements:
             table, how, key = touched = statement.touched
@@ -189,9 +188,9 @@ class Batch:
 
 
 def _meet(seen: set[object], how: str, mine: Set[object]) -> bool:
-    """Whether a write meets an earlier one of its table; new rows meet none, since they are not there before.
+    """Whether a write meets an earlier one of its table; new rows meet none, since no earlier write can hit them.
 
-    A lock meets whatever there is.
+    A lock meets every write.
     """
     if how in ("insert", "lock"):
         return how == "lock"
@@ -199,10 +198,10 @@ def _meet(seen: set[object], how: str, mine: Set[object]) -> bool:
 
 
 def send(statements: Iterable[Statement]) -> None:
-    """Carries writes out in the running transaction.
+    """Send writes in the running transaction.
 
     Raises:
-        LeaseLost: one of them did not hit the rows it had to; roll back.
+        LeaseLost: a write hit another number of rows than it must; roll back.
     """
     if batch := list(statements):
         Batch(batch).send()
@@ -223,7 +222,7 @@ def _send_in_order(statements: Sequence[Statement]) -> None:
 
 
 def _messages(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
-    """The statements in their order, as many in a message as it should have parameters."""
+    """The statements in their order, split into messages by their numbers of parameters."""
     message: list[Statement] = []
     params = 0
     for statement in statements:
@@ -248,7 +247,7 @@ def _send_message(cursor: Any, statements: Sequence[Statement]) -> None:
 
 
 def _send_as_one(statements: Sequence[Statement]) -> None:
-    """One prepared statement: PostgreSQL reads and plans it once a connection."""
+    """Send one prepared statement: PostgreSQL parses and plans it once a connection."""
     params = [param for statement in statements for param in statement.params]
     params += [s.rows for s in statements if s.rows not in (None, 1)]
     shape = tuple((s.sql, _number(s.rows), s.receive is not None) for s in statements)
@@ -266,13 +265,13 @@ def _send_as_one(statements: Sequence[Statement]) -> None:
 
 
 def _number(rows: int | None) -> str:
-    """How the number of rows that a statement must hit is written; "" where it may hit any."""
+    """The SQL for the number of rows that a statement must hit; "" where it may hit any."""
     return "" if rows is None else "1" if rows == 1 else "%s"
 
 
 @lru_cache(SHAPES)
 def _whole(shape: tuple[tuple[str, str, bool], ...]) -> str:
-    """One statement of several: a write that hits another number of rows than it must divides by zero."""
+    """Combine statements into one: a write that hits another number of rows than it must divides by zero."""
     parts, picked, checked = [], [], []
     for number, (sql, rows, receives) in enumerate(shape):
         returning = "" if receives else " RETURNING 1 AS hit"
@@ -286,7 +285,7 @@ def _whole(shape: tuple[tuple[str, str, bool], ...]) -> str:
 
 
 def prepared_cursor() -> Any:
-    """A cursor for what is sent again and again: PostgreSQL binds its parameters, and so can keep its plan."""
+    """Return a cursor for recurring statements: PostgreSQL binds their parameters, and so can cache their plans."""
     if connection.vendor != "postgresql":
         return connection.cursor()
     from psycopg import Cursor  # noqa: PLC0415  only where the database is PostgreSQL
@@ -306,7 +305,7 @@ def _expect(statement: Statement, rows: int) -> None:
 
 
 class Clock:
-    """The database's time, told once and carried on by this process's own clock, so that no visit has to ask for it."""
+    """The database's time, read once and continued by this machine's monotonic clock, so that no visit has to ask."""
 
     def __init__(self, now: datetime | None = None) -> None:
         self._told, self._at = now or datetime.now(UTC), time.monotonic()
@@ -316,12 +315,12 @@ class Clock:
 
 
 def at_commit() -> Any:
-    """The moment at which rows are written, for their columns: PostgreSQL knows it itself, and need not be asked."""
+    """Return the moment of the write, for a row's columns: PostgreSQL fills it in, without a query."""
     return Later() if connection.vendor == "postgresql" else datetime.now(UTC)
 
 
 def database_now() -> datetime:
-    """The database's clock; on SQLite that of this machine, the only one there is."""
+    """Return the database's time; on SQLite that of this machine, the only one."""
     if connection.vendor != "postgresql":
         return datetime.now(UTC)
     with connection.cursor() as cursor:

@@ -1,8 +1,8 @@
 """A lock between starting a process and keeping its events as unrouted.
 
-A start looks for the events that came before the process. A delivery that finds no process keeps the event as unrouted.
-Neither sees what the other has not committed. So each start holds a shared lock on the process's id and key until its
-commit, and a delivery keeps an event as unrouted only under the exclusive lock.
+A start looks for early events of its process. A delivery that finds no process keeps the event as unrouted. Neither
+sees the other's uncommitted rows. So each start holds a shared lock on the process's id and key until its commit, and a
+delivery keeps an event as unrouted only under the exclusive lock.
 
 SQLite needs no lock: it has one writer at a time.
 """
@@ -20,11 +20,11 @@ OURS = 0x50726F63
 """Tells our advisory locks from those of others in the same database."""
 
 LOCKS = 1024
-"""How many there are: PostgreSQL keeps them in memory, and one transaction may start any number of processes."""
+"""The number of locks: PostgreSQL keeps them in memory, and one transaction may start any number of processes."""
 
 
-def begins(process_id: UUID | None, name: str, key: str) -> list[Statement]:
-    """The shared locks of a start, before it looks for early events; no id where no sender can know it."""
+def start_locks(process_id: UUID | None, name: str, key: str) -> list[Statement]:
+    """Return the statement that takes a start's shared locks; `process_id` is None where no sender can know it."""
     places = _places(process_id, name, key)
     if connection.vendor != "postgresql" or not places:
         return []
@@ -33,8 +33,8 @@ def begins(process_id: UUID | None, name: str, key: str) -> list[Statement]:
     return [Statement(f"SELECT {locks}", params, Touched("", "lock"))]
 
 
-def none_begins(process_id: UUID | None, name: str, key: str) -> bool:
-    """Takes the exclusive locks; whether no process with this id or key begins before this transaction ends."""
+def lock_out_starts(process_id: UUID | None, name: str, key: str) -> bool:
+    """Take the exclusive locks. Return whether no process of this id or key can start before this transaction ends."""
     if connection.vendor != "postgresql":
         return True
     places = _places(process_id, name, key)
@@ -47,7 +47,7 @@ def none_begins(process_id: UUID | None, name: str, key: str) -> bool:
 
 
 def _places(process_id: UUID | None, name: str, key: str) -> list[int]:
-    """The numbers of the locks, in the order in which all take them."""
+    """The numbers of the locks, in the order in which every transaction takes them."""
     names = [str(process_id)] if process_id is not None else []
     names += [f"{name}\n{key}"] if key else []
     digests = (blake2b(one.encode(), digest_size=8).digest() for one in names)

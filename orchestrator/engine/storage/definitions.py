@@ -1,4 +1,4 @@
-"""Which stored definition an instance is pinned to, and which class and plan of the running code that is."""
+"""The stored definition of an instance, and its class and plan in the running code."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _rows: dict[DefinitionClass, int] = {}
 _known: dict[int, tuple[int, str]] = {}
 
 BYTES = 100_000_000
-"""How much memory the plans take in all, about, and the inputs. The one used last is kept whatever it takes."""
+"""About the most memory of all cached plans, and of all cached inputs. The one used last stays, whatever its size."""
 
 STEP_BYTES, LINK_BYTES = 2_000, 450
-"""What a plan takes for each step and for each link, as measured."""
+"""The memory of a plan for each step and for each link, as measured."""
 
 PROCESSES = 20_000
-"""Of how many processes is known which input they have."""
+"""The number of processes whose input's checksum is cached."""
 
 Began = tuple[UUID, datetime, int]
-"""Which process: its id, when it began, and the key of the definition that it is on."""
+"""A process in the caches: its id, its start, and the key of its definition."""
 
 Made = tuple[type[Workflow], str]
-"""What a plan was made of: the class, and the checksum of the input.
+"""The origin of a plan: the class, and the checksum of the input.
 
-The functions and policies of its steps may depend on that, which neither the graph nor its fingerprint tells.
+The functions and policies of the steps may depend on the input, which neither the graph nor its fingerprint shows.
 """
 
 
 def plan_size(plan: Plan) -> int:
-    """About how many bytes a plan takes in memory."""
+    """Return about how many bytes a plan takes in memory."""
     return STEP_BYTES * len(plan.vertices) + LINK_BYTES * len(plan.links)
 
 
@@ -58,8 +58,8 @@ _inputs = LruCache[Began, Input](BYTES, lambda input: input.size)
 STORED_AS = f"SELECT version, kind FROM {Definition._meta.db_table} WHERE id = %s"  # noqa: S608  # its own name
 
 
-def row_of(definition: DefinitionClass) -> int:
-    """The key of a definition's row; made at its first use."""
+def row_key(definition: DefinitionClass) -> int:
+    """Return the key of a definition's row, which is made at its first use."""
     if definition in _rows:
         return _rows[definition]
     pk = _stored(_columns(definition.graph(), definition.secrets()))
@@ -70,14 +70,14 @@ def row_of(definition: DefinitionClass) -> int:
 
 @dataclass(frozen=True)
 class Pin:
-    """What a new process of a workflow begins with.
+    """The workflow, input and plan of a new process.
 
     Args:
         definition: the workflow.
         input: its input.
         data: the same as JSON values.
-        plan: what it runs on.
-        columns: of the row for the graph made from its input; None of a workflow whose graph is always the same.
+        plan: its plan.
+        columns: the columns of the row for a graph made from the input; None for a workflow with a fixed graph.
     """
 
     definition: type[Workflow]
@@ -87,14 +87,14 @@ class Pin:
     columns: Mapping[str, Any] | None = None
 
     def row(self) -> int:
-        """The key of its row, which is stored in the running transaction if it is new."""
+        """Return the key of its definition's row, which is stored in the running transaction if it is new."""
         if self.columns is None:
-            return row_of(self.definition)
+            return row_key(self.definition)
         return _stored(self.columns)
 
 
-def pin(definition: type[Workflow], input: Any) -> Pin:
-    """What a new process with this input begins with. Of a large graph it takes its time.
+def make_pin(definition: type[Workflow], input: Any) -> Pin:
+    """Return the pin of a new process with this input. A large graph takes its time.
 
     Raises:
         InvalidMessage: the input is not of the declared form, or cannot be stored.
@@ -110,10 +110,10 @@ def pin(definition: type[Workflow], input: Any) -> Pin:
 
 
 def plan_of(instance: ProcessInstance) -> Plan:
-    """The plan an instance of a workflow runs on.
+    """Return the plan of a workflow's instance.
 
     Raises:
-        UnknownDefinition: the running code no longer has it.
+        UnknownDefinition: the running code no longer has its definition.
     """
     definition, process = workflow_of(instance), _began(instance)
     if definition.static is not None:
@@ -125,11 +125,11 @@ def plan_of(instance: ProcessInstance) -> Plan:
     return _made(definition, checksum, lambda: decode(definition.Input, instance.data))
 
 
-def is_at_hand(instance: ProcessInstance) -> bool:
-    """Whether the plan an instance runs on need not be made by the application's function.
+def has_plan(instance: ProcessInstance) -> bool:
+    """Whether the plan of an instance is fixed or cached, so that the application's function need not make it.
 
     Raises:
-        UnknownDefinition: the running code no longer has it.
+        UnknownDefinition: the running code no longer has its definition.
     """
     definition = workflow_of(instance)
     if definition.static is not None:
@@ -139,7 +139,7 @@ def is_at_hand(instance: ProcessInstance) -> bool:
 
 
 def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -> Plan:
-    """The plan that a class makes of an input with this checksum."""
+    """The plan that a class makes from an input with this checksum."""
     plan = _plans.get((definition, checksum))
     if plan is None:
         idle_limit.allow(idle_limit.LONG)
@@ -149,7 +149,7 @@ def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -
 
 
 def input_of(instance: ProcessInstance) -> Input:
-    """The input of an instance of a workflow, which never changes: it is read once, as long as there is room for it.
+    """Return the input of a workflow's instance, which never changes: it is read once, while the cache has room for it.
 
     Raises:
         UnknownDefinition: the running code no longer has the workflow.
@@ -163,20 +163,20 @@ def input_of(instance: ProcessInstance) -> Input:
     return known
 
 
-def read_again(instance: ProcessInstance) -> None:
-    """Has the input of a process read anew: something has failed, and somebody may have mended the row."""
+def forget_input(instance: ProcessInstance) -> None:
+    """Drop the cached input of a process: after a failure a person may have repaired the row."""
     _inputs.drop(_began(instance))
 
 
 def _began(instance: ProcessInstance) -> Began:
-    """What one process is known by for as long as workers live: after it was removed another may have its id, and
-    another version may read its input in another way.
+    """The key of a process in the caches. A later process may have its id, and another version may read its input in
+    another way.
     """
     return instance.pk, instance.started_at, instance.definition_id
 
 
 def definition_of(instance: ProcessInstance) -> DefinitionClass:
-    """The class an instance runs on.
+    """Return the class of an instance's definition.
 
     Raises:
         UnknownDefinition: the running code no longer has it.
@@ -185,7 +185,7 @@ def definition_of(instance: ProcessInstance) -> DefinitionClass:
 
 
 def manager_of(instance: ProcessInstance) -> type[ProcessManager]:
-    """The same for an instance that must be of a process manager."""
+    """Return the same for an instance that must be of a process manager."""
     found = definition_of(instance)
     if not issubclass(found, ProcessManager):
         raise UnknownDefinition(
@@ -195,14 +195,14 @@ def manager_of(instance: ProcessInstance) -> type[ProcessManager]:
 
 
 def workflow_of(instance: ProcessInstance) -> type[Workflow]:
-    """The same for an instance that must be of a workflow."""
+    """Return the same for an instance that must be of a workflow."""
     found = definition_of(instance)
     if not issubclass(found, Workflow):
         raise UnknownDefinition("%(name)s is no longer a workflow", instance.name)
     return found
 
 
-def is_workflow(instance: ProcessInstance) -> bool:
+def runs_workflow(instance: ProcessInstance) -> bool:
     """Whether a process is a workflow, also where the running code no longer has its definition."""
     return _stored_as(instance)[1] == Definition.Kind.WORKFLOW
 
@@ -210,7 +210,7 @@ def is_workflow(instance: ProcessInstance) -> bool:
 def _stored_as(instance: ProcessInstance) -> tuple[int, str]:
     """Version and kind of an instance's stored definition, which never change.
 
-    Inside one transaction it is asked again and again, so nothing is composed.
+    One transaction asks for them again and again, so the query is a constant.
     """
     pk = instance.definition_id
     known = _known.get(pk)
@@ -225,8 +225,8 @@ def _stored_as(instance: ProcessInstance) -> tuple[int, str]:
 
 
 def _once_committed(remember: Callable[[], None]) -> None:
-    """Remembers something of the tables once it is known to stay: this transaction may still roll back, and its keys
-    come again. A test case may call the hooks of commits although its own transaction goes on.
+    """Cache stored values after the commit only: this transaction may still roll back, and its keys may recur. A test
+    case may call the hooks of commits although its own transaction goes on.
     """
     transaction.on_commit(lambda: None if connection.in_atomic_block else remember())
 
@@ -236,7 +236,7 @@ def _columns(graph: Graph, secrets: Secrets) -> dict[str, Any]:
     return {
         "name": graph.name,
         "version": graph.version,
-        # As the graph's own, which would write it once more.
+        # The same as `graph.fingerprint`, which would write the graph once more.
         "fingerprint": digest(body),
         "defaults": {
             "kind": graph.kind,
@@ -254,16 +254,16 @@ def _stored(columns: Mapping[str, Any]) -> int:
 
 
 def keep_secrets(pk: int, before: Definition) -> None:
-    """Has a stored definition say what is secret in the version from which a process comes over to it.
+    """Add the secret fields of a process's earlier version to its new stored definition.
 
-    The process's history still has that version's data, and the running code may not have its class any more.
+    The process's history still has that version's data, and the running code may no longer have its class.
     """
     if found := Secrets.from_json(before.secrets):
         _add_secrets(Definition.objects.filter(pk=pk).defer("graph"), found)
 
 
 def _note_secrets(definition: DefinitionClass) -> None:
-    """Has all that is stored of a definition say which fields are secret: a mark counts for what is stored already."""
+    """Add a definition's secret fields to its stored versions: a mark also covers values that are stored already."""
     if found := definition.secrets():
         others = Definition.objects.filter(name=definition.name).defer("graph")
         _add_secrets(others, found)
@@ -276,8 +276,8 @@ def _add_secrets(rows: Iterable[Definition], secrets: Secrets) -> None:
             Definition.objects.filter(pk=row.pk).update(secrets=said)
 
 
-def forget() -> None:
-    """Drops what is remembered of the tables; for a database that was emptied."""
+def forget_definitions() -> None:
+    """Clear all caches of stored definitions; for a database that was emptied."""
     _rows.clear()
     _plans.clear()
     _checksums.clear()
@@ -285,8 +285,8 @@ def forget() -> None:
     _known.clear()
 
 
-def store_all() -> None:
-    """Stores every definition of the running code that is not stored yet."""
+def store_definitions() -> None:
+    """Store every definition of the running code that is not stored yet."""
     for definition in registry.definitions.values():
         if issubclass(definition, ProcessManager) or definition.static is not None:
-            row_of(definition)
+            row_key(definition)

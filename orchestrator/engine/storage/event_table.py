@@ -1,8 +1,8 @@
 """Claiming events in the order of their receipts.
 
-An event comes after all undecided ones of its process that were received before it, whether they name the process by
-its id or by its key. A process that does not exist yet is known by what the events say; the one that starts it says
-both. What is undecided, and by which index it is found, is told at the model.
+An event comes after all earlier undecided events of its process, whether they name the process by its id or by its key.
+Events name a process that does not exist yet by the same id or key; the event that starts it has both. The model
+defines undecided events and their indexes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 UNDECIDED = "wake_at IS NOT NULL AND handled_at IS NULL"
 UNDECIDED_OF_KEY = f"{UNDECIDED} AND NOT (correlation_key = '')"
-"""In the words of the indexes of undecided events: by other words SQLite does not find them."""
+"""The conditions of the indexes of undecided events, word by word: else SQLite does not use the indexes."""
 
 BY_ID = Condition(f" AND {UNDECIDED}", ())
 BY_KEY = Condition(f" AND {UNDECIDED_OF_KEY}", ())
-"""The undecided ones among those of one process, as its id or its key finds them by index."""
+"""The undecided events of one process, found through the index of its id or of its key."""
 
 
 class EventTable(Table[InboxEvent]):
@@ -36,7 +36,7 @@ class EventTable(Table[InboxEvent]):
     def besides(
         self, ids: Collection[UUID], keys: Collection[tuple[str, str]]
     ) -> Condition:
-        """Those of all processes but some, by what the events name: the id, or target and correlation key."""
+        """Return the condition that excludes the events of some processes, by id, or by target and correlation key."""
         sql, params = "", list[Any]()
         if ids:
             known = _padded(ids)
@@ -52,7 +52,7 @@ class EventTable(Table[InboxEvent]):
 
     @cache  # noqa: B019  # there is one, for the life of the process
     def _ahead(self, vendor: str, limit: int) -> str:
-        """The keys of the older undecided events of a claimed one's process, in one text; no more than a batch."""
+        """The column with the keys of older undecided events of a claimed event's process, at most a batch."""
         this, process = self.name, f'"{ProcessInstance._meta.db_table}"'
         # SQLite finds nothing by index for a column of the row that it returns, only for an expression.
         its = f"+{this}" if vendor == "sqlite" else this
@@ -71,15 +71,13 @@ class EventTable(Table[InboxEvent]):
             f" ORDER BY id LIMIT {limit}) AS {name}"
             for name, same in (("by_id", by_id), ("by_key", by_key))
         )
-        keys = (
-            "STRING_AGG(id::text, ',')"
-            if vendor == "postgresql"
-            else "GROUP_CONCAT(id)"
-        )
+        keys = "GROUP_CONCAT(id)"
+        if vendor == "postgresql":
+            keys = "STRING_AGG(id::text, ',')"
         return f", (SELECT {keys} FROM ({found}) AS ahead)"  # noqa: S608  # names are the models'
 
 
 def _padded(values: Collection[T]) -> list[T]:
-    """The values, the last one repeated until there are a power of two: so that there are few statements."""
+    """The values, with the last one repeated up to a power of two, so that few different statements exist."""
     found = list(values)
     return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found))

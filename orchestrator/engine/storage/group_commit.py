@@ -1,11 +1,11 @@
-"""Changes of several processes, written by one statement and one commit: a group commit.
+"""Group commit: one statement and one commit write the changes of several processes.
 
-Each change is one process's, as it would be sent by itself, and holds or fails by itself: the statement first locks the
-rows that the changes must find (`rows=1`), without waiting for any, and writes only those changes all of whose rows
-were there and free. The others are left to be sent singly, which tells what stands in their way.
+Each change belongs to one process, and succeeds or fails independently. The statement first locks the rows that the
+changes must find (`rows=1`), without waiting for any, and writes the changes whose rows all were there and free. The
+others are sent singly afterwards, which shows the reason.
 
-Changes of one form go together: the same tables, columns and conditions in the same order. SQLite, whose cost is the
-commit, is sent one after the other, each under a savepoint of its own.
+Changes of one form share a statement: the same tables, columns and conditions in the same order. SQLite, whose cost is
+the commit, takes the changes one after the other, each under a savepoint of its own.
 """
 
 from __future__ import annotations
@@ -17,55 +17,50 @@ from typing import NamedTuple
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from orchestrator.engine.storage.batch import (
-    SHAPES,
-    Batch,
-    Statement,
-    prepared_cursor,
-)
+from orchestrator.engine.storage.batch import SHAPES, Batch, Statement, prepared_cursor
 from orchestrator.engine.storage.json_rows import JsonRows, RowsWrite, recordset
 from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.row_statements import Insert
 from orchestrator.exceptions import LeaseLost
 
 FEW = 8
-"""How many new rows of one table a change may have that goes with others."""
+"""The most new rows of one table in a change that shares a statement."""
 
 Writes = Sequence[Statement]
-"""All writes of one change; the first is that of its process's row."""
+"""All writes of one change; the first one writes the row of its process."""
 
 
-class Committed(NamedTuple):
-    """What became of changes.
+class GroupCommit(NamedTuple):
+    """The outcome of a group commit.
 
     Args:
-        written: of each whether it was written. One that was not has left nothing.
-        refusal: what the database said of some that were not written. If that passes by itself, it is not known of
-            them whether they were.
+        written: for each change whether it was written; the others have left nothing.
+        refusal: the database's error for some changes that were not written. If the error passes by itself, the
+            outcome of these changes is unknown.
     """
 
     written: list[bool]
     refusal: DatabaseError | InterfaceError | None = None
 
 
-def commit(changes: Sequence[Writes]) -> Committed:
-    """Writes changes of different processes, in a transaction of its own; inside one of a test under a savepoint.
+def commit_changes(changes: Sequence[Writes]) -> GroupCommit:
+    """Write changes of different processes, in a transaction of their own; inside a test's under a savepoint.
 
     Args:
-        changes: no two of one process.
+        changes: the changes, no two of one process.
     """
     changes = [[*_row_by_row(writes)] for writes in changes]
     if connection.vendor == "postgresql":
         return _commit_by_form(changes)
     try:
         with transaction.atomic(durable=True):
-            return Committed([_sent_alone(writes) for writes in changes])
+            return GroupCommit([_sent_alone(writes) for writes in changes])
     except (DatabaseError, InterfaceError) as refusal:
-        return Committed([False] * len(changes), refusal)
+        return GroupCommit([False] * len(changes), refusal)
 
 
-def _commit_by_form(changes: Sequence[Writes]) -> Committed:
-    """Commits the changes of each form by themselves: a refusal is that of its form alone."""
+def _commit_by_form(changes: Sequence[Writes]) -> GroupCommit:
+    """Commit the changes of each form separately: a refusal concerns only its form."""
     written, refusal = [False] * len(changes), None
     for numbers in _by_form(changes):
         try:
@@ -77,7 +72,7 @@ def _commit_by_form(changes: Sequence[Writes]) -> Committed:
             continue
         for place in found:
             written[numbers[place]] = True
-    return Committed(written, refusal)
+    return GroupCommit(written, refusal)
 
 
 def _sent_alone(writes: Writes) -> bool:
@@ -90,7 +85,7 @@ def _sent_alone(writes: Writes) -> bool:
 
 
 def _by_form(changes: Sequence[Writes]) -> Iterable[list[int]]:
-    """The places of the changes that go together; those that can go with none are left out."""
+    """The places of the changes of each form, without those that share no statement."""
     forms = defaultdict[tuple[object, ...], list[int]](list)
     for place, writes in enumerate(changes):
         form = tuple(map(_form, writes))
@@ -100,7 +95,7 @@ def _by_form(changes: Sequence[Writes]) -> Iterable[list[int]]:
 
 
 def _row_by_row(writes: Writes) -> Iterable[Statement]:
-    """The writes, with each of a few new rows by itself."""
+    """The writes, with a separate insert for each of a few new rows."""
     for write in writes:
         if isinstance(write, Insert) and 1 < len(write.items) <= FEW:
             for item in write.items:
@@ -110,13 +105,13 @@ def _row_by_row(writes: Writes) -> Iterable[Statement]:
 
 
 def _form(write: Statement) -> object:
-    """What writes have in common that go together; None of many new rows."""
+    """The same value for writes that share a statement; None for an insert of many rows."""
     many = isinstance(write, Insert) and len(write.items) > 1
     return None if many else write.form
 
 
 def _sent(changes: Sequence[Writes]) -> list[int]:
-    """Sends changes of one form; the numbers of those that were written."""
+    """Send changes of one form. Return the numbers of those that were written."""
     rows = JsonRows(len(changes))
     forms = tuple(
         RowsWrite.of(writes, rows, f"{number}_")
@@ -141,7 +136,7 @@ def _sent(changes: Sequence[Writes]) -> list[int]:
 
 @lru_cache(SHAPES)
 def _whole(forms: tuple[RowsWrite, ...]) -> str:
-    """The statement for changes of one form; the key of the first row locked is that of the process."""
+    """The statement for changes of one form; the first locked row is that of the process."""
     fenced = [number for number, form in enumerate(forms) if form.fenced]
     known = [number for number, form in enumerate(forms) if form.known]
     columns = [column for form in forms for column in form.columns]
@@ -163,7 +158,7 @@ def _whole(forms: tuple[RowsWrite, ...]) -> str:
 
 
 def _step(number: int, forms: Sequence[RowsWrite]) -> str:
-    """One write, for all changes whose rows are locked."""
+    """The SQL of one write, for all changes whose rows are locked."""
     form = forms[number]
     if not form.is_new:
         which = f"u.{form.table.key} = ok.k{number}" if form.fenced else ""
@@ -174,7 +169,7 @@ def _step(number: int, forms: Sequence[RowsWrite]) -> str:
 
 
 def _after(number: int, forms: Sequence[RowsWrite]) -> str:
-    """Has new rows of one table get their keys in the order in which they are written."""
+    """The condition that gives new rows of one table their keys in the order of the writes."""
     same = (n for n in range(number) if forms[n].is_new)
     before = [n for n in same if forms[n].table is forms[number].table]
     return f" WHERE (SELECT COUNT(*) FROM w{before[-1]}) >= 0" if before else ""  # noqa: S608  # our own names

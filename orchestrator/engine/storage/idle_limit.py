@@ -1,7 +1,7 @@
-"""How long a transaction may stand idle: PostgreSQL ends the session of one that nothing was heard of for longer.
+"""The limit on idle transactions: PostgreSQL ends a session whose transaction stands idle for longer.
 
-So a worker that stands still holds its rows for a moment only. Work that keeps Python busy for longer, and many times
-longer on a busy machine, asks for the time it needs.
+So a stalled worker locks its rows for a moment only. Work that keeps Python busy for longer raises the limit for its
+transaction.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from django.db import connection
 
 LONG = 60.0
-"""Seconds for what has the size of a whole workflow: making its plan, telling its history again."""
+"""Seconds for work on a whole workflow: making its plan, replaying its history."""
 
 FEW_ROWS = 200
-"""Python makes this many rows in no time on any machine."""
+"""Python makes this many rows within the usual limit on any machine."""
 
 SECONDS_A_ROW = 0.02
 
@@ -21,11 +21,11 @@ RAISE = (
     f"SELECT set_config(name, %s, true) FROM pg_settings WHERE name = '{NAME}'"  # noqa: S608  # our own text
     " AND setting::bigint BETWEEN 1 AND %s"
 )
-"""Milliseconds, until the end of the transaction; where there is no limit, or a longer one, that stays."""
+"""Raises the limit, in milliseconds, until the end of the transaction; a longer limit, or none, stays."""
 
 
 def allow(seconds: float) -> None:
-    """Lets the running transaction, if there is one, stand idle for so long. SQLite does not count."""
+    """Let the running transaction, if there is one, stand idle for some seconds. SQLite has no limit."""
     if connection.vendor != "postgresql" or not connection.in_atomic_block:
         return
     limit = int(seconds * 1000)
@@ -34,6 +34,6 @@ def allow(seconds: float) -> None:
 
 
 def allow_rows(number: int) -> None:
-    """Lets the running transaction stand idle for as long as making so many rows may take."""
+    """Let the running transaction stand idle for as long as Python may take to make this number of rows."""
     if number > FEW_ROWS:
         allow(max(number * SECONDS_A_ROW, 10))

@@ -1,4 +1,4 @@
-"""The input of a workflow, read and checked once and not at each step."""
+"""The input of a workflow, read and checked once instead of at each step."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from orchestrator.definition.typing import hints, never_changes
 from orchestrator.exceptions import InvalidMessage
 
 SPREAD = 8
-"""A byte of JSON text takes about so many in memory, read and as text."""
+"""About the bytes in memory for one byte of JSON text, as values and as text."""
 
 LEAST_BYTES = 2_000
 
 
 class Input:
-    """The input of one process, of which each step is given what nobody else can change.
+    """The input of one process. Each step gets values that no other step can change.
 
-    What cannot be changed at all is handed out as it is, everything else is read anew from the text of that field.
+    Immutable values are shared; all others are decoded anew for each step from the text of their field.
 
     Args:
         form: the workflow's `Input`.
-        body: as JSON values.
+        body: the input as JSON values.
 
     Raises:
-        InvalidMessage: it does not have the declared form.
+        InvalidMessage: the input does not have the declared form.
     """
 
     def __init__(self, form: type[Any], body: Any) -> None:
@@ -35,16 +35,16 @@ class Input:
         self._fixed: dict[str, bool] = {}
         self._texts: dict[str, str | None] = {}
         self.size = LEAST_BYTES + SPREAD * len(self._text)
-        """About how many bytes it takes in memory."""
+        """About the bytes that it takes in memory."""
 
     def whole(self) -> Any:
-        """All of it."""
+        """Return the whole input."""
         if never_changes(self._form):
             return self._value
         return decode_text(self._form, self._text)
 
     def field(self, name: str) -> Any:
-        """One field of it."""
+        """Return one field of the input."""
         hint = hints(self._form)[name]
         if name not in self._fixed:
             self._fixed[name] = never_changes(hint)
@@ -56,7 +56,7 @@ class Input:
         return getattr(self.whole(), name) if text is None else decode_text(hint, text)
 
     def _text_of(self, name: str, hint: Any) -> str | None:
-        """The text of a field; None where the class itself makes something else of it."""
+        """The text of a field; None where the class converts the field itself."""
         body = json.loads(self._text)
         if name not in body:
             return None

@@ -1,6 +1,6 @@
-"""Rows of values as one JSON text, so that a statement is the same for two rows as for fifty and its plan is kept.
+"""Rows of values as one JSON text: the statement is the same for two rows and for fifty, so its plan is cached.
 
-What is the same in all rows, and is written as a plain text, is a part of the statement.
+A plain value that is the same in all rows is a part of the statement.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from orchestrator.engine.storage.row_statements import (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RowColumn:
-    """A column in the rows: made once, and compared by what it is."""
+    """A column in the rows: made once, and compared by identity."""
 
     field: Field[Any, Any]
     name: str
     quoted: str
     type: str
     write: Callable[[Any], Any]
-    """Makes a value one that JSON has, and that the database reads as the column's."""
+    """Converts a value to JSON that the database reads as the column's type."""
 
 
 class JsonColumn(NamedTuple):
     """A column that is set or compared.
 
     Args:
-        column: which.
-        text: its value, if that is in the statement.
-        later: whether the rows say how long after the statement its moments are.
+        column: the column.
+        text: its value's SQL, if the value is a part of the statement.
+        later: whether the rows have intervals after the time of the statement.
     """
 
     column: RowColumn
@@ -56,19 +56,19 @@ class JsonColumn(NamedTuple):
         return self.column.quoted
 
     def value(self, rows: str) -> str:
-        """Its value in the statement; `rows` is the name of the rows there."""
+        """Return the SQL of its value; `rows` is the name of the rows in the statement."""
         value = self.text or f"{rows}.{self.column.name}"
         return f"({NOW} + {value})" if self.later else value
 
     def typed(self, rows: str) -> str:
-        """Its value where nothing else in the statement says of which type that is."""
+        """Return the SQL of its value with a type, for a place where the statement does not tell the type."""
         if self.text is None or connection.vendor != "postgresql":
             return self.value(rows)
         # A length would cut off what is too long.
         return f"CAST({self.text} AS {self.column.type.partition('(')[0]})"
 
     def condition(self, table: str, rows: str) -> str:
-        """That a table's row has the value."""
+        """Return the condition that a table's row has the value."""
         same = "IS NULL" if self.text == "NULL" else f"= {self.value(rows)}"
         return f"{table}.{self.quoted} {same}"
 
@@ -77,12 +77,12 @@ class JsonColumn(NamedTuple):
 def columns_of(
     table: WrittenTable, prefix: str, names: tuple[str, ...]
 ) -> tuple[RowColumn, ...]:
-    """Columns of a table in the rows.
+    """Return columns of a table in the rows.
 
     Args:
-        table: whose columns.
-        prefix: of their names in the rows, which no others have.
-        names: of the columns.
+        table: the table.
+        prefix: the prefix of their names in the rows, which no other columns have.
+        names: the names of the columns.
     """
     fields = [table.fields[name] for name in names]
     return tuple(
@@ -101,7 +101,7 @@ class JsonRows:
     """The values of some writes, row by row.
 
     Args:
-        number: how many rows there are.
+        number: the number of rows.
     """
 
     def __init__(self, number: int) -> None:
@@ -110,11 +110,11 @@ class JsonRows:
     def columns(
         self, given: Sequence[RowColumn], values: Sequence[Iterable[Any]]
     ) -> tuple[JsonColumn, ...]:
-        """Adds columns.
+        """Add columns.
 
         Args:
             given: the columns.
-            values: of each row, in the order of the columns.
+            values: the values of each row, in the order of the columns.
         """
         if len(self._rows) == 1:
             [row], [only] = self._rows, values
@@ -129,7 +129,7 @@ class JsonRows:
 
     def _column(self, column: RowColumn, values: Sequence[Any]) -> JsonColumn:
         first = values[0]
-        # 1 and True are equal, but not one text.
+        # 1 and True are equal, but have different SQL.
         alike = values.count(first) == len(values) and len({*map(type, values)}) == 1
         text = plain_text(column.field, first) if alike else None
         if text is not None:
@@ -141,12 +141,12 @@ class JsonRows:
         return JsonColumn(column, None, later)
 
     def text(self) -> str:
-        """All that was added."""
+        """Return the JSON text of all rows."""
         return json.dumps(self._rows)
 
 
 def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
-    """Adds a column to the only row."""
+    """Add a column to the only row."""
     text = plain_text(column.field, value)
     if text is None:
         row[column.name] = column.write(value)
@@ -154,10 +154,10 @@ def _only(row: dict[str, Any], column: RowColumn, value: Any) -> JsonColumn:
 
 
 def recordset(columns: Iterable[JsonColumn]) -> str:
-    """The rows in the statement, which have these columns and `place`; the text is its next parameter.
+    """Return the SQL of the rows, with these columns and `place`; the JSON text is the statement's next parameter.
 
-    PostgreSQL takes a function for a hundred rows, for which it reads a whole table rather than look each up, and keeps
-    that plan while the table grows. Of what is compared to a value it does not know it expects one row.
+    PostgreSQL expects a hundred rows of a function: it would read a whole table instead of its index, and cache that
+    plan while the table grows. With a comparison to an unknown value it expects one row.
     """
     given = [column for column in columns if column.text is None]
     if connection.vendor != "postgresql":
@@ -173,14 +173,14 @@ def recordset(columns: Iterable[JsonColumn]) -> str:
 
 
 class RowsWrite(NamedTuple):
-    """What one write of each of some rows has in common: one table, the same columns, the same kind.
+    """One write for several rows: of one table, one kind, and the same columns.
 
     Args:
-        table: whose rows are written.
+        table: the table.
         sets: the columns that are set.
-        where: those that are compared; none of new rows.
-        fenced: whether each must hit one row.
-        known: whether new rows are given their keys then.
+        where: the columns that are compared; none for new rows.
+        fenced: whether the write of each row must hit one row.
+        known: whether new rows get their keys from the database's answer.
     """
 
     table: WrittenTable
@@ -191,12 +191,12 @@ class RowsWrite(NamedTuple):
 
     @classmethod
     def of(cls, writes: Sequence[Any], rows: JsonRows, number: str = "") -> RowsWrite:
-        """That of several writes of one form; what they have not in common is put into the rows.
+        """Merge several writes of one form; their different values go into the rows.
 
         Args:
-            writes: inserts or updates, which have a row each.
-            rows: gets their values.
-            number: tells its columns from others in the rows.
+            writes: inserts or updates, with one row each.
+            rows: the rows that get their values.
+            number: the prefix of their columns in the rows.
         """
         first: Insert | Update = writes[0]
         table = first.table
@@ -223,20 +223,20 @@ class RowsWrite(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Whether its rows are new."""
+        """Whether it inserts new rows."""
         return not self.where
 
     def conditions(self, table: str, rows: str) -> str:
-        """That a table's row has the values that are compared; `rows` is the name of the rows in the statement."""
+        """Return the condition that a table's row has the compared values; `rows` is the name of the rows."""
         return " AND ".join(column.condition(table, rows) for column in self.where)
 
     def sql(self, rows: str, source: str, which: str = "") -> str:
-        """The write.
+        """Return the SQL of the write.
 
         Args:
             rows: the name of the rows in the statement.
-            source: where they come from.
-            which: what is said of the rows that are updated in the place of what is compared.
+            source: the SQL of their source.
+            which: the condition of the updated rows, in the place of the compared columns.
         """
         if self.is_new:
             names = ", ".join(column.quoted for column in self.sets)
@@ -267,12 +267,12 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _after(value: Later | None) -> str | None:
-    """How long after the statement a moment is."""
+    """The interval from the time of the statement to a moment."""
     return None if value is None else WRITTEN[timedelta](value.by)
 
 
 def _written(value: Any) -> Any:
-    """A value of a column as JSON has it; PostgreSQL reads it as the column's type."""
+    """A column's value in JSON; PostgreSQL reads it as the column's type."""
     if value is None or type(value) in (int, str, bool):
         return value
     write = WRITTEN.get(type(value), str)  # a member of an enumeration is a text

@@ -1,4 +1,4 @@
-"""The outside ids of processes: written with the data that has them, where a definition declares any."""
+"""The outside ids of processes: the change that writes a process's data also writes its outside ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.engine.storage.table import Table
 from orchestrator.models import OutsideId
 
 MOST_FIELDS = 50
-"""Fields whose ids are read of one process: no definition has so many."""
+"""The most fields whose ids are read for one process; no definition has more."""
 
 
 class OutsideIdTable(Table[OutsideId]):
@@ -22,38 +22,35 @@ class OutsideIdTable(Table[OutsideId]):
     def __init__(self) -> None:
         super().__init__(OutsideId)
 
-    def changed(
+    def changes(
         self,
         definition: type[ProcessDefinition],
         process: UUID,
         was: Mapping[str, Any],
         now: Mapping[str, Any],
     ) -> list[Statement]:
-        """What makes those of a process agree with its data; nothing where they do.
+        """Return the writes by which a process's outside ids follow its data; none where nothing changes.
 
         Args:
-            definition: says which fields they are.
+            definition: the definition, with the fields of its outside ids.
             process: the process id.
-            was: its stored data; empty where there was none.
-            now: its new data.
+            was: the stored data; empty for a new process.
+            now: the new data.
         """
         if not definition.outside_ids:
             return []
         before = identifiers(definition.outside_ids, was)
         return self._replaced(process, before, identifiers(definition.outside_ids, now))
 
-    def renewed(
-        self,
-        process: UUID,
-        definition: type[ProcessDefinition],
-        now: Mapping[str, Any],
+    def renewals(
+        self, process: UUID, definition: type[ProcessDefinition], now: Mapping[str, Any]
     ) -> list[Statement]:
-        """The same where other fields may be outside ids than before: what is stored is asked of the table.
+        """Return the same after a change of the definition: the stored ids are read from the table.
 
         Args:
             process: the process id.
-            definition: says which fields they are now.
-            now: its data.
+            definition: the new definition, with the fields of its outside ids.
+            now: the process's data.
         """
         rows = OutsideId.objects.filter(instance=process)
         stored = rows.values_list("field", "value")[: MOST * MOST_FIELDS]
@@ -69,7 +66,7 @@ class OutsideIdTable(Table[OutsideId]):
         gone = [one for one in before if one not in after]
         new = [one for one in after if one not in before]
         removal = [self._removed(process, gone)] if gone else []
-        return [*removal, *self.inserts(list(rows_of(process, new)))]
+        return [*removal, *self.inserts(list(outside_id_rows(process, new)))]
 
     def _removed(self, process: UUID, gone: list[Identifier]) -> Statement:
         marks = ", ".join(["(%s, %s)"] * len(gone))
@@ -83,6 +80,6 @@ class OutsideIdTable(Table[OutsideId]):
         )
 
 
-def rows_of(process: UUID, ids: Iterable[Identifier]) -> Iterable[OutsideId]:
-    """New rows of a process."""
+def outside_id_rows(process: UUID, ids: Iterable[Identifier]) -> Iterable[OutsideId]:
+    """Return new rows of a process."""
     return (OutsideId(instance_id=process, field=f, value=v) for f, v in ids)

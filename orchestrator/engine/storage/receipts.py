@@ -1,13 +1,13 @@
-"""Storing events: each once, however often it is sent, and answered with a receipt.
+"""Storing events: each once, however often it is sent. The answer is a receipt.
 
-An event that is not known yet is stored in one exchange with the database, with the commands of its simple event
-handlers; only a repeat is looked up. Several are stored by one statement in a transaction.
+One exchange with the database stores a new event with the commands of its simple event handlers; only a repeat is
+looked up. One statement in a transaction stores several events.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -28,29 +28,29 @@ from orchestrator.models import InboxEvent, IssuedCommand
 from orchestrator.queue import wake_queue_after_commit
 
 Name = tuple[str, str]
-"""By what a repeat of an event is known: the source, and its id of the event."""
+"""An event's source and id, by which its repeats are recognised."""
 Known = dict[Name, list[InboxEvent]]
 
 MANY = 500
-"""How many events one statement stores at most."""
+"""The most events of one statement."""
 MUCH = 1024 * 1024
-"""How many characters they have at most together, unless one alone has more."""
+"""The most characters of them together; one event alone may have more."""
 
 DEADLOCK = "40P01"
 TURNS = 5
-"""How often events wait for others who store the same ones."""
+"""How often a sender waits for other senders of the same events after a deadlock."""
 
 NOT_KNOWN = Condition(
     f" AND NOT EXISTS (SELECT 1 FROM {events.name} AS known"  # noqa: S608  # names are the models'
     " WHERE known.source = new.source AND known.event_id = new.event_id)",
     (),
 )
-"""Of a new row of the inbox: nothing has the id of its event, whomever that was for."""
+"""The condition that no stored event has the id of the new row's event."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """That an event was accepted: the number of its inbox row, and what has become of it so far."""
+    """The receipt of an accepted event: the number of its inbox row, and its verdict so far."""
 
     number: int
     process_id: UUID | None
@@ -60,7 +60,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class StartReceipt(Receipt):
-    """That a start was accepted: its process has its id from the beginning."""
+    """The receipt of an accepted start: its process has its id from the beginning."""
 
     process_id: UUID
 
@@ -81,22 +81,22 @@ class Arrival:
 
     @property
     def name(self) -> Name:
-        """By what a repeat of it is known."""
+        """The name by which its repeats are recognised."""
         first = self.rows[0]
         return first.source, first.event_id
 
     def receipt(self, number: int) -> Receipt:
-        """What its sender is told that is not a repeat."""
+        """Return the receipt of its first sending."""
         first = self.rows[0]
         return Receipt(number, first.process_id, str(first.verdict), repeated=False)
 
 
-def store(arrival: Arrival) -> Receipt:
-    """Stores an event, in the transaction that runs or in one of its own; a repeat is counted.
+def store_event(arrival: Arrival) -> Receipt:
+    """Store an event in the running transaction or in one of its own; count a repeat.
 
     Raises:
-        ConflictingEvent: the id was used before for something else.
-        KeyTaken: it starts a process whose key a live one has, and is no repeat.
+        ConflictingEvent: the id was used before for another event.
+        KeyTaken: the event starts a process whose key a live one has, and is no repeat.
     """
     first = arrival.rows[0]
     while not (numbers := _inserted(arrival)):
@@ -109,15 +109,15 @@ def store(arrival: Arrival) -> Receipt:
 
 
 def _inserted(arrival: Arrival) -> list[int]:
-    """Stores an event unless it is known, or starts a process under a taken key; the numbers of its rows."""
+    """Store an event unless it is known, or starts a process under a taken key. Return the numbers of its rows."""
     rows, numbers = arrival.rows, list[int]()
     which = _is_new(rows[0])
-    # One with the same id, of which not all rows are the same, may come at the same moment.
+    # Another event with the same id may come at the same moment, and share only some of the rows.
     whole = len(rows) if len(rows) > 1 else None
     stored = events.insert_if(rows, which, numbers, whole)
     batch = Batch([stored])
     if arrival.reactions:
-        # Before the event: SQLite carries one out after the other, and the event would be known.
+        # Before the event: SQLite runs one statement after the other, and the event would be known.
         batch = Batch([commands.insert_if(arrival.reactions, which, []), stored])
     try:
         if connection.in_atomic_block:
@@ -131,7 +131,7 @@ def _inserted(arrival: Arrival) -> list[int]:
 
 
 def _is_new(first: InboxEvent) -> Condition:
-    """Nothing has the id of this event, nor, if it starts a process, the key of that."""
+    """The condition that no event has this id and, if it starts a process, that no live process has its key."""
     sql = f" AND NOT EXISTS (SELECT 1 FROM {events.name} WHERE source = %s AND event_id = %s)"  # noqa: S608  # names are the models'
     if not (first.starts and first.correlation_key):
         return Condition(sql, (first.source, first.event_id))
@@ -143,14 +143,14 @@ def _is_new(first: InboxEvent) -> Condition:
     return Condition(sql, (first.source, first.event_id, *key))
 
 
-class Storing:
+class Storage:
     """Stores many events in their order, up to MANY or MUCH of them by one statement.
 
-    `receipts` are those of the events that are stored so far.
+    `receipts` has those of the events that are stored so far.
 
     Args:
-        whole: that the caller stores all or none, so that none waits for others while it holds what was stored before;
-            `arrivals` are then what it stores.
+        whole: whether the caller stores all or none. Then it waits for other senders itself, after it has rolled back
+            all locks, and `arrivals` has all events.
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -159,11 +159,11 @@ class Storing:
         self._whole = whole
         self._waiting: list[Arrival] = []
         self._first: dict[Name, Arrival] = {}
-        """Of those that wait, the first of each name; others of it are the same."""
+        """The first waiting event of each name; later ones of the name are the same."""
         self._size = 0
 
     def add(self, arrival: Arrival) -> None:
-        """Takes one more, and stores those before it where they are enough.
+        """Take one more event, and store those before it if they are enough.
 
         Raises:
             EventRefused: one of them cannot be stored.
@@ -179,12 +179,12 @@ class Storing:
                 self.arrivals.append(arrival)
 
     def _is_same(self, arrival: Arrival) -> bool:
-        """Whether it is the same as the one of its name that waits, if one does."""
+        """Whether it is the same as the waiting event of its name, if there is one."""
         known = self._first.get(arrival.name, arrival)
         return known.rows[0].body_hash == arrival.rows[0].body_hash
 
     def finish(self) -> None:
-        """Stores those that wait.
+        """Store the waiting events.
 
         Raises:
             EventRefused: one of them cannot be stored.
@@ -196,23 +196,21 @@ class Storing:
                 stored = _stored_together if self._whole else _stored_in_turn
                 self.receipts += stored(arrivals)
             except ConflictingEvent:
-                pass  # which one it is shows when they come one by one
+                pass  # storing them one by one shows which
             else:
                 return
         for arrival in arrivals:
             try:
-                self.receipts.append(store(arrival))
+                self.receipts.append(store_event(arrival))
             except ProcessionError as error:
                 raise EventRefused(self.receipts, error) from error
 
 
 def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
-    """Stores events together; after those who store the same ones in another order.
-
-    Two who wait for each other are a deadlock, of which the database undoes one.
+    """Store events together; after a deadlock with another sender of the same events, wait and try again.
 
     Raises:
-        ConflictingEvent: one of the ids was used before for something else, or is so at this moment.
+        ConflictingEvent: one of the ids was used before for another event, or is used so at this moment.
     """
     for _ in range(TURNS):
         try:
@@ -226,22 +224,22 @@ def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
 
 
 def was_deadlock(error: OperationalError) -> bool:
-    """Whether the database undid this because two waited for each other."""
+    """Whether the database rolled this transaction back because of a deadlock."""
     return getattr(error.__cause__, "sqlstate", "") == DEADLOCK
 
 
 def wait_for_others(arrival: Arrival) -> None:
-    """Waits until no other transaction is storing this event, and holds no lock meanwhile."""
+    """Wait until no other transaction is storing this event, without holding a lock."""
     with transaction.atomic():
         _inserted(arrival)
         transaction.set_rollback(True)
 
 
 def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
-    """Stores events by one statement, all or none; none starts a process by its id, and those of one id are the same.
+    """Store events by one statement, all or none; none starts a process by its id, and those of one id are the same.
 
     Raises:
-        ConflictingEvent: one of the ids was used before for something else, or is so at this moment.
+        ConflictingEvent: one of the ids was used before for another event, or is used so at this moment.
     """
     first: dict[Name, Arrival] = {}
     for arrival in arrivals:
@@ -255,11 +253,7 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
         if len(numbers) < len(rows):
             receipts = _repeats(new, _before(new, set(numbers)))
             new = [arrival for arrival in new if arrival.name not in receipts]
-        left = iter(sorted(numbers))
-        for arrival in new:
-            receipts[arrival.name] = arrival.receipt(
-                min(next(left) for _ in arrival.rows)
-            )
+        receipts |= _new_receipts(new, numbers)
         if reactions := [row for arrival in new for row in arrival.reactions]:
             send([commands.insert_if(reactions, ALL, [])])
         if len(first) < len(arrivals):
@@ -273,8 +267,17 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
     ]
 
 
+def _new_receipts(
+    arrivals: Iterable[Arrival], numbers: Iterable[int]
+) -> Iterator[tuple[Name, Receipt]]:
+    """The receipts of new events, whose rows have these numbers in order."""
+    left = iter(sorted(numbers))
+    for one in arrivals:
+        yield one.name, one.receipt(min(next(left) for _ in one.rows))
+
+
 def _count_again(arrivals: Iterable[Arrival]) -> None:
-    """Counts the repeats among events that come together; their rows are new, or locked."""
+    """Count the repeats among events that come together; their rows are new, or locked."""
     counts = Counter(arrival.name for arrival in arrivals)
     again = group_by_key((times - 1, name) for name, times in counts.items())
     for number, names in again.items():
@@ -290,10 +293,10 @@ def _ring(arrivals: Iterable[Arrival]) -> None:
 
 
 def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
-    """The rows of those that were known before others of them were stored.
+    """The rows of those events that were stored before.
 
     Raises:
-        ConflictingEvent: of one, some rows are new and some are not.
+        ConflictingEvent: an event has both new rows and earlier ones.
     """
     known = _known(arrival.name for arrival in arrivals)
     for name, rows in known.items():
@@ -303,13 +306,13 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
 
 
 def _known(names: Iterable[Name]) -> Known:
-    """The rows of events, the first of each first."""
+    """The stored rows of events, each event's in their order."""
     rows = InboxEvent.objects.filter(_is_row_of(names)).defer("body").order_by("id")
     return group_by_key(((row.source, row.event_id), row) for row in rows)
 
 
 def _is_row_of(names: Iterable[Name]) -> Q:
-    """The condition of being the row of one of these events."""
+    """The condition that a row belongs to one of these events."""
     wanted = Q()
     for source, of_source in group_by_key(names).items():
         wanted |= Q(source=source, event_id__in=of_source)
@@ -317,10 +320,10 @@ def _is_row_of(names: Iterable[Name]) -> Q:
 
 
 def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
-    """Counts repeats of what is known; their first receipts again.
+    """Count repeats of known events. Return their first receipts again.
 
     Raises:
-        ConflictingEvent: one has another content.
+        ConflictingEvent: an event has another content than the known one.
     """
     receipts = {}
     for arrival in arrivals:
@@ -335,7 +338,7 @@ def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
         )
     numbers = [row.pk for rows in known.values() for row in rows]
     counted = InboxEvent.objects.filter(pk__in=numbers)
-    # By all in one order, or they would wait for each other.
+    # Every sender locks in this order: another order could be a deadlock.
     if connection.in_atomic_block:
         list(counted.order_by("pk").select_for_update().values_list("pk"))
     counted.update(repeats=F("repeats") + 1)

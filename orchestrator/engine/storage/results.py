@@ -1,7 +1,6 @@
-"""What a step's function is called with: results of earlier steps and fields of the input, read as their types.
+"""The arguments of a step's function: results of earlier steps and fields of the input, decoded to their types.
 
-A stored result is checked against its checksum whenever it is read; one that does not match is not used, and the step
-that gave it is redone.
+Each reading checks a stored result against its checksum; the step of a result that does not match is redone.
 """
 
 from __future__ import annotations
@@ -23,35 +22,35 @@ from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.text import Text
 
 GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
-"""Visits that have a result."""
+"""The statuses of visits that have a result."""
 
 
 class Results:
-    """The values of one process, as one session has read them; it need not read again what it has read or made."""
+    """The results and the input of one process, as one session has read or stored them."""
 
     def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
         self.instance = instance
         self.plan = plan
         self.read: dict[str, Any] = {}
-        """What has been read or made here, as JSON values."""
+        """The results that this session has read or stored, as JSON values."""
 
     def learn(self, step: str, result: Any) -> None:
-        """Notes a result that this session has just stored, as JSON values."""
+        """Note a result that this session has just stored, as JSON values."""
         self.read[step] = result
 
     def read_anew(self) -> None:
-        """Reads the results anew: somebody else has written to the process."""
+        """Forget the results, so that they are read anew: another writer has changed the process."""
         self.read.clear()
 
     def forget(self) -> None:
-        """Reads everything anew."""
+        """Forget the results and the input, so that they are read anew."""
         self.read_anew()
-        definitions.read_again(self.instance)
+        definitions.forget_input(self.instance)
 
     def arguments(
         self, bindings: Iterable[Binding], run: StepRun, context: AttemptContext | None
     ) -> dict[str, Any]:
-        """The arguments of a function for one visit.
+        """Return the arguments of a function for one visit.
 
         Raises:
             CorruptInput: a stored result does not match its checksum.
@@ -91,15 +90,15 @@ class Results:
                 return self._element(binding, run)
 
     def result(self, step: str) -> Any:
-        """The result of a step that has one, as its type; it must have been read before.
+        """Return the result of a step, as its type; it must have been read before.
 
-        A step that passed itself over without a result has None, whatever its type.
+        A step that skipped itself without a result has None, whatever its type.
         """
         body = self.read[step]
         return None if body is None else decode(self.plan[step].result_type, body)
 
     def results(self, steps: Iterable[str]) -> dict[str, Any]:
-        """The results of those of the steps that have one, as JSON values."""
+        """Return the results of the steps that have one, as JSON values."""
         self._read(names := list(steps))
         return {name: self.read[name] for name in names if name in self.read}
 
@@ -109,15 +108,15 @@ class Results:
         return decode(Any if annotation is MISSING else annotation, run.element)
 
     def _own(self, run: StepRun) -> Any:
-        """What the visit gave that is undone now: of several visits and of a map's elements each has its own."""
+        """The result of the visit that is undone now: each visit and each element of a map has its own."""
         vertex, rows = self.plan[run.node], self.instance.step_runs
         same = {"node": run.node, "visit": run.visit, "item": run.item}
         done = rows.filter(**same, status__in=GIVEN).exclude(kind=StepKind.UNDO)
         form = vertex.result_type if run.item is None else vertex.returns
-        return decode(form, sound(done.latest("round")))
+        return decode(form, check_result(done.latest("round")))
 
     def _failure(self, step: str) -> Failure:
-        """How the step failed that led to this one."""
+        """The failure of the step that led to this one."""
         sources = [
             link.source
             for link in self.plan.incoming[step]
@@ -145,14 +144,14 @@ class Results:
                 self.read[step] = self._whole(self.plan[step], last)
 
     def _whole(self, vertex: Vertex, rows: list[StepRun]) -> Any:
-        """The result of a step: that of its last visit, or of a map the list of its elements' results."""
+        """The result of a step's last visit; for a map the list of its elements' results."""
         if vertex.each is None:
-            return sound(rows[0])
+            return check_result(rows[0])
         none = takes_none(vertex.returns)
-        return [sound(row) for row in rows if none or not _has_none(row)]
+        return [check_result(row) for row in rows if none or not _has_none(row)]
 
     def _knows(self, step: str) -> bool:
-        """Whether a result was read or made here, and is still the last: in a loop a map may have another by now."""
+        """Whether the session has a step's last result: a map in a loop may have another by now."""
         vertex = self.plan[step]
         again = vertex.each is not None and vertex.loop is not None
         return step in self.read and not again
@@ -161,17 +160,17 @@ class Results:
 def element_results(
     instance: ProcessInstance, vertex: Vertex, visit: int, stored: str = ""
 ) -> dict[int, Any]:
-    """The results of a map's elements that are stored, as their type, by the elements' numbers.
+    """Return the stored results of a map's elements, as their type, by the elements' numbers.
 
     Args:
         instance: the process.
         vertex: the map.
         visit: the number of its visit.
-        stored: under which name its rows are stored, where that is another one.
+        stored: the name of the map in its rows, if that is another one.
 
     Raises:
-        CorruptInput: one is not what was stored.
-        InvalidMessage: one does not have the declared form.
+        CorruptInput: a result does not match its checksum.
+        InvalidMessage: a result does not have the declared form.
     """
     rows = instance.step_runs.filter(
         node=stored or vertex.name,
@@ -182,20 +181,20 @@ def element_results(
     )
     none = takes_none(vertex.returns)
     return {
-        row.item or 0: decode(vertex.returns, sound(row))
+        row.item or 0: decode(vertex.returns, check_result(row))
         for row in rows.only(*READ)
         if none or not _has_none(row)
     }
 
 
 def _is_read(run: StepRun, binding: Binding) -> bool:
-    """Whether a parameter gets what counts as a step's result now, and not the one result that is undone."""
+    """Whether a parameter gets a step's current result, and not the result of the visit that is undone."""
     undoes = run.kind == StepKind.UNDO and binding.name == run.node
     return binding.source == "result" and not undoes
 
 
 def _has_none(row: StepRun) -> bool:
-    """Whether an element passed itself over without a result."""
+    """Whether an element skipped itself without a result."""
     return row.status == StepStatus.SKIPPED and row.result is None
 
 
@@ -213,14 +212,14 @@ READ = (
 
 
 def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
-    """What counts of one step's rows with a result: the last round of its last visit; of a map that of each element.
+    """Return the rows of a step's current result: the last round of its last visit; for a map that of each element.
 
     Args:
-        rows: in the order of visits and rounds. Of a map the row that stands for all of it is among them once it is
-            done: elements whose map was not done are nobody's result.
+        rows: the step's rows with a result, in the order of visits and rounds. A done map has a row for the whole map
+            among them; the elements of other maps do not count.
 
     Returns:
-        None when the step has no result.
+        The rows; None when the step has no result.
     """
     last: StepRun | None = None
     elements: dict[int, dict[int, StepRun]] = defaultdict(dict)
@@ -236,37 +235,37 @@ def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
     return [row for _, row in sorted(elements[last.visit].items())]
 
 
-def sealed(body: Any) -> dict[str, Any]:
-    """The columns in which a visit's result is stored: its JSON values, and the checksum that readers ask for."""
+def seal_result(body: Any) -> dict[str, Any]:
+    """Return the columns in which a visit's result is stored: its JSON values, and their checksum."""
     return {"result": body, "checksum": seal(body)}
 
 
 def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]:
-    """The columns in which the result of a visit's function is stored.
+    """Return the columns in which the result of a visit's function is stored.
 
     Raises:
-        InvalidMessage: it is not of the declared type, or cannot be stored.
+        InvalidMessage: the result is not of the declared type, or cannot be stored.
     """
     try:
-        return sealed(encode_as(annotation, result))
+        return seal_result(encode_as(annotation, result))
     except InvalidMessage as bad:
         raise InvalidMessage(
             Text("the result of %(step)s: %(why)s", run.node, bad)
         ) from None
 
 
-def intact(run: StepRun) -> bool:
-    """Whether a stored result is what was stored."""
+def is_intact(run: StepRun) -> bool:
+    """Whether a stored result matches its checksum."""
     return digest(run.result) == run.checksum
 
 
-def sound(run: StepRun) -> Any:
-    """A stored result, if it is what was stored.
+def check_result(run: StepRun) -> Any:
+    """Return a stored result.
 
     Raises:
-        CorruptInput: it does not match its checksum.
+        CorruptInput: the result does not match its checksum.
     """
-    if not intact(run):
+    if not is_intact(run):
         raise CorruptInput(
             run.node, f"the stored result of {run.node} does not match its checksum"
         )

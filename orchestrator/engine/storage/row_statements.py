@@ -1,4 +1,4 @@
-"""Writes that keep their rows until they are sent, so that those of several changes can be put together before."""
+"""Writes that keep their rows until they are sent, so that writes of several changes can be merged before."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db.models import Field, JSONField, Model
 from orchestrator.engine.storage.batch import Later, Raw, Statement, Touched
 
 WrittenTable = Any
-"""The `Table` whose rows are written; it is made of what is here."""
+"""The `Table` whose rows are written; `table` imports this module, so its class cannot be named here."""
 
 
 class Condition(NamedTuple):
-    """What else holds of the rows of a statement: SQL that begins with AND, and its parameters."""
+    """A further condition on the rows of a statement: SQL that begins with AND, and its parameters."""
 
     sql: str
     params: tuple[Any, ...]
@@ -44,16 +44,16 @@ class RowStatement(Statement):
 
     @abstractmethod
     def _compiled(self) -> tuple[str, Sequence[Any]]:
-        """Its SQL and the parameters."""
+        """Compile its SQL and its parameters."""
 
 
 class Insert(RowStatement):
     """New rows of one table.
 
     Args:
-        table: whose rows.
-        items: the rows; the automatic key of those that have none is left to the database.
-        known: whether the rows are given their keys then, in their order.
+        table: the table.
+        items: the rows; the database makes the automatic key of rows without one.
+        known: whether the rows get their keys from the database's answer, in their order.
     """
 
     __slots__ = ("items", "known", "table")
@@ -85,11 +85,11 @@ class Update(RowStatement):
     """Values set in rows of one table.
 
     Args:
-        table: whose rows.
-        values: what is set.
-        where: what must hold of a row.
-        rows: how many it must hit.
-        which: what else must hold of a row.
+        table: the table.
+        values: the values that are set.
+        where: the values that a row must have.
+        rows: the number of rows that it must hit.
+        which: a further condition on the rows.
     """
 
     __slots__ = ("table", "values", "where", "which")
@@ -124,9 +124,23 @@ class Update(RowStatement):
 PLAIN = frozenset(("", 0, 1))
 """The commonest values, which are parts of a statement instead of its parameters."""
 
+PLAIN_TYPES = {
+    "AutoField",
+    "BigAutoField",
+    "BooleanField",
+    "CharField",
+    "DateTimeField",
+    "ForeignKey",
+    "PositiveIntegerField",
+    "PositiveSmallIntegerField",
+    "TextField",
+    "UUIDField",
+}
+"""Kinds of fields whose values psycopg takes without a conversion."""
+
 
 def plain_text(field: Field[Any, Any], value: Any) -> str | None:
-    """How the commonest values are written in SQL: a statement with fewer parameters is sent and read faster."""
+    """Return the SQL of the commonest values: a statement with fewer parameters is sent and parsed faster."""
     if value is None:
         return "NULL"
     kind = type(value)

@@ -1,4 +1,4 @@
-"""What was settled in a workflow, and how it stood at a checkpoint, as the pure core makes it of the stored rows."""
+"""The settled visits of a workflow, and its state at a checkpoint, replayed by the pure core from the stored rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestrator.definition.workflow.advance import Arrivals, Ending, Settled
 from orchestrator.definition.workflow.links import Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Replay, Visit, replayed
-from orchestrator.engine.storage.results import GIVEN, element_results, sound
+from orchestrator.engine.storage.results import GIVEN, check_result, element_results
 from orchestrator.engine.storage.switches import Switch, switches_of
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (
@@ -31,7 +31,7 @@ from orchestrator.text import Text
 
 
 class Run(NamedTuple):
-    """The columns of a step run that say how it stands; its values are not among them."""
+    """The columns of a step run without its values."""
 
     pk: int
     node: str
@@ -52,11 +52,11 @@ class Run(NamedTuple):
 class History:
     """The step runs of one workflow as they are stored.
 
-    A value is read only where it decides which ways were taken.
+    A value is read only if it decided the way.
 
     Args:
         instance: the process.
-        steps: other names for its steps, where it is told in those of another version; what has none there is left out.
+        steps: the names of its steps in another version, to replay it there; steps without such a name are left out.
     """
 
     def __init__(
@@ -79,21 +79,21 @@ class History:
             and run.status != StepStatus.SUPERSEDED
             and not run.redo
         }
-        """The run that counts for each visit: not what was superseded when it was resumed, nor what was only redone."""
+        """The run that counts for each visit: neither superseded by a resume nor a redo."""
+        self.undone_at = self._undone_at()
+        """The revision at which the undoing began; nothing follows from visits settled then or later."""
+
+    def _undone_at(self) -> int:
         undos = [run.entered for run in self.runs if run.kind == StepKind.UNDO]
-        undos += [
-            run.left
-            for run in self.runs
-            if run.declined and run.status == StepStatus.FAILED and run.left
-        ]
+        failed = (run for run in self.runs if run.status == StepStatus.FAILED)
+        undos += [run.left for run in failed if run.declined and run.left]
         if any(run.blocked == Blocked.UNDOING for run in self.runs):
-            undos.append(instance.revision)  # nothing to undo until that run has ended
-        self.undone_at = min(undos, default=instance.revision + 1)
-        """The revision at which it began to be undone; nothing follows from what was settled then or later."""
+            undos.append(self.instance.revision)  # undoing begins after that run's end
+        return min(undos, default=self.instance.revision + 1)
 
     @cached_property
     def resumed_at(self) -> set[int]:
-        """The revisions at which operators set it back."""
+        """The revisions at which operators resumed the process from an earlier checkpoint."""
         done = OperatorAction.objects.filter(
             instance=self.instance.pk, action="resume", result="done"
         )
@@ -101,27 +101,27 @@ class History:
 
     @cached_property
     def switches(self) -> list[Switch]:
-        """When it went over to another version."""
+        """The process's migrations."""
         return switches_of(self.instance)
 
     @property
     def switched_at(self) -> int:
-        """The first revision on the version that it is on; 0 of one that has begun on it."""
+        """The first revision on the current version; 0 for a process that has begun on it."""
         return max((switch.revision for switch in self.switches), default=0)
 
     def settled(self, plan: Plan, until: int | None = None) -> Iterator[Settled]:
-        """The visits that something followed from, in the order in which they were settled.
+        """Yield the visits from which something followed, in the order in which they were settled.
 
-        Those that others have cancelled are not among them: a replay cancels them by itself. A step that the plan does
-        not have is, however it ended.
+        Visits that other steps have cancelled are left out: a replay cancels them itself. A visit whose step the plan
+        lacks is included, however it ended.
 
         Args:
-            plan: what the workflow runs on.
-            until: the last revision; None for all until it began to be undone.
+            plan: the workflow's plan.
+            until: the last revision; None for all revisions before the undoing began.
 
         Raises:
-            CorruptInput: a result that decides on the way is not what was stored.
-            InvalidMessage: it does not have the declared form.
+            CorruptInput: a result that decided the way does not match its checksum.
+            InvalidMessage: the result does not have the declared form.
         """
         last = self.undone_at - 1 if until is None else until
         over = [run for run in self.visits.values() if run.left and run.left <= last]
@@ -145,9 +145,9 @@ class History:
                 yield _told(run, outcome, vertex, values.pop(run.pk, None))
 
     def _late(self, over: Iterable[Run]) -> Mapping[int, str]:
-        """The revisions at which deadlines had passed, with the keys of their visits.
+        """The revisions at which deadlines fired, with the keys of their visits.
 
-        These visits are among the cancelled ones: where none of those that are over is, nothing is asked.
+        These visits are cancelled ones: without a cancelled visit there is no query.
         """
         if all(run.status != StepStatus.CANCELLED for run in over):
             return {}
@@ -158,10 +158,10 @@ class History:
         return {revision: Cause.parse(cause).ref for revision, cause in found}
 
     def _caught(self, plan: Plan) -> Mapping[tuple[int, str], Link]:
-        """The error links that were taken, by the revisions at which their steps had failed and the steps' names.
+        """The error links that were taken, by the revisions at which their steps failed and the steps' names.
 
-        The checkpoint says which they were. The error's class would not: it is known by its name alone, which others
-        may have, and this process of the system may never have imported it.
+        The checkpoint has the links. The error's class cannot tell them: only its name is stored, which several classes
+        may have, and this process may never have imported the class.
         """
         errors = {link.id: link for link in plan.links if link.kind == "error"}
         if not errors or all(run.status != StepStatus.FAILED for run in self.runs):
@@ -182,21 +182,21 @@ class History:
 
 
 def _told(run: Run, outcome: Ending, vertex: Vertex, row: StepRun | None) -> Settled:
-    """A visit whose result, if that is asked for, decided on the way."""
+    """A settled visit, with its result if that decided the way."""
     if row is None:
         return Settled(run.node, run.visit, outcome)
-    body = sound(row)
+    body = check_result(row)
     try:
         result = decode(vertex.result_type, body)
     except InvalidMessage:
         if run.status != StepStatus.SKIPPED:
             raise
-        result = body  # a step that is passed over may be given anything
+        result = body  # a person who skips a step may give any result
     return Settled(run.node, run.visit, outcome, result)
 
 
 def _decides(run: Run, vertex: Vertex | None) -> bool:
-    """Whether it depends on the stored result of a settled visit which ways were taken."""
+    """Whether the stored result of a settled visit decided the way."""
     if vertex is None:
         return False
     if run.status not in GIVEN or run.kind == StepKind.MAP:
@@ -205,7 +205,7 @@ def _decides(run: Run, vertex: Vertex | None) -> bool:
 
 
 def _outcome(run: Run, late: Mapping[int, str]) -> Ending | None:
-    """How a visit ended, if anything followed from it."""
+    """The ending of a visit; None if nothing followed from it."""
     if run.status in GIVEN:
         return "done"
     if run.status == StepStatus.FAILED:
@@ -218,8 +218,8 @@ def _outcome(run: Run, late: Mapping[int, str]) -> Ending | None:
 
 
 @dataclass
-class Known:
-    """How a workflow stood at a checkpoint, beside the rows that it has now."""
+class State:
+    """The state of a workflow at a checkpoint, with its present rows."""
 
     open: list[Visit]
     """The visits that were open, in the order in which they were entered."""
@@ -227,13 +227,13 @@ class Known:
     waiting: Mapping[str, Arrivals]
     """The joins that waited for more branches."""
     kept: list[StepRun]
-    """The elements of maps that were settled until then."""
+    """The elements of maps that were settled by then."""
     later: list[StepRun]
-    """What was settled later, or is still open."""
+    """The rows that were settled later, or are still open."""
 
     @cached_property
     def before(self) -> dict[Visit, StepRun]:
-        """Of the later rows those that are visits."""
+        """The visits among the later rows."""
         inner = (StepKind.JOIN, StepKind.ITEM)
         return {
             (run.node, run.visit): run
@@ -246,7 +246,7 @@ class Known:
         return (run.node, run.visit) in self.open and not run.redo
 
     def items(self, node: str, visit: int) -> tuple[list[StepRun], list[StepRun]]:
-        """The elements of a map that begin anew, and those that are kept."""
+        """Return the elements of a map that begin anew, and those that are kept."""
         return _items(self.later, node, visit), _items(self.kept, node, visit)
 
 
@@ -260,18 +260,18 @@ def _items(runs: Iterable[StepRun], node: str, visit: int) -> list[StepRun]:
     return sorted(found.values(), key=lambda run: run.item or 0)
 
 
-def until(instance: ProcessInstance, plan: Plan, revision: int) -> Known:
-    """How a workflow stood at a revision.
+def state_at(instance: ProcessInstance, plan: Plan, revision: int) -> State:
+    """Return the state of a workflow at a revision.
 
     Raises:
-        OperationRefused: the running code reads its history in another way.
+        OperationRefused: the running code cannot replay its history.
     """
     replay = _replayed(instance, plan, revision)
     rows = instance.step_runs.exclude(status=StepStatus.SUPERSEDED)
     rows = rows.exclude(kind=StepKind.UNDO).order_by("pk")
     over = Q(left__lte=revision, blocked="")
     elements = rows.filter(over, kind=StepKind.ITEM).defer("result", "element", "saved")
-    return Known(
+    return State(
         open=list(replay.open.items()),
         joins=replay.joins,
         waiting=replay.waiting,
@@ -302,7 +302,7 @@ def _replayed(instance: ProcessInstance, plan: Plan, revision: int) -> Replay:
 
 
 def _unled(history: History, replay: Replay, revision: int) -> list[Visit]:
-    """The visits that had started by a revision although the replay knows of no way to them."""
+    """The visits that had started by a revision, and that the replay does not reach."""
     return [
         visit
         for visit, run in history.visits.items()

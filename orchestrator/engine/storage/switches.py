@@ -1,4 +1,4 @@
-"""When a process went over to another version of its definition, as the audit tells it."""
+"""The migrations of a process to other versions of its definition, read from the audit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Switch:
 
     Args:
         revision: the first one on the new version.
-        version: on which it was until then.
-        fingerprint: of the graph that it had until then.
-        steps: the new names of the steps whose names are others since.
-        input: whether the input of a workflow is another since.
+        version: the earlier version.
+        fingerprint: the fingerprint of the earlier graph.
+        steps: the new names of renamed steps, by their earlier names.
+        input: whether the migration changed a workflow's input.
     """
 
     revision: int
@@ -31,8 +31,8 @@ class Switch:
     input: bool = False
 
     @classmethod
-    def told(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Switch:
-        """The migration that an audit row tells of."""
+    def read(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Switch:
+        """Return the migration of an audit row."""
         return cls(
             after["revision"],
             before["version"],
@@ -41,25 +41,25 @@ class Switch:
             "input" in after,
         )
 
-    def was(self, name: str) -> str:
-        """The name that a step had before it."""
+    def name_before(self, name: str) -> str:
+        """Return the name that a step had before the migration."""
         return next((old for old, new in self.steps.items() if new == name), name)
 
 
 def switches_of(instance: ProcessInstance) -> list[Switch]:
-    """The migrations of a process, the first one first."""
+    """Return the migrations of a process, the first one first."""
     rows = OperatorAction.objects.filter(
         instance=instance.pk, action=MIGRATE, result=OperatorAction.Result.DONE
     )
     told = rows.values_list("before", "after")
-    found = [Switch.told(before, after) for before, after in told]
+    found = [Switch.read(before, after) for before, after in told]
     return sorted(found, key=lambda switch: switch.revision)
 
 
-def pinned_at(
+def stored_definition_at(
     instance: ProcessInstance, revision: int, switches: Sequence[Switch]
 ) -> Definition:
-    """The stored definition that a process was on at a revision; what it is on now where that row is gone."""
+    """Return the stored definition of a process at a revision; its present one if that row is gone."""
     later = next((one for one in switches if one.revision > revision), None)
     if later is None:
         return instance.definition
@@ -69,9 +69,9 @@ def pinned_at(
     return rows.first() or instance.definition
 
 
-def named_at(name: str, revision: int, switches: Sequence[Switch]) -> str:
-    """The name that a step, which has this one now, had at a revision."""
+def step_name_at(name: str, revision: int, switches: Sequence[Switch]) -> str:
+    """Return the name at a revision of the step that has this name now."""
     for switch in reversed(switches):
         if switch.revision > revision:
-            name = switch.was(name)
+            name = switch.name_before(name)
     return name

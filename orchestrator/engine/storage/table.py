@@ -1,4 +1,4 @@
-"""The hot path's SQL, compiled once per model and shape: what a queryset would build anew each time."""
+"""The SQL of the hot path, compiled once for each model and shape; a queryset would build it anew each time."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from orchestrator.engine.storage.json_rows import (
 )
 from orchestrator.engine.storage.row_statements import (
     ALL,
+    PLAIN_TYPES,
     Condition,
     Insert,
     Update,
@@ -34,37 +35,23 @@ from orchestrator.engine.storage.row_statements import (
 )
 
 CHUNK = 100
-"""How many rows one statement inserts at most."""
-
-PLAIN_TYPES = {
-    "AutoField",
-    "BigAutoField",
-    "BooleanField",
-    "CharField",
-    "DateTimeField",
-    "ForeignKey",
-    "PositiveIntegerField",
-    "PositiveSmallIntegerField",
-    "TextField",
-    "UUIDField",
-}
-"""Kinds of columns whose values need no preparation for PostgreSQL."""
+"""The most rows in one insert."""
 
 M = TypeVar("M", bound=Model)
 
 Texts = tuple[tuple[str, str | None], ...]
-"""Columns that are set, with the text of the value where that is a part of the statement."""
+"""Columns that are set, with the SQL of a value that is a part of the statement."""
 
 Nulls = tuple[tuple[str, bool], ...]
 """Columns that are compared, with whether they are to be null."""
 
 Prepare = Callable[[Any, Any], Any]
-"""Makes a value fit for a connection's database."""
+"""Converts a value for a connection's database."""
 
 
 @dataclass(frozen=True)
 class Claimed(Generic[M]):
-    """A claimed row, and the keys of others that must be settled before it is its turn."""
+    """A claimed row, and the keys of rows that must be settled before it."""
 
     work: M
     ahead: frozenset[int] = frozenset()
@@ -87,11 +74,11 @@ class Table(Generic[M]):
         self.unkeyed_attnames = tuple(field.attname for field in self.unkeyed)
 
     def insert(self, *objects: M) -> Insert:
-        """Inserts new rows; an automatic key is left to the database."""
+        """Return an insert of new rows; the database makes an automatic key."""
         return Insert(self, objects)
 
     def compiled_insert(self, objects: Sequence[M]) -> tuple[str, list[Any]]:
-        """The text and the values of an insert."""
+        """Return the SQL and the parameters of an insert."""
         # The wrapper itself: `connection` looks it up at every attribute.
         db = connections[DEFAULT_DB_ALIAS]
         keyed = objects[0].pk is not None
@@ -110,11 +97,11 @@ class Table(Generic[M]):
         return self._insert(len(rows), keyed, plain), params
 
     def inserts(self, objects: Sequence[M]) -> list[Statement]:
-        """Inserts any number of new rows, so many with each statement."""
+        """Return inserts of any number of new rows, CHUNK rows each."""
         return [self.insert(*some) for some in chunks(objects, CHUNK)]
 
     def insert_known(self, *items: M) -> Insert:
-        """Inserts new rows and gives the objects their keys, for work that goes on with them."""
+        """Return an insert that also gives the objects their keys, for work that goes on with them."""
         return Insert(self, items, known=True)
 
     def insert_if(
@@ -124,13 +111,13 @@ class Table(Generic[M]):
         into: list[Any],
         rows_hit: int | None = None,
     ) -> Statement:
-        """Inserts those of the new rows of which a condition holds, and that no unique constraint forbids, in order.
+        """Return an insert of the new rows that meet a condition and no unique constraint forbids, in order.
 
         Args:
-            objects: the rows; those without a key are given one by the database.
+            objects: the rows; the database makes the keys of rows without one.
             which: the condition, in which `new` is the row.
-            into: the list that gets the keys of the inserted ones.
-            rows_hit: how many must be inserted, None for any number.
+            into: the list that gets the keys of the inserted rows.
+            rows_hit: the number of rows that must be inserted, None for any number.
         """
         rows = JsonRows(len(objects))
         columns = RowsWrite.of([self.insert(*objects)], rows).columns
@@ -167,13 +154,13 @@ class Table(Generic[M]):
         rows: int | None = 1,
         which: Condition = ALL,
     ) -> Update:
-        """Sets values where all conditions hold; a condition value of None means "is null"."""
+        """Return an update of the rows with the values of `where`; None there means "is null"."""
         return Update(self, values, where, rows, which)
 
     def compiled_update(
         self, values: Mapping[str, Any], where: Mapping[str, Any], which: Condition
     ) -> tuple[str, list[Any]]:
-        """The text and the values of an update."""
+        """Return the SQL and the parameters of an update."""
         db = connections[DEFAULT_DB_ALIAS]
         sets, params = self._set(values, db)
         nulls, compared = self._compared(where, db)
@@ -181,7 +168,7 @@ class Table(Generic[M]):
         return text, [*params, *compared, *which.params]
 
     def _set(self, values: Mapping[str, Any], db: Any) -> tuple[Texts, list[Any]]:
-        """The columns that are set with the texts of plain values, and the parameters of the others."""
+        """The columns that are set, with the SQL of plain values, and the parameters of the others."""
         fields, prepare = self.fields, self._prepared(db.vendor)
         sets = tuple((n, plain_text(fields[n], value)) for n, value in values.items())
         params = [
@@ -192,7 +179,7 @@ class Table(Generic[M]):
         return sets, params
 
     def _compared(self, where: Mapping[str, Any], db: Any) -> tuple[Nulls, list[Any]]:
-        """The columns that are compared, each with whether it is to be null, and the parameters of the others."""
+        """The columns that are compared, each with whether it must be null, and the parameters of the others."""
         fields, prepare = self.fields, self._prepared(db.vendor)
         nulls = tuple((name, value is None) for name, value in where.items())
         params = [
@@ -201,13 +188,13 @@ class Table(Generic[M]):
         return nulls, params
 
     def keyed(self, keys: Sequence[Any], *, but_for: bool = False) -> Condition:
-        """What is said of the rows with these keys, or of all but for them."""
+        """Return the condition of the rows with these keys, or of all others."""
         marks = ", ".join(["%s"] * len(keys))
         sql = f" AND {self.key} {'NOT ' * but_for}IN ({marks})"
         return Condition(sql, tuple(self._param(self._pk, key) for key in keys))
 
     def but_for(self, field: str, values: Sequence[Any]) -> Condition:
-        """What is said of all rows but for those whose field has one of these values."""
+        """Return the condition that excludes rows whose field has one of these values."""
         if not values:
             return ALL
         marks = ", ".join(["%s"] * len(values))
@@ -220,7 +207,7 @@ class Table(Generic[M]):
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _prepared(self, vendor: str) -> dict[Field[Any, Any], Prepare]:
-        """How a value of each column is made fit for the database; psycopg takes most as they are."""
+        """The conversion of each field's values for the database; psycopg takes most as they are."""
         return {
             field: _as_it_is
             if vendor == "postgresql" and field.get_internal_type() in PLAIN_TYPES
@@ -229,7 +216,7 @@ class Table(Generic[M]):
         }
 
     def lock(self, pk: Any) -> tuple[M | None, datetime]:
-        """The row, locked until the transaction ends, and the database's time; with no key none.
+        """Return a row, locked until the transaction ends, and the database's time; None and the time for no key.
 
         SQLite locks by transaction.
         """
@@ -237,7 +224,7 @@ class Table(Generic[M]):
         return self._one(pk, "= %s FOR UPDATE" if postgresql else "= %s")
 
     def read(self, pk: Any) -> tuple[M | None, datetime]:
-        """The row as it is now, not locked, and the database's time."""
+        """Return a row, not locked, and the database's time."""
         return self._one(pk, "= %s")
 
     def _one(self, pk: Any, which: str) -> tuple[M | None, datetime]:
@@ -252,7 +239,7 @@ class Table(Generic[M]):
         return self._object(row), now
 
     def read_many(self, pks: Collection[Any]) -> tuple[dict[Any, M], datetime]:
-        """Those of the rows that there are, not locked, by their keys, and the database's time."""
+        """Return the rows that exist, not locked, by their keys, and the database's time."""
         if connection.vendor != "postgresql":
             found = self.model._default_manager.filter(pk__in=pks)
             return {row.pk: row for row in found}, database_now()
@@ -264,12 +251,12 @@ class Table(Generic[M]):
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _read(self, vendor: str, which: str) -> str:
-        """The rows of which something is said of the key; PostgreSQL tells its time with them."""
+        """The query of the rows whose key meets a condition; PostgreSQL adds its time."""
         now = f", {NOW}" if vendor == "postgresql" else ""
         return f"SELECT {self._listed}{now} FROM {self.name} WHERE {self.key} {which}"  # noqa: S608  # names are the model's
 
     def last(self, where: Mapping[str, Any], by: str) -> M | None:
-        """Of the rows for which all conditions hold the last by a column; a condition value of None means "is null"."""
+        """Return the last row by a column, of those with the values of `where`; None there means "is null"."""
         nulls, params = self._compared(where, connections[DEFAULT_DB_ALIAS])
         with prepared_cursor() as cursor:
             cursor.execute(self._last(nulls, by), params)
@@ -291,14 +278,14 @@ class Table(Generic[M]):
         /,
         **values: Any,
     ) -> list[Claimed[M]]:
-        """Takes due rows of a queue, oldest first: raises the attempt and sets owner and lease.
+        """Claim due rows of a queue, oldest first: raise the attempt, and set owner and lease.
 
         Args:
-            queue: whose rows.
+            queue: the queue.
             owner: this worker's boot id.
-            limit: how many at most.
-            lease: seconds until another worker may take them.
-            which: what else must hold of them.
+            limit: the most rows.
+            lease: seconds until another worker may claim them.
+            which: a further condition on the rows.
             values: further columns to set.
         """
         vendor, now = connection.vendor, datetime.now(UTC)
@@ -326,8 +313,8 @@ class Table(Generic[M]):
             f" ORDER BY wake_at, {self.key} LIMIT %s"
             f"{' FOR UPDATE SKIP LOCKED' if postgresql else ''}"
         )
-        # An array is made once. Keys to join with are asked for again for each row of a table that PostgreSQL takes for
-        # small, and each time are others, as those before are claimed: more than the limit.
+        # PostgreSQL evaluates an array once. It may evaluate a subquery again for each row of a table that it takes for
+        # small, each time with other keys, as the rows before are claimed: that would claim more than the limit.
         these = f"= ANY(ARRAY({due}))" if postgresql else f"IN ({due})"
         return (
             f"UPDATE {self.name}"  # noqa: S608  # names are the model's
@@ -336,14 +323,14 @@ class Table(Generic[M]):
         )
 
     def _assigned(self, values: Texts) -> str:
-        """Sets values, those without a text by their parameters."""
+        """The SQL that sets values: plain ones as text, the others as parameters."""
         return ", ".join(
             f"{self._column(self.fields[name])} = {text or '%s'}"
             for name, text in values
         )
 
     def _conditions(self, where: Nulls) -> str:
-        """That rows have values, or null where that is said."""
+        """The SQL of the condition that rows have values, or null."""
         found = (
             f"{self._column(self.fields[name])} {'IS NULL' if null else '= %s'}"
             for name, null in where
@@ -351,11 +338,11 @@ class Table(Generic[M]):
         return " AND ".join(found) or "TRUE"
 
     def _ahead(self, vendor: str, limit: int) -> str:
-        """A further column of a claimed row, if there is an order: the keys of those ahead of it, in one text."""
+        """The SQL of a further column in a table with an order: the keys ahead of a claimed row, in one text."""
         return ""
 
     def _keys(self, row: Sequence[Any]) -> frozenset[int]:
-        """The keys that the further column of a claimed row holds."""
+        """The keys in the further column of a claimed row."""
         ahead = row[len(self.columns) :]
         return frozenset(map(int, ahead[0].split(","))) if any(ahead) else frozenset()
 
@@ -385,7 +372,7 @@ class Table(Generic[M]):
         return self.model.from_db(DEFAULT_DB_ALIAS, self.attnames, self._values(row))
 
     def _values(self, row: Sequence[Any]) -> list[Any]:
-        """The values of a row's columns as the model has them."""
+        """The values of a row's columns, converted for the model."""
         db = connections[DEFAULT_DB_ALIAS]
         values = list(row[: len(self.columns)])
         for place, expression, converters in self._converters(db.vendor):
@@ -395,7 +382,7 @@ class Table(Generic[M]):
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _converters(self, vendor: str) -> list[tuple[int, Any, list[Any]]]:
-        """For the columns whose values need it: place, expression and functions."""
+        """The columns whose values need a conversion: place, expression and functions."""
         found = []
         for place, field in enumerate(self.columns):
             col = field.get_col(self.model._meta.db_table)

@@ -31,10 +31,10 @@ from orchestrator.models import (
 
 
 class InstanceTable(Table[ProcessInstance]):
-    """The statements of the processes: what a lock or a claim reads of one is small, however large its input is.
+    """The statements of the processes: a lock reads few bytes, however large the process's input is.
 
-    The data of a process manager is what its next event is decided with, and is read with the row. A workflow's is its
-    input: it never changes, is kept by whoever has read it (`inputs`), and so is read only when it is asked for.
+    A process manager's data decides its next event, and is read with the row. A workflow's data is its input, which
+    never changes: it is cached (`inputs`), and read only when a step asks for it.
     """
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ class InstanceTable(Table[ProcessInstance]):
         self._others = [name for name in self.attnames if name != "data"]
 
     def check_free(self, name: str, key: str) -> None:
-        """Says which live process stands in the way of another one with its key, as a constraint of the table would.
+        """Check that a correlation key is free, as a constraint of the table would.
 
         Args:
-            name: of the definition.
-            key: the correlation key; "" belongs to no process.
+            name: the definition's name.
+            key: the correlation key; "" is always free.
 
         Raises:
-            KeyTaken: a live process of the definition has it.
+            KeyTaken: a live process of the definition has the key.
         """
         if not key:
             return
@@ -60,10 +60,10 @@ class InstanceTable(Table[ProcessInstance]):
             raise KeyTaken(name, key, holder)
 
     def lock_live(self, pk: UUID) -> tuple[ProcessInstance, datetime]:
-        """A process that has not ended, locked, and the database's time.
+        """Return a live process, locked, and the database's time.
 
         Raises:
-            LeaseLost: it has ended, or is gone.
+            LeaseLost: the process has ended, or is gone.
         """
         instance, now = self.lock(pk)
         if instance is None or instance.finished_at is not None:
@@ -72,7 +72,7 @@ class InstanceTable(Table[ProcessInstance]):
 
     @property
     def _listed(self) -> str:
-        """Without the data where steps are open, which only a live workflow counts."""
+        """The columns, without the data of a row with open steps: only a live workflow counts these."""
         names = [self._column(field) for field in self.columns]
         names[self._data] = f"CASE WHEN open_steps = 0 THEN {names[self._data]} END"
         return ", ".join(names)
@@ -102,14 +102,14 @@ READ = {
     "child",
     "finished_at",
 }
-"""By which columns it is decided how a join stands, and what becomes of one that is over."""
+"""The columns of a join that decide about it."""
 
 
 class JoinTable(Table[StepRun]):
-    """How joins are read: without what their steps were given or have found, which may be large.
+    """Reads joins without their steps' elements and results, which may be large. `step_runs` writes them.
 
-    Nearly every step of a graph asks for some, and so it is written out once: through a queryset's methods it takes
-    five times as long, a third of all that such a step takes. They are written like all visits.
+    Nearly every step of a graph reads some, so the SQL is written out: a queryset takes five times as long, a third of
+    the whole time of such a step.
     """
 
     def __init__(self) -> None:
@@ -118,12 +118,12 @@ class JoinTable(Table[StepRun]):
         self.attnames = tuple(field.attname for field in self.columns)
 
     def of(self, process: UUID, names: Sequence[str]) -> dict[str, StepRun]:
-        """The last rows of these steps of a process, as far as they have any."""
+        """Return the last rows of these steps of a process, by the steps' names."""
         key = self._param(self.fields["instance_id"], process)
         postgresql = connection.vendor == "postgresql"
         these = "= ANY(%s)" if postgresql else f"IN ({', '.join(['%s'] * len(names))})"
         given: list[Any] = [list(names)] if postgresql else list(names)
-        # Not prepared: it would be planned once, while the table is small, and read all of it ever after.
+        # Not prepared: PostgreSQL would cache the plan of a small table, and read the whole table ever after.
         with connection.cursor() as cursor:
             cursor.execute(
                 f"{self._rows} AND node {these} ORDER BY round", [key, *given]
@@ -133,7 +133,7 @@ class JoinTable(Table[StepRun]):
 
     @cached_property
     def _rows(self) -> str:
-        # What is said of the kind twice is the condition of the index.
+        # The second condition on the kind is that of the index.
         return (
             f"SELECT {self._listed} FROM {self.name} WHERE instance_id = %s"  # noqa: S608  # names are the model's
             f" AND visit = 1 AND item IS NULL AND NOT (kind = '') AND kind <> '{StepKind.UNDO}' AND NOT redo"
@@ -155,11 +155,11 @@ bulk_items = Table(BulkItem)
 operator_actions = Table(OperatorAction)
 
 WORK: tuple[Table[Any], ...] = (events, commands, step_runs, bulk_operations)
-"""The tables of what workers claim."""
+"""The tables of the work that workers claim."""
 
 
 def table_of(row: Model) -> Table[Any]:
-    """The table that a row belongs to."""
+    """Return the table that a row belongs to."""
     return TABLES[type(row)]
 
 

@@ -1,4 +1,4 @@
-"""Commits and claims of this worker of which it is not known whether the database carried them out."""
+"""Commits and claims of this worker whose outcome is unknown."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _noted: set[int] = set()
 
 
 def note() -> None:
-    """Notes that the outcome of a commit or claim is unknown: it may have left work in this worker's name.
+    """Note that the outcome of a commit or claim is unknown: this worker may hold work without knowing it.
 
-    The connection on which that happened is not used again.
+    The connection is closed, and not used again.
     """
     _noted.add(os.getpid())
     if not connection.in_atomic_block:
         connection.close()
 
 
-def noted() -> bool:
-    """Whether work may stand in this worker's name that it does not know of."""
+def is_noted() -> bool:
+    """Whether this worker may hold work without knowing it."""
     return os.getpid() in _noted
 
 
 def clear() -> None:
-    """Notes that all work in this worker's name was freed."""
+    """Note that all leases of this worker were ended."""
     _noted.discard(os.getpid())

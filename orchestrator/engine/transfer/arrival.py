@@ -36,7 +36,7 @@ from orchestrator.engine.invariants.progress import standing
 from orchestrator.engine.invariants.reading import ProcessSet
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import chunks
-from orchestrator.engine.storage.outside_id_table import rows_of
+from orchestrator.engine.storage.outside_id_table import outside_id_rows
 from orchestrator.engine.storage.tables import instances
 from orchestrator.engine.transfer.form import ExportedTable, PinnedDefinition
 from orchestrator.engine.transfer.reading import Reading
@@ -253,7 +253,7 @@ class _Storing:
         known = registry.find_definition(definition.name, definition.version)
         if isinstance(values["data"], dict):
             ids = identifiers(known.outside_ids, values["data"])
-            self._outside_ids += rows_of(pk, ids)
+            self._outside_ids += outside_id_rows(pk, ids)
         # The owner is the active user of that name here, if any.
         owner = active_person(beside["owner"]) if beside["owner"] else None
         pinned = _definition(definition, values["data"], self.known_graphs)
@@ -370,13 +370,13 @@ def _definition(name: PinnedDefinition, data: Any, known_graphs: dict[str, str])
     """
     known = registry.find_definition(name.name, name.version)
     if issubclass(known, Workflow) and known.static is None:
-        pin = starting.pinned(known, decode(known.Input, data))
+        pin = starting.pin_input(known, decode(known.Input, data))
         fingerprint, key = str((pin.columns or {}).get("fingerprint")), pin.row
     else:
         said = f"{name.name} {name.version}"
         if said not in known_graphs:
             known_graphs[said] = known.graph().fingerprint()
-        fingerprint, key = known_graphs[said], partial(definitions.row_of, known)
+        fingerprint, key = known_graphs[said], partial(definitions.row_key, known)
     if fingerprint != name.fingerprint or known.kind != name.kind:
         raise OperationRefused(
             "%(name)s version %(version)s is another one here than the one it ran on (fingerprint %(here)s, not "

@@ -111,7 +111,7 @@ class Command(ProcessionCommand):
         self.say(f"Database  {connection.display_name}")
         try:
             call_command("migrate", verbosity=0, interactive=False)
-            definitions.store_all()
+            definitions.store_definitions()
         except OperationalError as error:
             raise CannotStart(
                 f"The database does not answer: {str(error).splitlines()[0]}"

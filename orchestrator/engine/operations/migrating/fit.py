@@ -18,7 +18,7 @@ from orchestrator.definition.workflow.carrying import (
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import replayed
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.incidents import said
+from orchestrator.engine.change.incidents import error_text
 from orchestrator.engine.operations.migrating.plan import MigrationTarget
 from orchestrator.engine.operations.skip import result_form
 from orchestrator.engine.storage.results import GIVEN, last_visit
@@ -58,9 +58,10 @@ class HistoryFit:
         try:
             replay = replayed(self.plan, self.history.settled(self.plan))
         except Exception as error:  # noqa: BLE001  # predicates may raise anything
-            secret_values.note_of_process(error, self.instance)
+            secret_values.attach_process(error, self.instance)
             yield Text(
-                "its history cannot be told by the other version: %(why)s", said(error)
+                "its history cannot be told by the other version: %(why)s",
+                error_text(error),
             )
             return
         since = max(self.history.resumed_at, default=0)

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.process_manager.carrying import CarriedManager, carried
 from orchestrator.engine.change import pausing, secret_values
-from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.migrating.plan import (
@@ -50,12 +50,12 @@ class ManagerMigration:
         """Migrate the locked process in one change; return further values for the audit row."""
         instance, definition = press.process, self.definition
         change = ManagerChange(instance, press.cause, press.now)
-        pinned = definitions.row_of(definition)
+        pinned = definitions.row_key(definition)
         definitions.keep_secrets(pinned, self.pinned)
         change.pin(pinned)
         instance.data = self.place.body
-        change.writes += outside_ids.renewed(instance.pk, definition, instance.data)
-        instance.summary = secret_values.summary_of(
+        change.writes += outside_ids.renewals(instance.pk, definition, instance.data)
+        instance.summary = secret_values.summarize(
             definition, self.place.data, instance.data
         )
         renamed = self._move(change)
@@ -71,7 +71,7 @@ class ManagerMigration:
         run, now, queue = self.run, change.now, self.definition.queue
         step, wakes = str(self.place.step), self._wakes(change.instance, now)
         if wakes["wake_at"] is not None:
-            change.rings.add(queue)
+            change.to_wake.add(queue)
         if step == run.node:
             still = {"id": run.pk, "finished_at": None, "owner": ""}
             same = {"queue": queue, **({} if run.error else wakes)}
@@ -96,7 +96,7 @@ class ManagerMigration:
 
         For a paused process the pause ends now.
         """
-        still = pausing.stood_still(instance.pk, self.run.started_at)
+        still = pausing.paused_time(instance.pk, self.run.started_at)
         if instance.paused_at is not None:
             still += now - instance.paused_at
         return self.run.started_at + still + (self.run.extended or timedelta(0))
@@ -129,7 +129,7 @@ def plan_manager_migration(
     check_commands_done(instance)
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)
-    with applications(NotMigrated):
+    with application_errors(NotMigrated):
         place = carried(definition, run.node, mapping, instance.data, target.row)
     check_key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)

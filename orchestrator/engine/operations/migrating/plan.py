@@ -68,7 +68,7 @@ def migration_target(
     known: Any = found
     static = getattr(known, "static", known) is not None
     same = pinned.version == version and static
-    if same and definitions.row_of(found) == pinned.pk:
+    if same and definitions.row_key(found) == pinned.pk:
         raise NotMigrated("it is on version %(version)s already", version)
     row = found.migration_from(pinned.version)
     return MigrationTarget(found, pinned, row, dict(steps))

@@ -10,7 +10,7 @@ from orchestrator.definition.codec import encode
 from orchestrator.definition.migrating import carried_data
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import maps, secret_values
-from orchestrator.engine.change.application_code import applications
+from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.visits import queue_of
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
@@ -86,11 +86,11 @@ class WorkflowMigration:
         """Stores the input as the other version reads it, with its summary and its ids of the outside."""
         instance, pin = change.instance, self.pin
         if pin.data != instance.data:
-            instance.data = change.also["data"] = pin.data
-        instance.summary = change.also["summary"] = secret_values.summary_of(
+            instance.data = change.extra["data"] = pin.data
+        instance.summary = change.extra["summary"] = secret_values.summarize(
             pin.definition, pin.input, pin.data
         )
-        ids = outside_ids.renewed(instance.pk, pin.definition, encode(pin.input))
+        ids = outside_ids.renewals(instance.pk, pin.definition, encode(pin.input))
         change.writes += ids
 
     def _requeue_open(self, change: WorkflowChange) -> None:
@@ -107,7 +107,7 @@ class WorkflowMigration:
             vertex = self.pin.plan[self.mapping[name]]
             queue = queue_of(vertex.step, change.queue)
             number += rows.filter(node=name, owner="").update(queue=queue)
-            change.rings.add(queue)
+            change.to_wake.add(queue)
         if number != change.instance.open_steps:
             raise NotMigrated(
                 Text("a worker has just taken one of its steps: try again")
@@ -161,11 +161,11 @@ def _check_unclaimed(instance: ProcessInstance) -> None:
 def _pin(instance: ProcessInstance, target: MigrationTarget) -> Pin:
     """The input as the other version reads it, and the graph of the other version for this input."""
     definition: Any = target.definition
-    with applications(InvalidDefinition, InvalidMessage, NotMigrated):
+    with application_errors(InvalidDefinition, InvalidMessage, NotMigrated):
         made = carried_data(definition.Input, instance.data, target.row)
         check_key_kept(definition, instance, made)
         try:
-            pin = definitions.pin(definition, made)
+            pin = definitions.make_pin(definition, made)
         except (InvalidDefinition, InvalidMessage) as mistake:
             raise NotMigrated(
                 "the other version makes no graph of its input: %(why)s", mistake

@@ -10,8 +10,8 @@ from typing import Any
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine.change import retrying, secret_values
-from orchestrator.engine.change.application_code import applications
-from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_WORKFLOWS, Edit, EditKind
@@ -93,12 +93,12 @@ class ManagerPlan(RepairPlan):
                 Text("the process would have ended: nothing takes it")
             )
         try:
-            with applications():
+            with application_errors():
                 decision = self.definition.decide(step, data, message)
         except Exception as error:  # noqa: BLE001  # predicates may raise anything
-            secret_values.note_of_process(error, self.instance, edit.value)
+            secret_values.attach_process(error, self.instance, edit.value)
             raise OperationRefused(
-                "it could not be handled: %(why)s", named(error)
+                "it could not be handled: %(why)s", named_error(error)
             ) from None
         if decision.outcome == "moved":
             self.then = (decision.step, decision.data)

@@ -17,7 +17,7 @@ from orchestrator.definition.codec import digest, encode
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.incidents import named
+from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.event import NO_STEP_TAKES
 from orchestrator.engine.operations.repairing.edits import Edit
@@ -134,7 +134,7 @@ class RepairPlan(ABC):
         """
         if edit.target not in known:
             raise OperationRefused(NO_STEP_TAKES.filled(name, edit.target))
-        event = inbox.read(edit.target, edit.value)
+        event = inbox.parse_event(edit.target, edit.value)
         self.events.append(event)
         return event
 
@@ -146,8 +146,8 @@ class RepairPlan(ABC):
             rows = inbox.inbox_rows(
                 event, body, id, SOURCE, address, digest(body), change.now
             )
-            change.writes += inbox.stored(rows)
-            change.rings |= {row.queue for row in rows}
+            change.writes += inbox.event_inserts(rows)
+            change.to_wake |= {row.queue for row in rows}
 
     def refuse(self, place: int, why: object, path: str = "") -> None:
         """Note the mistake of an edit; the first mistake counts."""
@@ -195,5 +195,5 @@ def refuse_code_errors(instance: ProcessInstance, *given: Any) -> Iterator[None]
     except Exception as error:
         if isinstance(error, ProcessionError) or passes(error):
             raise
-        secret_values.note_of_process(error, instance, *given)
-        raise OperationRefused(named(error)) from None
+        secret_values.attach_process(error, instance, *given)
+        raise OperationRefused(named_error(error)) from None

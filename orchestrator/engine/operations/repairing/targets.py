@@ -120,10 +120,12 @@ def _add_of_workflow(
         change = WorkflowChange.of(instance, Cause.of(CauseKind.OPERATOR), now)
     found.events = sorted(awaited_events(change.plan))
     found.named = sorted(change.plan.vertices)[:MOST_STEPS]
-    rows = retrying.troubled(change).order_by("pk").values_list("node", flat=True)
+    rows = (
+        retrying.troubled_visits(change).order_by("pk").values_list("node", flat=True)
+    )
     found.troubled = list(dict.fromkeys(rows[:SHOWN]))
     if step:
-        found.redo = Target(step, redoing.why_not(change, step))
+        found.redo = Target(step, redoing.why_no_redo(change, step))
         found.visits = _visits(change, step, item)
 
 

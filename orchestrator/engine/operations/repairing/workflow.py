@@ -13,7 +13,7 @@ from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.advance import Arrivals, Settled
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import following, redoing, retrying
-from orchestrator.engine.change.following import decided
+from orchestrator.engine.change.following import decide
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
@@ -29,7 +29,7 @@ from orchestrator.engine.operations.visit import (
     skip_visit,
 )
 from orchestrator.engine.storage import tables
-from orchestrator.engine.storage.results import GIVEN, sealed
+from orchestrator.engine.storage.results import GIVEN, seal_result
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text
@@ -73,7 +73,7 @@ class WorkflowPlan(RepairPlan):
         form = result_form(self.change.plan[run.node], run)
         result = decode(form, edit.value)
         body = encode_as(form, result)
-        sealed(body)
+        seal_result(body)
         self.results.append((run, result, body))
         self.edited.append(Edited(_label(run), run.result, body))
 
@@ -87,7 +87,7 @@ class WorkflowPlan(RepairPlan):
         self.edited.append(Edited(_label(run), None, body))
 
     def _plan_redo(self, place: int, edit: Edit) -> None:
-        OperationRefused.raise_for(redoing.why_not(self.change, edit.target))
+        OperationRefused.raise_for(redoing.why_no_redo(self.change, edit.target))
         if any(run.node == edit.target for run, *_ in self.results):
             raise OperationRefused(
                 "the result of %(step)s is edited: one or the other", edit.target
@@ -98,7 +98,7 @@ class WorkflowPlan(RepairPlan):
 
     def _plan_retry(self, place: int, edit: Edit) -> None:
         skipped = [one.run for one in self.edits if one.kind == EditKind.SKIP]
-        rows = retrying.troubled(self.change).exclude(pk__in=skipped).order_by()
+        rows = retrying.troubled_visits(self.change).exclude(pk__in=skipped).order_by()
         self.again = True
         names = sorted(set(rows.values_list("node", flat=True).distinct()))
         known = [name for name in names if name in self.change.plan.vertices]
@@ -126,7 +126,7 @@ class WorkflowPlan(RepairPlan):
                 self.known[name] = following.arrivals_of(row, over=over)
             return {name: self.known[name] for name in names if name in self.known}
 
-        found = decided(self.change, Settled(run.node, run.visit, "done", result), look)
+        found = decide(self.change, Settled(run.node, run.visit, "done", result), look)
         self.known |= found.joins
         self.given_up |= {*found.given_up, *found.caught}
         begun = [name for name, _ in found.entered]
@@ -136,14 +136,14 @@ class WorkflowPlan(RepairPlan):
     def carry_out(self, press: Press) -> dict[str, Any]:
         change = self.change
         for run, _, body in self.results:
-            redoing.give(change, run, body, sealed(body)["checksum"])
+            redoing.set_result(change, run, body, seal_result(body)["checksum"])
         if self.again:
             left = [run.pk for run, *_ in self.skipped]
             retrying.try_steps_again(change, left)
             retrying.try_events_again(change)
         _skip(change, self.skipped)
         for step in self.redone:
-            redoing.begin(change, step, "wanted by an operator", limit=None)
+            redoing.begin_redo(change, step, "wanted by an operator", limit=None)
         self.add_events(change, press)
         change.write()
         if self.again:
