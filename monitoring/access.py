@@ -20,7 +20,7 @@ from django.shortcuts import redirect
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_http_methods
 
-from monitoring.open_pages import by_script
+from monitoring.open_pages import is_from_script
 from orchestrator.grants import definitions_of, grants_of
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 from orchestrator.models import BulkOperation, Incident, ProcessInstance
@@ -45,11 +45,11 @@ View = Callable[..., HttpResponseBase]
 
 Names = frozenset[str]
 
-DefinitionsOf = Callable[[HttpRequest, dict[str, Any]], Names]
+Scope = Callable[[HttpRequest, dict[str, Any]], Names]
 """The definitions that a page shows, by its request and the parts of its address; empty for any."""
 
 
-class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none when it runs
+class DefinitionReader(SimpleLazyObject):  # type: ignore[type-arg]  # not subscriptable at run time
     """The user of a request for a page of some definitions, with the permissions that they have for all of these."""
 
     def __init__(self, user: Any, definitions: Names) -> None:
@@ -67,72 +67,71 @@ class ReaderOf(SimpleLazyObject):  # type: ignore[type-arg]  # it takes none whe
         return all(self.has_perm(permission, obj) for permission in permissions)
 
 
-def _answers(*methods: str) -> Callable[..., Callable[[View], View]]:
-    """Makes a decorator for views that answer some methods."""
+def _guard_methods(*methods: str) -> Callable[..., Callable[[View], View]]:
+    """Make a decorator for views that answer some methods."""
 
-    def decorator(
-        *more: str, of: DefinitionsOf | None = None
-    ) -> Callable[[View], View]:
+    def decorator(*more: str, of: Scope | None = None) -> Callable[[View], View]:
         to_these = require_http_methods(methods)
-        return lambda view: to_these(_guarded(view, *more, of=of))
+        return lambda view: to_these(_guard(view, *more, of=of))
 
     return decorator
 
 
-page_for = _answers("GET", "HEAD")
+page_for = _guard_methods("GET", "HEAD")
 """Opens a page to users who may view processes. Other users get 403; without a session the answer leads to sign-in.
 
 It takes the permissions that are needed besides, and `of`: the definitions of the page. Users with grants for all of
 these may open it too.
 """
 
-action_for = _answers("POST")
+action_for = _guard_methods("POST")
 """The same for an address that does something."""
 
-form_for = _answers("GET", "HEAD", "POST")
+form_for = _guard_methods("GET", "HEAD", "POST")
 """The same for a page with a form that is sent to its own address."""
 
 
-def may(user: Any, *more: str) -> bool:
+def may_view(user: Any, *more: str) -> bool:
     """Whether the user may view processes, and has further permissions."""
     return bool(
         user.is_authenticated and user.is_active and user.has_perms([VIEW, *more])
     )
 
 
-def seen_in(request: HttpRequest) -> frozenset[str] | None:
-    """The definitions that the user of a request may see; None for all."""
+def visible_definitions(request: HttpRequest) -> frozenset[str] | None:
+    """Return the definitions that the user of a request may see; None for all."""
     seen: tuple[str, ...] | None = getattr(request, SEEN, None)
     return None if seen is None else frozenset(seen)
 
 
-def shown_in(request: HttpRequest) -> tuple[str, ...]:
-    """The definitions that a page shows, where its user may not see all; empty for users who may."""
+def shown_definitions(request: HttpRequest) -> tuple[str, ...]:
+    """Return the definitions that a page shows, where its user may not see all; empty for users who may."""
     shown: tuple[str, ...] = getattr(request, SHOWS, ())
     return shown
 
 
 def shows_only(request: HttpRequest, definition: str) -> bool:
     """Whether an answer may show everything of one definition to the user of this request."""
-    return seen_in(request) is None or shown_in(request) == (definition,)
+    seen = visible_definitions(request)
+    return seen is None or shown_definitions(request) == (definition,)
 
 
-def seen_by(user: Any) -> frozenset[str] | None:
-    """The definitions whose processes a user may view; None for all."""
+def definitions_visible_to(user: Any) -> frozenset[str] | None:
+    """Return the definitions whose processes a user may view; None for all."""
     return definitions_of(user, VIEW)
 
 
-def _guarded(view: View, *more: str, of: DefinitionsOf | None) -> View:
+def _guard(view: View, *more: str, of: Scope | None) -> View:
     @login_not_required  # a middleware would send scripts to a page that they cannot show
     @wraps(view)
     def guarded(
         request: HttpRequest, *args: object, **kwargs: object
     ) -> HttpResponseBase:
         if not request.user.is_authenticated:
-            return _signed_out(request)
+            return _ask_to_sign_in(request)
         try:
-            if not lets_in(request, kwargs, *more, of=of):
-                return _elsewhere(request, request.path if of is of_list else "")
+            if not may_open(request, kwargs, *more, of=of):
+                return _redirect(request, request.path if of is list_scope else "")
             return view(request, *args, **kwargs)
         except DatabaseError as error:
             if not lacks_tables(error):
@@ -142,15 +141,12 @@ def _guarded(view: View, *more: str, of: DefinitionsOf | None) -> View:
     return guarded
 
 
-def lets_in(
-    request: HttpRequest,
-    parts: dict[str, Any],
-    *more: str,
-    of: DefinitionsOf | None = None,
+def may_open(
+    request: HttpRequest, parts: dict[str, Any], *more: str, of: Scope | None = None
 ) -> bool:
     """Whether the user of a request may open an address.
 
-    Where grants open it, the user of the request becomes a `ReaderOf` its definitions.
+    Where grants open it, the user of the request becomes a `DefinitionReader` its definitions.
 
     Args:
         request: as it came.
@@ -160,26 +156,26 @@ def lets_in(
     """
     setattr(request, SEEN, None)
     if of is not None:
-        _of_some(request, of, parts)
-    return may(request.user, *more)
+        _narrow(request, of, parts)
+    return may_view(request.user, *more)
 
 
-def _of_some(request: HttpRequest, of: DefinitionsOf, parts: dict[str, Any]) -> None:
-    """Replaces the user of the request by a reader of its definitions, where only grants open it."""
+def _narrow(request: HttpRequest, of: Scope, parts: dict[str, Any]) -> None:
+    """Replace the user of the request by a reader of its definitions, if only grants open the address."""
     user: Any = request.user
     if not user.is_active or user.has_perms(BY_DEFINITION):
         return
     if not any(map(grants_of(user).get, BY_DEFINITION)):
         return
     if definitions := of(request, parts):
-        mine = seen_by(user)
+        mine = definitions_visible_to(user)
         setattr(request, SEEN, None if mine is None else tuple(sorted(mine)))
         setattr(request, SHOWS, tuple(sorted(definitions)))
-        request.user = ReaderOf(user, definitions)  # type: ignore[assignment]  # as Django's own lazy one
+        request.user = DefinitionReader(user, definitions)  # type: ignore[assignment]  # as Django's own lazy one
 
 
-def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
-    """Redirects a user with grants to the list of one of their definitions.
+def _redirect(request: HttpRequest, path: str) -> HttpResponseBase:
+    """Redirect a user with grants to the list of one of their definitions.
 
     Args:
         path: of that list; "" for none.
@@ -187,59 +183,59 @@ def _elsewhere(request: HttpRequest, path: str) -> HttpResponseBase:
     Raises:
         PermissionDenied: the user has no grants, there is no list, or the address names a definition.
     """
-    mine = seen_by(request.user) if request.user.is_active else None
+    mine = definitions_visible_to(request.user) if request.user.is_active else None
     if not (path and mine) or request.GET.get("definition"):
         raise PermissionDenied
     query = {**request.GET.dict(), "definition": min(mine)}
     return redirect(f"{path}?{urlencode(query)}")
 
 
-def of_process(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition of the process that an address names."""
+def process_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return the definition of the process that an address names."""
     return names_of_process(parts.get("pk") or parts["process"])
 
 
-def of_operation(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definitions to which the bulk operation in an address is limited."""
+def bulk_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return the definitions to which the bulk operation in an address is limited."""
     return names_of_operation(parts.get("pk") or parts["operation"])
 
 
-def of_definition(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition that an address names."""
+def definition_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return the definition that an address names."""
     return frozenset([parts["name"]])
 
 
-def of_cause(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition of the failures of one `cause`."""
+def cause_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return the definition of the failures of one `cause`."""
     return names_of_cause(parts["cause"])
 
 
-def of_all_seen(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """All definitions that the user may see."""
-    return seen_by(request.user) or Names()
+def reader_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return all definitions that the user may see."""
+    return definitions_visible_to(request.user) or Names()
 
 
-def of_list(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition that `?definition=` names."""
+def list_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return the definition that `?definition=` names."""
     name = request.GET.get("definition", "").replace("\0", "")
     return frozenset([name] if name else [])
 
 
-def of_selection(request: HttpRequest, parts: dict[str, Any]) -> Names:
-    """The definition of what `?definition=` or `?cause=` selects."""
+def selection_scope(request: HttpRequest, parts: dict[str, Any]) -> Names:
+    """Return the definition of what `?definition=` or `?cause=` selects."""
     if "cause" in request.GET:
         return names_of_cause(request.GET["cause"])
-    return of_list(request, parts)
+    return list_scope(request, parts)
 
 
 def names_of_process(pk: UUID) -> Names:
-    """The definition of a process; none where there is no such process."""
+    """Return the definition of a process; none for an unknown process."""
     processes = ProcessInstance.objects.filter(pk=pk)
     return frozenset(processes.values_list("name", flat=True))
 
 
 def names_of_cause(cause: str) -> Names:
-    """The definition of the failures of one cause; none where they are of no process, or there is no such cause."""
+    """Return the definition of the failures of one cause; none for failures without a process, or an unknown cause."""
     fingerprint = cause.replace("\0", "")
     failures = Incident.objects.filter(fingerprint=fingerprint)
     names = failures.order_by().values_list("instance__name", flat=True)[:1]
@@ -247,7 +243,7 @@ def names_of_cause(cause: str) -> Names:
 
 
 def names_of_operation(pk: UUID) -> Names:
-    """The definitions to which a bulk operation is limited; none without a limit, or without such an operation.
+    """Return the definitions to which a bulk operation is limited; none without a limit, or without such an operation.
 
     Its selection limits it, or the grants of the user who began it.
     """
@@ -264,7 +260,7 @@ def names_of_operation(pk: UUID) -> Names:
     return frozenset([about["definition"]] if about.get("definition") else [])
 
 
-def _signed_out(request: HttpRequest) -> HttpResponseBase:
-    if by_script(request):
+def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:
+    if is_from_script(request):
         return HttpResponse(status=401)
     return redirect_to_login(request.get_full_path())

@@ -26,7 +26,7 @@ from orchestrator.strict_json import parse
 from orchestrator.text import code_of
 
 
-class FromProgram(dict[str, Any]):
+class ProgramData(dict[str, Any]):
     """The data of a form from a program: values by name, as texts or as JSON values.
 
     The form refuses a name that it does not have, so that a misspelt name is noticed.
@@ -42,7 +42,7 @@ class JsonText(forms.Textarea):
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         value = super().value_from_datadict(data, files, name)
-        if isinstance(data, FromProgram) and data.as_json and name in data:
+        if isinstance(data, ProgramData) and data.as_json and name in data:
             return json.dumps(value, ensure_ascii=False)
         return value
 
@@ -56,7 +56,7 @@ class JsonField(forms.CharField):
         super().__init__(max_length=MAX_BYTES, strip=False)
 
     def clean(self, value: Any) -> Any:
-        """The parsed value.
+        """Return the parsed value.
 
         Raises:
             ValidationError: the text is not JSON, or too large or deep to store; it names the place.
@@ -95,10 +95,7 @@ class ActionForm(forms.Form):
 
     key = forms.UUIDField(widget=forms.HiddenInput)
     revision = forms.IntegerField(
-        min_value=0,
-        max_value=MOST_REVISION,
-        required=False,
-        widget=forms.HiddenInput,
+        min_value=0, max_value=MOST_REVISION, required=False, widget=forms.HiddenInput
     )
     reason = forms.CharField(
         label=_("Reason"),
@@ -118,7 +115,7 @@ class ActionForm(forms.Form):
 
     def full_clean(self) -> None:
         super().full_clean()
-        if isinstance(self.data, FromProgram):
+        if isinstance(self.data, ProgramData):
             for name in sorted(self.data.keys() - self.fields.keys()):
                 unknown = forms.ValidationError(_("There is no such field."))
                 self.errors[name[:40]] = self.error_class(unknown.messages)
@@ -127,23 +124,23 @@ class ActionForm(forms.Form):
         return str(self.cleaned_data["reason"]).replace("\0", "")
 
     def given(self) -> list[Any]:
-        """The arguments of the action, in its order; the form must be valid."""
+        """Return the arguments of the action, in its order; the form must be valid."""
         return [self.cleaned_data[given.name] for given in self.operation.given]
 
     def asked(self, request: HttpRequest) -> ActionRequest:
-        """The request to the engine; the form must be valid."""
+        """Return the request to the engine; the form must be valid."""
         return ActionRequest(
             actor=request.user,
             key=self.cleaned_data["key"],
             reason=self.cleaned_data["reason"],
             expected_revision=self.cleaned_data["revision"],
-            address=address_of(request),
+            address=client_address(request),
             way=getattr(request, "way", ""),
         )
 
 
-def address_of(request: HttpRequest) -> str | None:
-    """The address of a request's client, for the audit; None where a Unix socket or a proxy gives none."""
+def client_address(request: HttpRequest) -> str | None:
+    """Return the address of a request's client, for the audit; None where a Unix socket or a proxy gives none."""
     given = request.META.get("REMOTE_ADDR") or ""
     host, _colon, _port = given.rpartition(":")  # some proxies add the port
     for one in (given, host.strip("[]")):
@@ -176,7 +173,7 @@ class ActionAnswer:
 
     @classmethod
     def invalid(cls, form: forms.Form, text: Any = "") -> Self:
-        """The answer to an invalid form."""
+        """Return the answer to an invalid form."""
         errors = {
             name: [str(one) for one in said] for name, said in form.errors.items()
         }
@@ -185,7 +182,7 @@ class ActionAnswer:
 
     @classmethod
     def refused(cls, refusal: OperationRefused, text: Any) -> Self:
-        """The answer to a refused action.
+        """Return the answer to a refused action.
 
         Args:
             refusal: of the engine.

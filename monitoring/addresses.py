@@ -1,4 +1,4 @@
-"""Addresses for long lists: `reverse` makes a template for each form, and ids are filled into it."""
+"""Addresses for long lists: `reverse` makes a template for each route, and ids are filled in."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from django.urls import get_script_prefix, get_urlconf, reverse
 from django.utils.translation import get_language
 
 FORMS = 1_000
-"""Forms that are kept: a project has few hosts, prefixes and languages, but a request may name others."""
+"""Templates in the cache: a project has few hosts, prefixes and languages, but a request may name others."""
 
 NUMBER = 9_000_000_000_000_000_000
-"""A number that stands for another, as long as one of a row can be; the place is added to it."""
+"""A placeholder for numbers, as long as the largest key of a row; the place of the part is added to it."""
 
 
-def address_of(name: str, *parts: UUID | int | str) -> str:
-    """What Django's `reverse` returns, in a fifth of its time.
+def url_for(name: str, *parts: UUID | int | str) -> str:
+    """Return the same address as Django's `reverse`, in a fifth of its time.
 
     Args:
-        name: of a view of which the address has ids, numbers and words.
-        parts: the values of these; words are of few kinds, as the name of an action.
+        name: the name of a route whose parts are ids, numbers and words.
+        parts: the values of the parts; words have few values, like the names of actions.
 
     Raises:
         NoReverseMatch: there is no such address.
     """
     kinds = tuple(one if isinstance(one, str) else type(one) for one in parts)
     where = get_script_prefix(), get_urlconf(), get_language()
-    return _form(name, kinds, where).format(*parts)
+    return _address_template(name, kinds, where).format(*parts)
 
 
 @lru_cache(FORMS)
-def _form(
+def _address_template(
     name: str, kinds: tuple[type | str, ...], where: tuple[str | None, ...]
 ) -> str:
-    """An address with fields for its ids and numbers, as `str.format` fills them in.
+    """Return an address with fields for its ids and numbers, which `str.format` fills in.
 
     Args:
-        name: of the view.
-        kinds: the words themselves, and of other parts their type.
-        where: what else an address depends on.
+        name: the name of the route.
+        kinds: the words themselves, and the types of other parts.
+        where: script prefix, URL configuration and language.
     """
     parts: list[UUID | int | str] = []
     for place, kind in enumerate(kinds):

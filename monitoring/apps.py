@@ -3,9 +3,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MonitoringConfig(AppConfig):
-    """The operator console. Announces committed changes to open pages from the moment it is ready.
+    """The operator console. Once it is ready, it announces committed changes to open pages.
 
-    Its lists are made known to workers, who gather what bulk operations are done to.
+    It registers its lists as selections, from which workers gather the items of bulk operations.
     """
 
     name = "monitoring"

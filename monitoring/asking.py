@@ -22,19 +22,19 @@ LONGEST = 10.0
 """Seconds after which a question counts as unanswered and may be asked again."""
 
 
-class Asked(Generic[Answer]):
+class ThreadedQuestion(Generic[Answer]):
     """One question, asked in a thread with its own database connections."""
 
     def __init__(self, find: Callable[[], Answer]) -> None:
         self._find = find
         self._found: Future[Answer] = Future()
         self.at = time.monotonic()
-        """When it was asked, by the clock of the process."""
-        self._lines: Sequence[BaseDatabaseWrapper] = []
-        Thread(target=self._tell, daemon=True).start()
+        """The time of the question, by the clock of the process."""
+        self._connections: Sequence[BaseDatabaseWrapper] = []
+        Thread(target=self._run, daemon=True).start()
 
     def answer(self, patience: float = PATIENCE) -> Answer:
-        """Waits for the answer.
+        """Wait for the answer.
 
         Raises:
             TimeoutError: no answer came within `patience` seconds after the question.
@@ -42,16 +42,16 @@ class Asked(Generic[Answer]):
         """
         return self._found.result(max(0.0, self.at + patience - time.monotonic()))
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether it was answered, or is older than `LONGEST`; then its connections are closed."""
         if time.monotonic() > self.at + LONGEST:
             self._shut_connections()
             return True
         return self._found.done()
 
-    def _tell(self) -> None:
+    def _run(self) -> None:
         try:
-            self._lines = connections.all()
+            self._connections = connections.all()
             answer = self._find()
         except Exception as error:  # noqa: BLE001  the callers get it, whatever it is
             self._found.set_exception(error)
@@ -61,12 +61,12 @@ class Asked(Generic[Answer]):
             connections.close_all()
 
     def _shut_connections(self) -> None:
-        """Shuts the thread's connections to PostgreSQL, since a proxy can keep a dead one open."""
-        for line in self._lines:
-            if line.vendor == "postgresql" and line.connection is not None:
+        """Shut the thread's connections to PostgreSQL, since a proxy can keep a dead one open."""
+        for one in self._connections:
+            if one.vendor == "postgresql" and one.connection is not None:
                 with (
                     suppress(Exception),
-                    socket.socket(fileno=line.connection.fileno()) as its,
+                    socket.socket(fileno=one.connection.fileno()) as its,
                 ):
                     try:
                         its.shutdown(socket.SHUT_RDWR)
@@ -84,11 +84,11 @@ class TimedQuestion(Generic[Answer]):
     def __init__(self, find: Callable[[], Answer]) -> None:
         self._find = find
         self._lock = Lock()
-        self._last: Asked[Answer] | None = None
+        self._last: ThreadedQuestion[Answer] | None = None
 
-    def ask(self) -> Asked[Answer]:
-        """Asks, or joins the question that is under way."""
+    def ask(self) -> ThreadedQuestion[Answer]:
+        """Ask, or join the question that is under way."""
         with self._lock:
-            if self._last is None or self._last.over():
-                self._last = Asked(self._find)
+            if self._last is None or self._last.is_over():
+                self._last = ThreadedQuestion(self._find)
             return self._last

@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
 
-from monitoring.broadcaster import Hint, as_hint, merged
+from monitoring.broadcaster import Hint, change_hint, merge_hints
 from monitoring.turns import need
 from orchestrator.signals import Change
 
@@ -59,13 +59,13 @@ class Follower(Protocol):
 
     @property
     def needs(self) -> Needs:
-        """What its reader must have permission to see."""
+        """The permissions that its reader must have."""
 
     def tell(self, subject: str, hint: Hint, text: str) -> None:
-        """Sends a hint to the page, merged with an unsent hint about the same subject."""
+        """Send a hint to the page, merged with an unsent hint about the same subject."""
 
     def close(self, code: int) -> None:
-        """Closes the page with a close code."""
+        """Close the page with a close code."""
 
 
 Needs = bool | frozenset[str]
@@ -80,7 +80,7 @@ NewestChanges = Callable[[Mapping[UUID, int]], Awaitable[Sequence[Change]]]
 
 @dataclass
 class Group:
-    """The pages that follow one subject, and the hint that they have not got yet."""
+    """The pages that follow one subject, and the hint that is not sent yet."""
 
     pages: set[Follower] = field(default_factory=set)
     unsent: Hint | None = None
@@ -111,7 +111,7 @@ class Audience:
         return frozenset(self._pages)
 
     async def join(self, page: Follower) -> None:
-        """Adds a page: every change that is committed after this returns reaches it.
+        """Add a page: every change that is committed after this returns reaches it.
 
         Raises:
             Exception: the channel layer cannot be reached, or does not answer in time.
@@ -141,7 +141,7 @@ class Audience:
                 self._groups[name] = Group()
 
     async def leave(self, page: Follower) -> None:
-        """Removes a page. The next check, or the end of the last page, leaves groups without pages."""
+        """Remove a page. The next check, or the end of the last page, leaves groups without pages."""
         self._pages.discard(page)
         for name in page.groups:
             if name in self._groups:
@@ -167,7 +167,7 @@ class Audience:
                     await self._layer.group_discard(name, self._channel)
 
     async def _or_restart(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Runs a task of the audience. When it fails, all pages are closed and connect again."""
+        """Run a task of the audience. When it fails, all pages are closed and connect again."""
         try:
             await task()
         except Exception as error:  # noqa: BLE001  whatever it was
@@ -187,7 +187,7 @@ class Audience:
                 self._probe_returned.set()
 
     def _queue(self, message: dict[str, Any]) -> None:
-        """Queues a hint until the pause of its group is over, which is mostly at once."""
+        """Queue a hint until the pause of its group is over, which is mostly at once."""
         name = message.get("group", "")
         group = self._groups.get(name)
         if group is None or not group.pages:
@@ -195,7 +195,7 @@ class Audience:
         hint = {key: message[key] for key in message if key not in ("type", "group")}
         group.revision = max(group.revision, hint.get("revision", -1))
         waits = group.unsent is not None
-        group.unsent = merged(group.unsent, hint)
+        group.unsent = merge_hints(group.unsent, hint)
         if not waits:
             pause = len(group.pages) * TELLING
             loop = asyncio.get_running_loop()
@@ -214,7 +214,7 @@ class Audience:
     # Checks
 
     async def _find_lost(self) -> None:
-        """Sends the hints that may have got lost, and the newest revision of newly followed processes."""
+        """Send the hints that may have got lost, and the newest revision of newly followed processes."""
         while True:
             await asyncio.sleep(LOOK)
             known = {
@@ -230,7 +230,7 @@ class Audience:
             for change in changes:
                 if change.process_id is not None:
                     group = f"{OF_PROCESS}{change.process_id.hex}"
-                    self._queue({**as_hint(change), "again": True, "group": group})
+                    self._queue({**change_hint(change), "again": True, "group": group})
 
     async def _check(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -242,7 +242,7 @@ class Audience:
                 await self._prove_connection()
 
     async def _check_sessions(self, begun: float) -> None:
-        """Closes the pages of sessions without permission, and tells the others that they are connected.
+        """Close the pages of sessions without permission, and tell the others that they are connected.
 
         The checks are spread evenly over `CHECK` seconds, since all at once would load the database.
         """
@@ -261,7 +261,7 @@ class Audience:
                     page.tell("beat", beat, json.dumps(beat))
 
     async def _close_code_now(self, session: str | None, needs: Needs) -> int:
-        """The code to close a session's pages with; pages whose check fails must connect again.
+        """Return the code to close a session's pages with; pages whose check fails must connect again.
 
         Raises:
             TimeoutError: the database does not answer.
@@ -276,7 +276,7 @@ class Audience:
             return RESTART
 
     async def _prove_connection(self) -> None:
-        """Joins the groups again, and waits until its probe comes back through the layer."""
+        """Join the groups again, and wait until the probe comes back through the layer."""
         async with self._joining:
             await self._discard([n for n, it in self._groups.items() if not it.pages])
             for name in self._groups:
@@ -292,7 +292,7 @@ _audiences: WeakKeyDictionary[asyncio.AbstractEventLoop, Audience] = WeakKeyDict
 
 
 def audience(close_code: CloseCode, newest_changes: NewestChanges) -> Audience:
-    """The audience of the running event loop."""
+    """Return the audience of the running event loop."""
     loop = asyncio.get_running_loop()
     found = _audiences.get(loop)
     if found is None or found.ended:
@@ -301,5 +301,5 @@ def audience(close_code: CloseCode, newest_changes: NewestChanges) -> Audience:
 
 
 def open_pages() -> int:
-    """The number of open pages of this web server."""
+    """Return the number of open pages of this web server."""
     return sum(len(one.pages) for one in list(_audiences.values()))

@@ -59,18 +59,18 @@ class Broadcaster:
         self._ending = False
 
     def put(self, change: Change) -> None:
-        """Queues the hints about a change; returns at once."""
+        """Queue the hints about a change, and return at once."""
         groups = [
-            group for group in groups_of(change) if self._watchers.may_include(group)
+            group for group in hint_groups(change) if self._watchers.may_include(group)
         ]
         if not groups:
             return
-        message = {"type": "live.change", **as_hint(change)}
+        message = {"type": "live.change", **change_hint(change)}
         with self._changed:
             new = False
             for group in groups:
                 new = new or group not in self._waiting
-                self._waiting[group] = merged(self._waiting.get(group), message)
+                self._waiting[group] = merge_hints(self._waiting.get(group), message)
                 while len(self._waiting) > KEPT:
                     self._waiting.popitem(last=False)
             if self._thread is None or not self._thread.is_alive():
@@ -80,14 +80,14 @@ class Broadcaster:
                 self._changed.notify_all()
 
     def flush(self, timeout: float = 0.5) -> bool:
-        """Waits until all hints are sent, at most `timeout` seconds; whether they were."""
+        """Wait at most `timeout` seconds until all hints are sent; return whether they are."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not self._waiting and not self._busy, timeout
             )
 
     def end(self) -> None:
-        """Sends what it can in half a second. It logs no failure, since logs may be closed by now."""
+        """Send hints for half a second. Failures are not logged, since logs may be closed by now."""
         self._ending = True
         self.flush()
 
@@ -104,7 +104,7 @@ class Broadcaster:
                     self._changed.notify_all()
 
     def _take(self) -> list[tuple[str, Hint]]:
-        """Waits until hints are due, and removes them from the table."""
+        """Wait until hints are due, and remove them from the table."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -115,12 +115,12 @@ class Broadcaster:
                 self._changed.wait(None if soonest is None else soonest - now)
             self._busy = True
             for group in due:
-                if PAUSE[kind(group)]:
+                if PAUSE[group_kind(group)]:
                     self._sent_at[group] = now
             return [(group, self._waiting.pop(group)) for group in due]
 
     def _due_at(self, group: str) -> float:
-        return self._sent_at.get(group, 0.0) + PAUSE[kind(group)]
+        return self._sent_at.get(group, 0.0) + PAUSE[group_kind(group)]
 
     async def _send(self, due: list[tuple[str, Hint]]) -> None:
         await self._watchers.ask()
@@ -137,8 +137,8 @@ class Broadcaster:
             logger.warning("Open pages are not told of changes just now: %r", error)
 
 
-def as_hint(change: Change) -> Hint:
-    """The hint about a change."""
+def change_hint(change: Change) -> Hint:
+    """Return the hint about a change."""
     return {
         "id": str(change.process_id) if change.process_id else "",
         "name": change.name,
@@ -150,8 +150,8 @@ def as_hint(change: Change) -> Hint:
     }
 
 
-def merged(older: Hint | None, newer: Hint) -> Hint:
-    """One hint for two about the same process, with the steps and edges of both."""
+def merge_hints(older: Hint | None, newer: Hint) -> Hint:
+    """Return one hint for two about the same process, with the steps and edges of both."""
     if older is None or not newer.get("id") or older.get("id") != newer["id"]:
         return newer
     if older["revision"] > newer["revision"]:
@@ -161,8 +161,8 @@ def merged(older: Hint | None, newer: Hint) -> Hint:
     return {**newer, "steps": steps, "edges": edges}
 
 
-def groups_of(change: Change) -> list[str]:
-    """The groups that get the hint about a change."""
+def hint_groups(change: Change) -> list[str]:
+    """Return the groups that get the hint about a change."""
     if change.bulk is not None:
         return ["bulk", f"operation.{change.bulk.hex}"]
     groups = ["overview" if change.name else "events"]
@@ -173,7 +173,7 @@ def groups_of(change: Change) -> list[str]:
     return groups
 
 
-def kind(group: str) -> str:
+def group_kind(group: str) -> str:
     return group.partition(".")[0]
 
 
@@ -181,7 +181,7 @@ _broadcasters: dict[int, Broadcaster] = {}
 
 
 def broadcast(change: Change, **_: object) -> None:
-    """Receives `orchestrator.signals.committed`. It never raises, since the sender has committed."""
+    """Receive `orchestrator.signals.committed`. It never raises, since the sender has committed."""
     try:
         broadcaster().put(change)
     except Exception:
@@ -189,7 +189,7 @@ def broadcast(change: Change, **_: object) -> None:
 
 
 def broadcaster() -> Broadcaster:
-    """The broadcaster of this process; a fork starts with one of its own."""
+    """Return the broadcaster of this process; a fork starts with one of its own."""
     pid = os.getpid()
     if pid not in _broadcasters:
         _broadcasters[pid] = Broadcaster()

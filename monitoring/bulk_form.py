@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.actions import ActionForm, FromProgram
+from monitoring.actions import ActionForm, ProgramData
 from monitoring.queries.days import moment_of
 from orchestrator.engine.operations import Operation, Pace, Wanted
 
@@ -17,7 +17,7 @@ class MomentField(forms.CharField):
     """A moment with its zone, as the page writes it."""
 
     def clean(self, value: Any) -> Any:
-        """The moment.
+        """Return the moment.
 
         Raises:
             ValidationError: the text is none.
@@ -32,7 +32,7 @@ class SamplesField(forms.CharField):
     """Sizes of samples, with commas between them."""
 
     def clean(self, value: Any) -> Any:
-        """The sizes.
+        """Return the sizes.
 
         Raises:
             ValidationError: a part is no number.
@@ -49,12 +49,12 @@ class SamplesField(forms.CharField):
 PACE = ("samples", "batch", "rate", "per_key", "stop_above")
 
 
-def _with_pace(data: Any) -> Any:
-    """The data of a program, with the usual pace for absent fields. An empty field means no bound."""
-    if not isinstance(data, FromProgram):
+def _add_pace(data: Any) -> Any:
+    """Return the data of a program, with the usual pace for absent fields. An empty field means no bound."""
+    if not isinstance(data, ProgramData):
         return data
     usual = {name: BulkForm.base_fields[name].initial for name in PACE}
-    return FromProgram({**usual, **data}, as_json=data.as_json)
+    return ProgramData({**usual, **data}, as_json=data.as_json)
 
 
 class BulkForm(ActionForm):
@@ -88,26 +88,26 @@ class BulkForm(ActionForm):
     )
 
     def __init__(self, operation: Operation, data: Any, *, user: Any) -> None:
-        super().__init__(operation, _with_pace(data))
+        super().__init__(operation, _add_pace(data))
         for given in operation.given:
             self.fields[given.name].label = str(given.label)
             if given.form == "person":
                 self.fields[given.name].initial = user.get_username()
 
     @property
-    def paces(self) -> list[Any]:
+    def pace_fields(self) -> list[Any]:
         """The fields of the pace."""
         return [self[name] for name in PACE]
 
     @property
-    def givens(self) -> list[Any]:
+    def argument_fields(self) -> list[Any]:
         """The fields of the action's arguments."""
         return [self[given.name] for given in self.operation.given]
 
     @property
-    def told(self) -> list[Any]:
+    def filled_in_fields(self) -> list[Any]:
         """All fields that a person fills in."""
-        return [*self.givens, self["reason"], *self.paces]
+        return [*self.argument_fields, self["reason"], *self.pace_fields]
 
     @property
     def first_mistake(self) -> str:
@@ -117,7 +117,7 @@ class BulkForm(ActionForm):
         return f"{label}: {errors[0]}" if label else str(errors[0])
 
     def wanted(self, selection: str, about: Mapping[str, Any]) -> Wanted:
-        """The operation that the form asks for; the form must be valid."""
+        """Return the operation that the form asks for; the form must be valid."""
         said = self.cleaned_data
         return Wanted(
             self.operation.name,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitoring.addresses import address_of
+from monitoring.addresses import url_for
 from monitoring.keys import OF_ACTIONS
 from monitoring.masking import names_of, sees_data
 from orchestrator.definition.secrets import masked
@@ -61,11 +61,11 @@ class Button:
     @property
     def look(self) -> str:
         """The CSS class; "" for a button that cannot be pressed."""
-        return "" if self.why else self.tone or _calm(self.operation.tone)
+        return "" if self.why else self.tone or _calm_tone(self.operation.tone)
 
 
-def _calm(tone: str) -> str:
-    """The tone without danger, which only dialogs show."""
+def _calm_tone(tone: str) -> str:
+    """Return the tone without danger, which only dialogs show."""
     return "" if tone == "danger" else tone
 
 
@@ -78,16 +78,16 @@ class Dialog:
     """The arguments to fill in, each with its first value."""
 
     @property
-    def hidden(self) -> list[Given]:
+    def given_by_buttons(self) -> list[Given]:
         """The arguments that its buttons give."""
         return [given for given in self.operation.given if not given.label]
 
 
-def address(operation: ProcessOperation, instance: ProcessInstance, run: Any) -> str:
-    """The address for the form of an action on a process, or on one of its visits."""
+def form_url(operation: ProcessOperation, instance: ProcessInstance, run: Any) -> str:
+    """Return the address for the form of an action on a process, or on one of its visits."""
     if operation.on_step:
-        return address_of("monitoring:act-on-step", instance.pk, run.pk, operation.name)
-    return address_of("monitoring:act", instance.pk, operation.name)
+        return url_for("monitoring:act-on-step", instance.pk, run.pk, operation.name)
+    return url_for("monitoring:act", instance.pk, operation.name)
 
 
 def header_buttons(
@@ -97,7 +97,7 @@ def header_buttons(
     primary: str = "",
     warnings: Mapping[str, str] | None = None,
 ) -> list[Button]:
-    """The buttons of a whole process: the actions that need no more than their dialog.
+    """Return the buttons of a whole process: the actions that need no more than their dialog.
 
     Args:
         process: the process.
@@ -110,7 +110,7 @@ def header_buttons(
         Button(
             operation,
             f"{name}-button",
-            address(operation, process.instance, None),
+            form_url(operation, process.instance, None),
             refusals[name],
             str(process.instance),
             tone="primary" if name == primary else "",
@@ -127,7 +127,7 @@ def dialog_of(
     first: Callable[[Given], Any] = lambda given: "",
     wanted: Callable[[Given], bool] = lambda given: True,
 ) -> Dialog:
-    """The dialog of an action.
+    """Return the dialog of an action.
 
     Args:
         operation: the action.
@@ -144,12 +144,12 @@ def dialog_of(
 
 
 def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
-    """The dialogs of all actions that can be done on a process's page."""
+    """Return the dialogs of all actions that can be done on a process's page."""
     return [
         dialog_of(
             operation,
             user,
-            lambda given: _first(given, process.instance, user),
+            lambda given: _first_value(given, process.instance, user),
             lambda given: bool(process.workflow) or not given.of_workflows,
         )
         for operation in on_processes().values()
@@ -158,8 +158,8 @@ def dialogs_of(process: Circumstances, user: Any) -> list[Dialog]:
     ]
 
 
-def _first(given: Given, instance: ProcessInstance, user: Any) -> Any:
-    """The first value of a field; of the application's data without secrets, and only for users who may see data."""
+def _first_value(given: Given, instance: ProcessInstance, user: Any) -> Any:
+    """Return the first value of a field; JSON without secrets, and only for users who may see data."""
     first = given.initial(instance)
     if given.form != "json":
         return first
@@ -167,7 +167,7 @@ def _first(given: Given, instance: ProcessInstance, user: Any) -> Any:
 
 
 def list_dialogs(names: Iterable[str], user: Any) -> list[Dialog]:
-    """The dialogs of some actions that can be done to the processes of a list."""
+    """Return the dialogs of some actions that can be done to the processes of a list."""
     known, nobody = on_processes(), ProcessInstance()
     return [
         dialog_of(known[name], user, lambda given: given.initial(nobody))
@@ -176,7 +176,7 @@ def list_dialogs(names: Iterable[str], user: Any) -> list[Dialog]:
 
 
 def event_dialogs() -> list[Dialog]:
-    """The dialogs of the actions on events."""
+    """Return the dialogs of the actions on events."""
     return [Dialog(operation) for operation in on_events().values()]
 
 
@@ -185,7 +185,7 @@ def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
         Button(
             operation,
             f"{operation.name}-{event.pk}",
-            address_of("monitoring:act-on-event", event.pk, operation.name),
+            url_for("monitoring:act-on-event", event.pk, operation.name),
             operation.refusal(user, event),
             f"{event.type} {event.event_id}",
             tone=operation.tone,
@@ -196,12 +196,12 @@ def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
 
 
 def deliver_button(event: InboxEvent, process: ProcessInstance, user: Any) -> Button:
-    """The button that delivers an event to a process that a person has chosen."""
+    """Return the button that delivers an event to a process that a person has chosen."""
     operation = on_events()["deliver"]
     return Button(
         operation,
         f"deliver-{event.pk}-{process.pk.hex}",
-        address_of("monitoring:act-on-event", event.pk, operation.name),
+        url_for("monitoring:act-on-event", event.pk, operation.name),
         operation.refusal(user, event, process),
         f"{event.type} {event.event_id} → {process}",
         given=str(process.pk),

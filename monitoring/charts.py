@@ -15,7 +15,7 @@ class Area:
 
     Args:
         line: the points of the line.
-        area: those of what it encloses with the ground.
+        area: the points of the area below the line.
     """
 
     line: str
@@ -23,13 +23,13 @@ class Area:
 
 
 def area(numbers: Sequence[int], width: int, height: int, most: int = 0) -> Area:
-    """The numbers from left to right in a frame of that size.
+    """Return the numbers from left to right in a frame of that size.
 
     Args:
         numbers: at least two.
         width: of the frame.
         height: of the frame; the largest number stays just below its top.
-        most: what reaches as high as can be, if that is not the largest of them.
+        most: the number at the top of the frame, if it is more than the largest.
     """
     most = max(most, *numbers, 1)
     step = width / (len(numbers) - 1)

@@ -1,8 +1,8 @@
-"""System checks of what the console needs of a project, each with the very lines to add.
+"""System checks of the project's settings for the console, each with the lines to add.
 
-monitoring.E001 a middleware is missing; E002 templates would lack what they read; W001 the console has no address; W002
-strangers would be sent to a page that does not exist; W003 open pages would not hear of what workers do; W004 they
-would find no socket to hear it by.
+monitoring.E001: a middleware is missing. E002: a context processor is missing. W001: the console has no address. W002:
+LOGIN_URL leads to no page. W003: the channel layer does not connect processes, so open pages learn of changes late.
+W004: the ASGI application has no socket for open pages.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.shortcuts import resolve_url
 from django.template import engines
 from django.template.backends.django import DjangoTemplates
-from django.urls import (
-    NoReverseMatch,
-    Resolver404,
-    get_script_prefix,
-    resolve,
-    reverse,
-)
+from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
 from django.utils.module_loading import import_string
 
 from orchestrator.settings_checks import make_check
@@ -47,20 +41,20 @@ CHANNEL_LAYERS = {
 
 
 def connect() -> None:
-    """Registers the checks."""
+    """Register the checks."""
     for found, tag in (
         (_middleware, "monitoring"),
         (_channel_layer, "monitoring"),
         (_templates, Tags.templates),
         (_console, Tags.urls),
-        (_way_in, Tags.urls),
+        (_sign_in_page, Tags.urls),
         (_socket, Tags.urls),
     ):
         checks.register(make_check(found), tag)
 
 
 def _middleware() -> Iterator[CheckMessage]:
-    """Whether people can sign in, and forms are protected."""
+    """Check that people can sign in, and that forms are protected."""
     there = [import_string(path) for path in settings.MIDDLEWARE]
     missing = [
         f"{wanted.__module__}.{wanted.__qualname__}"
@@ -77,7 +71,7 @@ def _middleware() -> Iterator[CheckMessage]:
 
 
 def _templates() -> Iterator[CheckMessage]:
-    """Whether the console's pages have what they read besides their own."""
+    """Check that the console's templates have their context processors."""
     of_django = [one for one in engines.all() if isinstance(one, DjangoTemplates)]
     there = of_django[0].engine.context_processors if of_django else []
     if missing := [path for path in PROCESSORS if path not in there]:
@@ -104,8 +98,8 @@ def _console() -> Iterator[CheckMessage]:
         )
 
 
-def _way_in() -> Iterator[CheckMessage]:
-    if not _leads_somewhere(settings.LOGIN_URL):
+def _sign_in_page() -> Iterator[CheckMessage]:
+    if not _is_page(settings.LOGIN_URL):
         yield checks.Warning(
             f"LOGIN_URL is {settings.LOGIN_URL}, where there is nothing: who has not signed in is sent there.",
             hint="Say in the settings where people sign in; in the admin they can:\n"
@@ -114,8 +108,8 @@ def _way_in() -> Iterator[CheckMessage]:
         )
 
 
-def _leads_somewhere(url: str) -> bool:
-    """Whether there is a page of the project at an address or of a name; of others' nothing is known."""
+def _is_page(url: str) -> bool:
+    """Whether an address or a name leads to a page of the project; addresses of other sites count as pages."""
     try:
         place = resolve_url(url)
         if "://" not in place:
@@ -126,7 +120,7 @@ def _leads_somewhere(url: str) -> bool:
 
 
 def _channel_layer() -> Iterator[CheckMessage]:
-    """Whether what one process commits can be heard in another."""
+    """Check that changes reach the pages of other processes."""
     layers = getattr(settings, "CHANNEL_LAYERS", None) or {}
     backend = str(layers.get("default", {}).get("BACKEND", ""))
     if not backend or "InMemory" in backend:
@@ -139,7 +133,7 @@ def _channel_layer() -> Iterator[CheckMessage]:
 
 
 def _socket() -> Iterator[CheckMessage]:
-    """Whether the application that the settings name has the console's socket; one named elsewhere is not known."""
+    """Check that the application in the settings has the console's socket."""
     named = getattr(settings, "ASGI_APPLICATION", None)
     if named and not _has_socket(named):
         yield checks.Warning(
@@ -150,10 +144,10 @@ def _socket() -> Iterator[CheckMessage]:
 
 
 def _has_socket(named: str) -> bool:
-    from monitoring.routing import has_live_pages  # noqa: PLC0415  only who serves pages needs what it brings
+    from monitoring.routing import has_live_pages  # noqa: PLC0415  only web servers need its imports
 
     try:
         import_string(named)
-    except Exception:  # noqa: BLE001  whatever is wrong with it, its server tells
+    except Exception:  # noqa: BLE001  the server reports any error in it
         return True
     return has_live_pages()

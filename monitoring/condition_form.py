@@ -1,4 +1,4 @@
-"""The fields that add one condition to those of a list: without scripts too, as they are parameters of its address."""
+"""The form that adds a condition to a list. Its fields are parameters of the address, so it needs no script."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from django.http import QueryDict
 from monitoring.conditions import LONGEST, OPERATORS, ConditionMistake, added
 
 ADDED = ("add_join", "add_field", "add_operator", "add_value")
-"""The parameters that add a condition, and then leave the address."""
+"""The parameters that add a condition; a redirect removes them from the address."""
 
 
 @dataclass(frozen=True)
 class ConditionForm:
-    """What was filled in.
+    """The fields of the form.
 
     Args:
-        sent: whether the form was sent at all.
+        sent: whether the form was sent.
         join: "and" or "or".
-        field: where the condition looks.
-        operator: how it compares.
-        value: with what.
-        where: the conditions that are there; with the new one, if it was filled in rightly.
-        mistake: what is wrong; "" if nothing is.
-        wrong: in which of the fields: "field", "operator" or "value"; "" for the conditions before.
+        field: the field of the new condition.
+        operator: its comparison.
+        value: its value.
+        where: the conditions of the list, with the new one if it is valid.
+        mistake: the mistake; "" for none.
+        wrong: the field with the mistake: "field", "operator" or "value"; "" for the conditions before.
     """
 
     sent: bool = False
@@ -40,11 +40,11 @@ class ConditionForm:
 
     @classmethod
     def from_query(cls, query: QueryDict, where: str) -> ConditionForm:
-        """Reads the parameters of an address.
+        """Read the parameters of an address.
 
         Args:
             query: all of them.
-            where: the conditions that are there.
+            where: the conditions of the list.
         """
         sent = any(name in query for name in ADDED)
         join, field, operator, value = (

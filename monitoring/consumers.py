@@ -21,10 +21,10 @@ from django.utils.module_loading import import_string
 from monitoring.access import (
     EVENTS,
     Names,
-    may,
+    definitions_visible_to,
+    may_view,
     names_of_operation,
     names_of_process,
-    seen_by,
 )
 from monitoring.audience import (
     ANSWER,
@@ -35,7 +35,7 @@ from monitoring.audience import (
     Needs,
     audience,
 )
-from monitoring.broadcaster import Hint, merged
+from monitoring.broadcaster import Hint, merge_hints
 from monitoring.queries.newest_changes import changes_after
 
 logger = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-async def live(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """`/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=operation:<uuid>&watch=overview&…`"""
+async def live_app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Answer `/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=operation:<uuid>&watch=overview&…`."""
     with contextlib.suppress(OSError):  # the page went away while it was written to
         await OpenPage(scope, send).serve(receive)
 
@@ -66,7 +66,7 @@ class OpenPage:
         self.session: str | None = scope["session"].session_key
         try:
             query = scope["query_string"].decode("latin-1")
-            self.groups = list(dict.fromkeys(groups_wanted(query)))
+            self.groups = list(dict.fromkeys(groups_in_query(query)))
         except ValueError:
             self.groups = []
         self._send = send
@@ -77,20 +77,20 @@ class OpenPage:
         self._code = 0
 
     def tell(self, subject: str, hint: Hint, text: str) -> None:
-        """Queues a hint, which `text` has as JSON; an unsent hint of the same subject is merged with it."""
+        """Queue a hint, which `text` has as JSON; an unsent hint of the same subject is merged with it."""
         if subject in self._unsent:
-            hint = merged(self._unsent[subject][0], hint)
+            hint = merge_hints(self._unsent[subject][0], hint)
             text = json.dumps(hint)
         self._unsent[subject] = hint, text
         self._wake.set()
 
     def close(self, code: int = 0) -> None:
-        """Ends the socket: closes it with `code`, or with 0 leaves it, since the page has gone."""
+        """End the socket: close it with `code`, or with 0 leave it, since the page has gone."""
         self._open, self._code = False, code
         self._wake.set()
 
     async def serve(self, receive: Receive) -> None:
-        """Sends hints until the page goes, or loses its permission.
+        """Send hints until the page goes or loses its permission.
 
         Raises:
             OSError: the page went during a write, or did not read for `SLOW` seconds.
@@ -116,13 +116,12 @@ class OpenPage:
             await followed.leave(self)
 
     async def _refuse(self, code: int) -> None:
-        await self._say(
-            "websocket.accept"
-        )  # without it the page does not learn the code
+        # Without it the page does not learn the code.
+        await self._say("websocket.accept")
         await self._say("websocket.close", code=code)
 
     async def _read(self, receive: Receive) -> None:
-        """Waits until the page has gone, and ignores its messages."""
+        """Wait until the page has gone, and ignore its messages."""
         while (await receive())["type"] != "websocket.disconnect":
             pass
         self.close()
@@ -142,12 +141,12 @@ class OpenPage:
             await self._send({"type": what, **about})
 
     async def _code_now(self) -> int:
-        """The code to close the page with; 0 if it may be open."""
+        """Return the code to close the page with; 0 if it may be open."""
         try:
             async with asyncio.timeout(ANSWER):
                 code = await close_code(self.session, self.needs)
                 if code == FORBIDDEN and (
-                    mine := await granted(self.session, self.groups)
+                    mine := await granted_groups(self.session, self.groups)
                 ):
                     code, self.groups = 0, list(mine)
                     self.needs = frozenset().union(*mine.values())
@@ -159,21 +158,21 @@ class OpenPage:
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
 def close_code(session: str | None, needs: Needs) -> int:
-    """The code to close a page with, by session and permissions in the database; 0 when both suffice."""
-    user = _user_of(session)
+    """Return the code to close a page with, by session and permissions in the database; 0 when both suffice."""
+    user = _session_user(session)
     if user is None:
         return SIGNED_OUT
     if isinstance(needs, frozenset):
-        seen = seen_by(user)
+        seen = definitions_visible_to(user)
         return 0 if seen is None or needs <= seen else FORBIDDEN
-    return 0 if may(user, *([EVENTS] if needs else [])) else FORBIDDEN
+    return 0 if may_view(user, *([EVENTS] if needs else [])) else FORBIDDEN
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
-def granted(session: str | None, groups: list[str]) -> dict[str, Names]:
-    """The groups whose definitions the reader may see, each with these definitions."""
-    user = _user_of(session)
-    seen = seen_by(user) if user is not None else None
+def granted_groups(session: str | None, groups: list[str]) -> dict[str, Names]:
+    """Return the groups whose definitions the reader may see, each with these definitions."""
+    user = _session_user(session)
+    seen = definitions_visible_to(user) if user is not None else None
     named = {group: _definitions_of(group) for group in groups} if seen else {}
     return {
         group: names
@@ -191,8 +190,8 @@ def _definitions_of(group: str) -> Names:
     return frozenset([name] if kind == "definition" else [])
 
 
-def _user_of(session: str | None) -> Any:
-    """The active user of a session; None without one."""
+def _session_user(session: str | None) -> Any:
+    """Return the active user of a session; None without one."""
     if not session or "\0" in session:  # databases store no NUL
         return None
     request = HttpRequest()
@@ -204,8 +203,8 @@ def _user_of(session: str | None) -> Any:
 newest_changes = database_sync_to_async(changes_after)
 
 
-def groups_wanted(query: str) -> Iterator[str]:
-    """The groups of the subjects in an address.
+def groups_in_query(query: str) -> Iterator[str]:
+    """Yield the groups of the subjects in an address.
 
     Raises:
         ValueError: a subject is not one, or there are too many.

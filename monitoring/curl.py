@@ -1,4 +1,4 @@
-"""What a form does as a call of curl, for pages as the server sends them; `curl.js` keeps it as the form stands."""
+"""A form as a call of curl, when the server renders the page; `curl.js` updates the call as people fill in the form."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from django import forms
 UNSEEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
-"""What a terminal would act upon, and what shows a text in another order than it has."""
+"""Control characters of terminals, and characters that change the direction of a text."""
 
 BRINGS = '-H "Authorization: Bearer $PROCESSION_TOKEN"'
-"""The shell fills it in: the token stands in no page, and in no history of commands."""
+"""The header with the token, which the shell fills in, so that no page and no command history has it."""
 
 
-def call(address: str, given: Mapping[str, str]) -> str:
-    """The call, a line for each value; whatever these are, a POSIX shell takes each for one word.
+def curl_call(address: str, given: Mapping[str, str]) -> str:
+    """Return the call, with a line for each value. A POSIX shell takes each value for one word.
 
     Args:
         address: the whole address.
         given: the values of the form by name.
     """
     lines = [_line(name, value) for name, value in given.items()]
-    return " \\\n  ".join([f"curl {_quoted(address)}", BRINGS, *lines])
+    return " \\\n  ".join([f"curl {_quote(address)}", BRINGS, *lines])
 
 
 def _line(name: str, value: str) -> str:
     if UNSEEN.search(name + value):
         written = f"{quote(name, safe='')}={quote(value, safe='')}"
-        return f"--data-raw {_quoted(written)}"
-    return f"--data-urlencode {_quoted(f'{name}={value}')}"
+        return f"--data-raw {_quote(written)}"
+    return f"--data-urlencode {_quote(f'{name}={value}')}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     quoted = shlex.quote(text)
     return quoted if quoted.startswith("'") else f"'{text}'"
 
 
-def values_of(fields: Iterable[forms.BoundField]) -> dict[str, str]:
-    """What a browser would send of fields of a form as they stand."""
+def form_values(fields: Iterable[forms.BoundField]) -> dict[str, str]:
+    """Return the values that a browser would send for fields of a form."""
     found = {}
     for bound in fields:
         value = bound.value()

@@ -31,16 +31,13 @@ FORMULA = (*"=+-@\t\r\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 BEGINNING = "\ufeff"
 """The mark by which spreadsheets recognise UTF-8."""
 
-TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "jsonl": "application/jsonl; charset=utf-8",
-}
+TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 
 Columns = Mapping[str, Callable[[Any], Any]]
 """The value of a row in each column, by the column's name."""
 
 
-def exported(
+def export_list(
     request: HttpRequest,
     form: str,
     kind: str,
@@ -48,15 +45,18 @@ def exported(
     filters: Search,
     parts: Iterable[Sequence[Any]],
 ) -> HttpResponseBase:
-    """All that a list has as a file, named by what it is and the moment; 404 for what is no kind of file.
+    """Return a whole list as a file, whose name has the kind of rows and the time; 400 for filters with a mistake.
 
     Args:
-        request: whoever wants it.
+        request: of the user.
         form: csv or jsonl.
-        kind: of what it is.
-        columns: what a row says in each, in their order.
-        filters: what the list is narrowed to; it must be one that can be understood.
-        parts: its rows.
+        kind: the kind of rows.
+        columns: the value of a row in each column, in their order.
+        filters: the filters of the list.
+        parts: the rows, in parts.
+
+    Raises:
+        Http404: there is no such kind of file.
     """
     if form in TYPES and filters.mistake:
         return HttpResponse(filters.mistake, "text/plain; charset=utf-8", status=400)
@@ -71,14 +71,14 @@ def download(
     columns: Columns,
     parts: Iterable[Sequence[Any]],
 ) -> StreamingHttpResponse:
-    """A list as a file.
+    """Return a list as a file.
 
     Args:
-        request: whoever wants it.
+        request: of the user.
         form: csv or jsonl.
         name: of the file, without its ending.
-        columns: what a row says in each, in their order.
-        parts: its rows; each part is read when the one before has been taken.
+        columns: the value of a row in each column, in their order.
+        parts: the rows; each part is read when the one before was sent.
 
     Raises:
         Http404: there is no such kind of file.
@@ -87,7 +87,7 @@ def download(
         raise Http404
     text = (csv_text if form == "csv" else json_lines)(columns, parts)
     # A server for ASGI would read all of it before it sent the first line.
-    content = _taken(text) if isinstance(request, ASGIRequest) else text
+    content = _read_async(text) if isinstance(request, ASGIRequest) else text
     return StreamingHttpResponse(
         content,
         content_type=TYPES[form],
@@ -99,14 +99,14 @@ def download(
 
 
 def csv_text(columns: Columns, parts: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Lines of a table, with a header; formulas are marked as texts."""
+    """Yield a table as CSV, with a header; formulas are marked as texts."""
     yield BEGINNING + _csv([[*columns]])
     for part in parts:
         yield _csv([[_cell(said(row)) for said in columns.values()] for row in part])
 
 
 def json_lines(columns: Columns, parts: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """A JSON object a line."""
+    """Yield a JSON object a line."""
     for part in parts:
         rows = ({name: said(row) for name, said in columns.items()} for row in part)
         lines = (
@@ -130,8 +130,8 @@ def _cell(value: Any) -> str:
     return f"'{value}" if value.startswith(FORMULA) else value
 
 
-async def _taken(text: Iterator[str]) -> AsyncIterator[str]:
-    """The same text; each part is read in the request's thread after the one before was sent."""
+async def _read_async(text: Iterator[str]) -> AsyncIterator[str]:
+    """Yield the same text; each part is read in the request's thread after the one before was sent."""
     read = sync_to_async(partial(next, text, ""))
     while part := await read():
         yield part

@@ -15,7 +15,7 @@ class Fragments:
         self._parts: list[SafeString] = []
 
     def add(self, target: str, swap: str, render: Callable[[], SafeString]) -> None:
-        """Adds a fragment.
+        """Add a fragment.
 
         Args:
             target: the id of the element that it is for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from monitoring.masking import locked, names_of, sees_data
+from monitoring.masking import merge_secrets, names_of, sees_data
 from monitoring.queries.instance.repair import with_secrets_of_draft
 from monitoring.queries.processes import processes
 from orchestrator.engine.operations import Operation
@@ -14,10 +14,10 @@ from orchestrator.exceptions import PermissionMissing
 REPAIRS = ("repair", "propose_repair")
 
 
-def with_stored_secrets(
+def restore_stored_secrets(
     operation: Operation, pk: Any, given: list[Any], user: Any
 ) -> tuple[list[Any], str]:
-    """Replaces masks in the arguments of an action by the stored secrets.
+    """Replace masks in the arguments of an action by the stored secrets.
 
     Args:
         operation: the action.
@@ -37,11 +37,11 @@ def with_stored_secrets(
     if operation.name == "restart":
         if not sees_data(user):
             raise PermissionMissing
-        return [_input(pk, given[0]), *given[1:]], ""
+        return [_restart_input(pk, given[0]), *given[1:]], ""
     return given, ""
 
 
-def _input(pk: UUID, given: Any) -> Any:
-    """The input of a new process, with masks replaced by the secrets of the old one."""
+def _restart_input(pk: UUID, given: Any) -> Any:
+    """Return the input of a new process, with masks replaced by the secrets of the old one."""
     old = processes().get(pk=pk)
-    return locked(given, old.data, names_of(old.definition), may=True)[0]
+    return merge_secrets(given, old.data, names_of(old.definition), may=True)[0]

@@ -1,4 +1,4 @@
-"""Icons as stroked paths on a 16 by 16 grid, so that a status is never told by colour alone."""
+"""Icons as stroked paths on a 16 by 16 grid; they show a status besides its colour."""
 
 ICONS = {
     "waiting": "M8 2.2a5.8 5.8 0 1 0 0 11.6a5.8 5.8 0 1 0 0-11.6M8 4.8V8l2.3 1.5",

@@ -1,4 +1,4 @@
-"""The keys of the console: what each does, for the sheet that `?` opens, and which of them a button has."""
+"""The keyboard keys of the console: their effects, for the sheet that `?` opens, and the keys of buttons."""
 
 from dataclasses import dataclass
 from typing import Any

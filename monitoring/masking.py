@@ -7,6 +7,7 @@ the permission see it through an audited action (`views.revealing`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -40,19 +41,19 @@ def may_reveal(user: Any, *definitions: str) -> bool:
 
 
 def names_of(definition: Definition | None) -> frozenset[str]:
-    """The names of the secret fields of a definition's processes."""
+    """Return the names of the secret fields of a definition's processes."""
     if definition is None:
         return frozenset()
     return secret_names.definition_secrets(definition).names
 
 
 def data_of(instance: ProcessInstance) -> Any:
-    """The data of a process."""
+    """Return the data of a process."""
     return masked(instance.data, names_of(instance.definition))
 
 
 def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
-    """The body of an event.
+    """Return the body of an event.
 
     Args:
         event: the event; without `definition` its process is read too.
@@ -70,7 +71,7 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
 
 
 def _process_of(event: InboxEvent) -> ProcessInstance | None:
-    """The process of an event; None without one, also where the event names a process that does not exist."""
+    """Return the process of an event; None without one, also where the event names a process that does not exist."""
     try:
         return event.process
     except ProcessInstance.DoesNotExist:
@@ -78,7 +79,7 @@ def _process_of(event: InboxEvent) -> ProcessInstance | None:
 
 
 def command_body(command: IssuedCommand, definition: Definition | None = None) -> Any:
-    """The body of a command; without `definition` its process is read too."""
+    """Return the body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
     return masked(
@@ -86,8 +87,8 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     )
 
 
-def shown_row(row: Any, *, sees: bool) -> Any:
-    """A row to show, and never to save: without secrets, and without data for users who may not see data.
+def masked_row(row: Any, *, sees: bool) -> Any:
+    """Return a row to show, and never to save: without secrets, and without data for users who may not see data.
 
     A checksum of a secret is masked too, since it allows guessing the value.
     """
@@ -128,9 +129,9 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
         else row.instance and row.instance.definition
     )
     if isinstance(row, OperatorAction):
-        return action_told(value, definition)
+        return masked_action(value, definition)
     if isinstance(row, Repair):
-        return action_told({"edits": value}, definition)["edits"]
+        return masked_action({"edits": value}, definition)["edits"]
     if (
         name == "element"
         and row.node in secret_names.definition_secrets(definition).elements
@@ -139,8 +140,8 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     return masked(value, names_of(definition))
 
 
-def about_told(operation: BulkOperation, reader: Any) -> dict[str, Any]:
-    """The selection of an operation on many; None stands for a value that the user may not see."""
+def visible_selection(operation: BulkOperation, reader: Any) -> dict[str, Any]:
+    """Return the selection of an operation on many; None stands for a value that the user may not see."""
     about: dict[str, Any] = operation.about
     if operation.selection == "events" and not reader.has_perm(EVENTS):
         return dict.fromkeys(about)
@@ -154,7 +155,7 @@ TELLING = frozenset({"data", "edits", "input", "results", "skipped"})
 
 
 def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
-    """The secret names in an audit entry; where its process is gone, all secret names."""
+    """Return the secret names in an audit entry; where its process is gone, all secret names."""
     if definition is None and not tells_data(told):
         return frozenset()
     names = names_of(definition) if definition else secret_names.all_secrets()
@@ -165,8 +166,8 @@ def names_in(told: Any, definition: Definition | None) -> frozenset[str]:
     return names
 
 
-def action_told(told: Any, definition: Definition | None) -> Any:
-    """The `before` or `after` of an audit entry, without secrets."""
+def masked_action(told: Any, definition: Definition | None) -> Any:
+    """Return the `before` or `after` of an audit entry, without secrets."""
     names = names_in(told, definition)
     if not (names and isinstance(told, Mapping)):
         return told
@@ -188,10 +189,10 @@ def tells_data(told: Any) -> bool:
     return not (TELLING - {"skipped"}).isdisjoint(told)
 
 
-def locked(
+def merge_secrets(
     given: Any, stored: Any, names: Iterable[str], *, may: bool, path: str = ""
 ) -> tuple[Any, list[str]]:
-    """A value as a person has edited it, with each mask replaced by the stored secret.
+    """Return a value as a person has edited it, with each mask replaced by the stored secret.
 
     Args:
         given: the edited value.
@@ -204,35 +205,36 @@ def locked(
         The value, and the paths of secrets that the person wrote without permission.
     """
     wanted = frozenset(names)
+    below = f"{path}." if path else ""
     if isinstance(given, dict):
-        told, wrong = {}, list[str]()
         known = stored if isinstance(stored, dict) else {}
-        for name, value in given.items():
-            place = f"{path}.{name}" if path else name
-            if name in wanted and value == MASK and name in known:
-                told[name] = known[name]
-                continue
-            if name in wanted and not may:
-                wrong.append(place)
-            told[name], inner = locked(
-                value, known.get(name), wanted, may=may, path=place
-            )
-            wrong += inner
-        lost = (
-            [] if may else [one for one in known if one in wanted and one not in given]
-        )
-        return told, wrong + [f"{path}.{one}" if path else one for one in lost]
+        return _merge_object(given, known, wanted, below, may=may)
     if isinstance(given, list):
         parts = stored if isinstance(stored, list) else []
         pairs = [
-            locked(
-                value,
-                parts[place] if place < len(parts) else None,
-                wanted,
-                may=may,
-                path=f"{path}.{place}" if path else str(place),
+            merge_secrets(value, old, wanted, may=may, path=f"{below}{place}")
+            for place, (value, old) in enumerate(
+                zip_longest(given, parts[: len(given)])
             )
-            for place, value in enumerate(given)
         ]
         return [value for value, _ in pairs], [one for _, some in pairs for one in some]
     return given, []
+
+
+def _merge_object(
+    given: Any, known: Any, wanted: frozenset[str], below: str, *, may: bool
+) -> tuple[Any, list[str]]:
+    """Merge the members of an object; a missing secret counts as written."""
+    merged, wrong = {}, list[str]()
+    for name, value in given.items():
+        if name in wanted and value == MASK and name in known:
+            merged[name] = known[name]
+            continue
+        path = f"{below}{name}"
+        wrong += [path] if name in wanted and not may else []
+        merged[name], inner = merge_secrets(
+            value, known.get(name), wanted, may=may, path=path
+        )
+        wrong += inner
+    lost = [] if may else [one for one in known if one in wanted and one not in given]
+    return merged, wrong + [f"{below}{one}" for one in lost]

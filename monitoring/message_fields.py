@@ -1,4 +1,4 @@
-"""A form's fields for those of an event's class: one for each, by its type; what has no field of its own is JSON."""
+"""The form fields for the fields of an event's class, by their types; other types are written as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HINTS: dict[Any, Any] = {
     timedelta: _("a time span as in PT1H30M"),
     UUID: _("an id as in 0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"),
 }
-"""How to write the types that take one line."""
+"""The format of each type that is written in one line."""
 
 
 @dataclass(frozen=True)
@@ -70,31 +70,31 @@ class MessageField:
         elif self.annotation is bool and self.optional:
             values = [True, False]
         said = [_as_json(self.annotation, value) for value in values]
-        return {_written(one): one for one in said if one is not UNKNOWN}
+        return {_json_text(one): one for one in said if one is not UNKNOWN}
 
     @property
     def hint(self) -> Any:
-        """How it is written, where that is not seen."""
+        """The format of the value; "" where the form shows it."""
         if self.annotation is str or self.annotation is bool or self.choices:
             return ""
         return HINTS[self.annotation] if self._is_plain else _("JSON")
 
     def form_field(self) -> forms.Field:
-        """The form's field; what is wrong with a value is said there."""
+        """Return the form's field, which shows the mistakes of its value."""
         field = self._made()
-        # An empty text is a text, and what is not ticked is not so.
+        # An empty text is a text, and a box without a tick is False.
         always = isinstance(field, forms.BooleanField) or self.annotation is str
         field.required = self.required and not always
         field.label, field.help_text = self.name, self.hint
         if self.default is not OMITTED and self.default is not None:
             plain = isinstance(self.default, str | bool) and not self.choices
             kept = plain and self._is_plain
-            field.initial = self.default if kept else _written(self.default)
+            field.initial = self.default if kept else _json_text(self.default)
         return field
 
     def _made(self) -> forms.Field:
         if choices := self.choices:
-            named = [(key, _named(value)) for key, value in choices.items()]
+            named = [(key, _choice_label(value)) for key, value in choices.items()]
             must = self.default is not OMITTED and not self.optional
             return forms.ChoiceField(choices=[*([] if must else [("", "—")]), *named])
         if self.annotation is bool:
@@ -111,12 +111,12 @@ class MessageField:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is written as it is, and not as JSON."""
+        """Whether the value is written as it is, and not as JSON."""
         one_type = isinstance(self.annotation, type)  # others may have no hash
         return one_type and self.annotation in (str, bool, *HINTS)
 
     def value(self, given: Any) -> Any:
-        """The value for the event; OMITTED where the event's default holds.
+        """Return the value for the event; OMITTED where the event's default holds.
 
         Raises:
             ValidationError: the form's value cannot be read.
@@ -131,26 +131,26 @@ class MessageField:
         if self.annotation is str:
             return str(given).replace("\r\n", "\n")  # as it was before browsers sent it
         if self.annotation is int:
-            return _read(int, given, _("Write a whole number."))
+            return _convert(int, given, _("Write a whole number."))
         if self.annotation is float:
-            return _read(float, given, _("Write a number."))
+            return _convert(float, given, _("Write a number."))
         return given
 
     @property
     def _is_empty_nothing(self) -> bool:
-        """Whether an empty field of the form is no value: JSON says so itself, and an empty text is a text."""
+        """Whether an empty field of the form means no value. JSON has null for that, and an empty text is a text."""
         if self.annotation is str:
             return self.optional
         return self._is_plain or bool(self.choices)
 
 
 class OwnJsonField(JsonField):
-    """A value that is written as JSON; OMITTED where nothing is written."""
+    """A field for a value as JSON; OMITTED when it is empty."""
 
     widget = JsonText({"rows": 3, "class": "json", "spellcheck": "false"})
 
     def clean(self, value: Any) -> Any:
-        """The value.
+        """Return the value.
 
         Raises:
             ValidationError: it is missing, or no JSON.
@@ -161,33 +161,33 @@ class OwnJsonField(JsonField):
         return super().clean(value)
 
 
-def fields_of(event: type[Event]) -> list[MessageField]:
-    """The fields of an event's class, in its order."""
+def event_fields(event: type[Event]) -> list[MessageField]:
+    """Return the fields of an event's class, in its order."""
     try:
         hints = typing.get_type_hints(event)
     except Exception:  # noqa: BLE001  # an annotation may be anything
         hints = {}
     return [
-        MessageField(field.name, *_bare(annotation), _default(field, annotation))
+        MessageField(field.name, *_bare_type(annotation), _default(field, annotation))
         for field in dataclasses.fields(event)
         if field.init
         for annotation in [hints.get(field.name, UNKNOWN)]
     ]
 
 
-def _bare(annotation: Any) -> tuple[Any, bool]:
-    """A type without its names and without None, and whether None is allowed."""
+def _bare_type(annotation: Any) -> tuple[Any, bool]:
+    """Return a type without its names and without None, and whether None is allowed."""
     while hasattr(annotation, "__supertype__"):
         annotation = annotation.__supertype__
     if hasattr(annotation, "__value__"):  # a name that a `type` statement gives
-        return _bare(annotation.__value__)
+        return _bare_type(annotation.__value__)
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return annotation, False
     given = typing.get_args(annotation)
     left = [one for one in given if one is not type(None)]
     if len(left) == len(given) or len(left) != 1:
         return annotation, type(None) in given
-    return _bare(left[0])[0], True
+    return _bare_type(left[0])[0], True
 
 
 def _default(field: dataclasses.Field[Any], annotation: Any) -> Any:
@@ -205,25 +205,25 @@ def _default(field: dataclasses.Field[Any], annotation: Any) -> Any:
 
 
 def _as_json(annotation: Any, value: Any) -> Any:
-    """A value as JSON values; UNKNOWN where it has none."""
+    """Return a value as JSON values; UNKNOWN where it has none."""
     try:
         return adapter(annotation).dump_python(value, mode="json", warnings="error")
     except Exception:  # noqa: BLE001  # a type of the application's may raise anything
         return UNKNOWN
 
 
-def _written(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _named(value: Any) -> Any:
-    """A choice as people read it."""
+def _choice_label(value: Any) -> Any:
+    """Return a choice as people read it."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
-    return value if isinstance(value, str) else _written(value)
+    return value if isinstance(value, str) else _json_text(value)
 
 
-def _read(form: Any, given: Any, mistake: Any) -> Any:
+def _convert(form: Any, given: Any, mistake: Any) -> Any:
     try:
         return form(given)
     except ValueError:

@@ -24,7 +24,7 @@ _figures = TimedQuestion(figures)
 
 
 def exposition() -> bytes:
-    """All metrics in Prometheus' text format; those of the database only when it answers in time."""
+    """Return all metrics in Prometheus' text format; those of the database only when it answers in time."""
     registry = CollectorRegistry()
     registry.register(_Collector())
     return generate_latest(registry)
@@ -39,26 +39,19 @@ class _Collector:
             return
         try:
             found = _figures.ask().answer()
-        except Exception as error:  # noqa: BLE001  # the parts say what is not there
+        except Exception as error:  # noqa: BLE001  # `up` tells which part is down
             log.warning("no figures: %r", error)
             return
-        yield from _families(found)
+        yield from _metric_families(found)
 
 
-def _families(found: Figures) -> Iterator[Metric]:
+def _metric_families(found: Figures) -> Iterator[Metric]:
     for kind, number in found.numbered.items():
         text = f"{kind.capitalize()} that there have ever been."
         counter = CounterMetricFamily(f"procession_{kind}", text)
         counter.add_metric([], number)
         yield counter
-    live = GaugeMetricFamily(
-        "procession_live_processes",
-        "Live processes, counted to a limit.",
-        labels=["definition", "status"],
-    )
-    for labels, number in found.live.items():
-        live.add_metric(labels, number)
-    yield live
+    yield _live_processes(found)
     open_, untaken = found.open_incidents, found.untaken_notices
     yield _single("open_incidents", "What needs a person, to 10,000.", open_)
     yield _single("untaken_notices", "Notices that nobody has taken.", untaken)
@@ -68,13 +61,21 @@ def _families(found: Figures) -> Iterator[Metric]:
         "How long events lately took to a verdict.",
         found.event_seconds,
     )
-    yield from _of_queues(found)
+    yield from _queue_gauges(found)
     if found.swept_at is not None:
         age = max(0.0, (timezone.now() - found.swept_at).total_seconds())
         yield _single("sweep_age_seconds", "Since the last sweep.", age)
 
 
-def _of_queues(found: Figures) -> Iterator[Metric]:
+def _live_processes(found: Figures) -> Metric:
+    text, labels = "Live processes, counted to a limit.", ["definition", "status"]
+    live = GaugeMetricFamily("procession_live_processes", text, labels=labels)
+    for values, number in found.live.items():
+        live.add_metric(values, number)
+    return live
+
+
+def _queue_gauges(found: Figures) -> Iterator[Metric]:
     def by_queue(name: str, text: str, values: Mapping[str, float]) -> Metric:
         return _gauge(name, text, "queue", values)
 
@@ -90,14 +91,14 @@ def _of_queues(found: Figures) -> Iterator[Metric]:
 
 
 def _single(name: str, text: str, value: float) -> GaugeMetricFamily:
-    """A gauge with one value."""
+    """Return a gauge with one value."""
     return GaugeMetricFamily(f"procession_{name}", text, value=value)
 
 
 def _gauge(
     name: str, text: str, label: str, values: Mapping[str, float]
 ) -> GaugeMetricFamily:
-    """A gauge with a value for each value of one label."""
+    """Return a gauge with a value for each value of one label."""
     gauge = GaugeMetricFamily(f"procession_{name}", text, labels=[label])
     for key, value in values.items():
         gauge.add_metric([key], value)

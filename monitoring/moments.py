@@ -1,4 +1,4 @@
-"""Times and lengths of time as pages say them."""
+"""Times and time spans in the words of pages."""
 
 from datetime import datetime, timedelta
 
@@ -12,11 +12,11 @@ AGO = (
     (60, gettext_noop("%d min ago")),
     (0, gettext_noop("%d s ago")),
 )
-"""From how many seconds on it is said how."""
+"""The text for ages from a number of seconds on."""
 
 
 def span(length: timedelta) -> str:
-    """A length of time as mm:ss, hh:mm:ss or "3 d 04:05:06"."""
+    """Return a length of time as mm:ss, hh:mm:ss or "3 d 04:05:06"."""
     seconds = max(int(length.total_seconds()), 0)
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)
@@ -27,26 +27,26 @@ def span(length: timedelta) -> str:
 
 
 def exact(length: timedelta) -> str:
-    """A length of time: tenths of seconds below a minute, else as `span` says it."""
+    """Return a length of time: tenths of seconds below a minute, else as `span`."""
     seconds = max(length.total_seconds(), 0)
     return f"{seconds:.1f} s" if seconds < 60 else span(length)
 
 
 def clock(at: datetime) -> str:
-    """The time of day in the page's zone; for another day the date too."""
+    """Return the time of day in the page's zone; for another day the date too."""
     local = timezone.localtime(at)
     today = timezone.localtime().date() == local.date()
     return local.strftime("%H:%M:%S") if today else local.strftime("%Y-%m-%d %H:%M")
 
 
-def in_full(at: datetime) -> str:
-    """Date, time and zone."""
+def full_time(at: datetime) -> str:
+    """Return date, time and zone."""
     local = timezone.localtime(at)
     return local.strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
-def ago(at: datetime) -> str:
-    """How long ago, in one unit."""
+def age_text(at: datetime) -> str:
+    """Return the age of a moment, in one unit; "" for the future."""
     seconds = (timezone.now() - at).total_seconds()
     if seconds < 0:
         return ""

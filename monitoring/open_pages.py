@@ -1,13 +1,13 @@
-"""Who asks for a page: a browser that shows the answer, or the script of a page that is open."""
+"""The sender of a request: a browser that shows the answer, or the script of an open page."""
 
 from django.http import HttpRequest
 
 
-def by_script(request: HttpRequest) -> bool:
-    """Whether an open page asks, and not a browser that will show the answer."""
+def is_from_script(request: HttpRequest) -> bool:
+    """Whether the script of an open page sent the request."""
     return request.headers.get("HX-Request") == "true"
 
 
 def is_live(request: HttpRequest) -> bool:
-    """Whether an open page asks for what has changed on it."""
-    return by_script(request) and "since" in request.GET
+    """Whether an open page asks for its changed parts."""
+    return is_from_script(request) and "since" in request.GET

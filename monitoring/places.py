@@ -37,7 +37,7 @@ OF_PROCESSES: dict[type[Model], str] = {
 """The models that a process's page shows, each with the field that has the process id."""
 
 
-def shows(model: type[Model]) -> bool:
+def has_place(model: type[Model]) -> bool:
     """Whether rows of a table have a place in the console, and the console has an address in this project."""
     try:
         reverse("monitoring:definitions")
@@ -47,8 +47,8 @@ def shows(model: type[Model]) -> bool:
 
 
 def place_of(row: Any) -> str:
-    """The address of the page that shows a row; "" where there is none."""
-    if not shows(type(row)):
+    """Return the address of the page that shows a row; "" where there is none."""
+    if not has_place(type(row)):
         return ""
     if isinstance(row, Definition):
         address = reverse("monitoring:definition", args=[row.name])
@@ -57,19 +57,19 @@ def place_of(row: Any) -> str:
         key = row.pk if isinstance(row, BulkOperation) else row.operation_id
         return reverse("monitoring:bulk-operation", args=[key])
     process = getattr(row, OF_PROCESSES[type(row)])
-    if process is not None and _is_there(row, process):
-        return reverse("monitoring:instance", args=[process]) + _part(row)
+    if process is not None and _exists(row, process):
+        return reverse("monitoring:instance", args=[process]) + _page_part(row)
     return _list_of(row)
 
 
-def begin_of(action: str, cause: str) -> str:
-    """The address that begins an action on the processes with failures of one cause."""
+def begin_address(action: str, cause: str) -> str:
+    """Return the address that begins an action on the processes with failures of one cause."""
     query = urlencode({"action": action, "cause": cause or NO_CAUSE})
     return f"{reverse('monitoring:begin-operation')}?{query}"
 
 
-def _is_there(row: Any, process: Any) -> bool:
-    """Whether the process exists: an event may be addressed to one that never came."""
+def _exists(row: Any, process: Any) -> bool:
+    """Whether the process exists; an event may be for a process that never starts."""
     return (
         not isinstance(row, InboxEvent)
         or row.revision is not None
@@ -77,8 +77,8 @@ def _is_there(row: Any, process: Any) -> bool:
     )
 
 
-def _part(row: Any) -> str:
-    """Where on the page of its process."""
+def _page_part(row: Any) -> str:
+    """Return the part of a process's page that shows a row, as query and fragment."""
     if isinstance(row, StepRun) and row.kind:
         return f"?{urlencode({'step': row.node})}#runs"
     if isinstance(row, Checkpoint | IssuedCommand):
@@ -87,7 +87,7 @@ def _part(row: Any) -> str:
 
 
 def _list_of(row: Any) -> str:
-    """The address of the list that shows a row without a process; "" where there is none."""
+    """Return the address of the list that shows a row without a process; "" where there is none."""
     if isinstance(row, InboxEvent):
         query = urlencode({"tab": row.verdict, "q": row.event_id})
         return f"{reverse('monitoring:events')}?{query}"
@@ -97,7 +97,7 @@ def _list_of(row: Any) -> str:
 
 
 def _failures_of(row: IssuedCommand) -> str:
-    """The failures of its cause, where a reaction to an event is shown that has failed; "" of others."""
+    """Return the address of the failures of a failed reaction to an event; "" for other commands."""
     if row.status != CommandStatus.FAILED:
         return ""
     failure = Incident.objects.open().filter(command=row.pk).last()
@@ -105,7 +105,7 @@ def _failures_of(row: IssuedCommand) -> str:
     return reverse("monitoring:failure-group", args=[cause]) if cause else ""
 
 
-def below_api(address: str) -> str:
-    """The address of the API for an address of the console."""
+def api_address(address: str) -> str:
+    """Return the address of the API for an address of the console."""
     console, api = reverse("monitoring:definitions"), reverse("monitoring:api")
     return api + address.removeprefix(console)

@@ -1,4 +1,4 @@
-"""Whether Redis and the channel layer answer now; pages show it, and do not wait for a silent one."""
+"""Pings of Redis and the channel layer. Pages show the result, and do not wait for a silent service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threading import Lock
 
 from django.utils import timezone
 
-from monitoring.asking import Asked
+from monitoring.asking import ThreadedQuestion
 from monitoring.watchers import layer_answers
 from orchestrator.setup_status import all_redis_respond
 
@@ -48,19 +48,19 @@ class Pulse:
         self._lock = Lock()
         self._last = Beat(None)
         self._known_at = float("-inf")
-        self._asked: Asked[Beat] | None = None
+        self._asked: ThreadedQuestion[Beat] | None = None
 
     def beat(self) -> Beat:
-        """The result of now or of a moment ago. It waits at most `WAIT`, and not at all for a silent service."""
+        """Return the result of now or of a moment ago. It waits at most `WAIT`, and not at all for a silent service."""
         with self._lock:
             if self._asked is None and time.monotonic() > self._known_at + AGAIN:
-                self._asked = Asked(self._timed)
+                self._asked = ThreadedQuestion(self._timed)
             asked = self._asked
         if asked is not None:
             self._wait(asked, 0.0 if self._last.up is False else WAIT)
         return self._last
 
-    def _wait(self, asked: Asked[Beat], patience: float) -> None:
+    def _wait(self, asked: ThreadedQuestion[Beat], patience: float) -> None:
         try:
             found = asked.answer(patience)
         except TimeoutError:
@@ -72,7 +72,7 @@ class Pulse:
         with self._lock:
             since = None if found.up else self._last.since or timezone.now()
             self._last = Beat(found.up, found.milliseconds, since)
-            if asked is self._asked and (found.up or asked.over()):
+            if asked is self._asked and (found.up or asked.is_over()):
                 self._asked, self._known_at = None, time.monotonic()
 
     def _timed(self) -> Beat:

@@ -17,7 +17,7 @@ PARTS = ("database", "redis", "workers")
 _queues = TimedQuestion(unattended_queues)
 _redis = TimedQuestion(all_redis_respond)
 _reasons: dict[str, str] = {}
-"""Why which part is down, as far as that has been logged."""
+"""The logged reasons, by the part that is down."""
 
 
 def readiness(besides: Collection[str] = ()) -> dict[str, bool]:
@@ -37,21 +37,21 @@ def readiness(besides: Collection[str] = ()) -> dict[str, bool]:
     except (DatabaseError, OSError, TimeoutError) as error:
         found["database"] = repr(error)
         del found["workers"]
-    except Exception as error:  # noqa: BLE001  # of a setting: whatever it is, nothing goes on
+    except Exception as error:  # noqa: BLE001  # a mistake in a setting
         found["workers"] = repr(error)
     try:
         if not redis.answer():
             found["redis"] = "it does not answer"
     except TimeoutError:
         found["redis"] = "it does not answer in time"
-    except Exception as error:  # noqa: BLE001  # its settings may say anything
+    except Exception as error:  # noqa: BLE001  # a mistake in its settings
         found["redis"] = repr(error)
     _log(found)
     return {part: not found[part] for part in found if part not in besides}
 
 
 def _log(found: Mapping[str, str]) -> None:
-    """Says once why a part is down, and that it is up again."""
+    """Log once why a part is down, and that it is up again."""
     for part, reason in found.items():
         if reason and part not in _reasons:
             log.warning("not ready, %s: %s", part, reason)

@@ -1,4 +1,4 @@
-"""The console's WebSocket under whichever address a project gives to the console, and the turns of its open pages."""
+"""The console's WebSocket, at any address of the console, and the turns of its open pages."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import Resolver404, resolve
 from django.utils.translation import get_language_from_path, override
 
-from monitoring.consumers import live
-from monitoring.turns import Application, InTurn, is_of_an_open_page
+from monitoring.consumers import live_app
+from monitoring.turns import Application, TurnLimiter, is_live_request
 from monitoring.urls import app_name
 
 __all__ = ["has_live_pages", "with_live_pages"]
 
 
 def with_live_pages(application: Application) -> Application:
-    """Wraps an ASGI application, so that open pages of the console learn of changes at once.
+    """Wrap an ASGI application, so that open pages of the console learn of changes at once.
 
     Args:
         application: of the project, which answers all other requests.
@@ -30,27 +30,27 @@ def with_live_pages(application: Application) -> Application:
 
 
 def has_live_pages() -> bool:
-    """Whether an application of this process is wrapped so."""
+    """Whether this process has wrapped an application."""
     return bool(_made)
 
 
 class _WithLivePages:
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._in_turn = InTurn(application)
-        self._live = AllowedHostsOriginValidator(SessionMiddlewareStack(live))
+        self._in_turn = TurnLimiter(application)
+        self._live = AllowedHostsOriginValidator(SessionMiddlewareStack(live_app))
         self._knows_sockets = not isinstance(application, ASGIHandler)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
-        elif is_of_an_open_page(scope) and _of_the_console(scope):
+        elif is_live_request(scope) and _console_route(scope):
             await self._in_turn(scope, receive, send)
         else:
             await self._application(scope, receive, send)
 
     async def _socket(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if _of_the_console(scope) == "live":
+        if _console_route(scope) == "live":
             await self._live(scope, receive, send)
         elif self._knows_sockets:
             await self._application(scope, receive, send)
@@ -61,8 +61,8 @@ class _WithLivePages:
 _made: WeakSet[_WithLivePages] = WeakSet()
 
 
-def _of_the_console(scope: dict[str, Any]) -> str:
-    """The name of the console's address in a request, under any prefix; "" for another address."""
+def _console_route(scope: dict[str, Any]) -> str:
+    """Return the name of the console's address in a request, under any prefix; "" for another address."""
     path = scope["path"].removeprefix(get_script_prefix(scope))
     try:
         with override(get_language_from_path(path)):  # which may be a part of it

@@ -1,4 +1,4 @@
-"""What runs the processes, part by part, as the first page shows it."""
+"""The parts that run processes, with their states, for the first page."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ICONS = {"well": "done", "bad": "failed", "late": "escalated", "unknown": "not_t
 
 @dataclass(frozen=True)
 class RunningPart:
-    """One part, and how it is.
+    """One part and its state.
 
     Args:
         name: in the page.
         word: for people.
-        state: "well", "late" when it only makes slower, "bad", or "unknown".
-        says: how it is, in words.
+        state: "well", "late" when it only slows work down, "bad", or "unknown".
+        says: the state in words.
         at: the moment that the words end with.
         queue: the queue's name, if it is one.
     """
@@ -42,16 +42,13 @@ class RunningPart:
         return ICONS[self.state]
 
 
-def parts(board: Board, machinery: Machinery) -> list[RunningPart]:
-    """All of them: queues, workers, due work, sweep, database, Redis, and what makes pages live."""
+def running_parts(board: Board, machinery: Machinery) -> list[RunningPart]:
+    """Return all parts: queues, workers, due work, sweep, database, Redis and channel layer."""
     return [
         *(_queue(queue, board.checked_at) for queue in machinery.queues),
         *_workers(machinery),
         RunningPart(
-            "database",
-            _("database"),
-            "well",
-            _milliseconds(machinery.milliseconds),
+            "database", _("database"), "well", _milliseconds(machinery.milliseconds)
         ),
         _beat("redis", _("Redis"), board.redis),
         _beat("live", _("live pages"), board.live),
@@ -59,12 +56,9 @@ def parts(board: Board, machinery: Machinery) -> list[RunningPart]:
 
 
 def _queue(queue: ServedQueue, now: datetime) -> RunningPart:
-    workers = (
-        ngettext("%(number)s worker", "%(number)s workers", queue.workers)
-        % {"number": queue.workers}
-        if queue.workers
-        else _("no worker")
-    )
+    number = queue.workers
+    served = ngettext("%(number)s worker", "%(number)s workers", number)
+    workers = served % {"number": number} if number else _("no worker")
     due = _("%(number)s due") % {"number": queue.due} if queue.due else _("nothing due")
     state = "well" if queue.workers else "unknown"
     state = "bad" if queue.unserved else "late" if queue.late(now) else state

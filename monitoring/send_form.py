@@ -10,18 +10,18 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from monitoring.actions import ActionForm
-from monitoring.message_fields import OMITTED, MessageField, fields_of
+from monitoring.message_fields import OMITTED, MessageField, event_fields
 from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.definition.codec import mistakes
 from orchestrator.engine.operations import EventToSend, send
 
 PREFIX = "field-"
-"""Before the names of an event's fields, so that they are no others of the form."""
+"""The prefix of an event's fields, which keeps them apart from the form's own."""
 
 
 class SendForm(ActionForm):
-    """Whom the event is for, its id, and its fields."""
+    """The form of an event: its target, its id and its fields."""
 
     seen = forms.UUIDField(required=False, widget=forms.HiddenInput)
     event_id = forms.CharField(label=_("Event id"), max_length=200)
@@ -41,16 +41,16 @@ class SendForm(ActionForm):
         sends: bool = True,
         initial: Mapping[str, Any] | None = None,
     ) -> None:
-        """Makes the fields.
+        """Make the fields.
 
         Args:
             event: the class.
-            data: what was posted; None for a page that is opened.
-            sends: whether it is sent, and not only looked at: then it needs a reason.
-            initial: what stands in `definition` and `process` at first.
+            data: of the request; None for a new form.
+            sends: whether the event is sent, and not only previewed; then it needs a reason.
+            initial: the first values of `definition` and `process`.
         """
         super().__init__(send, data)
-        self.event, self.parts = event, fields_of(event)
+        self.event, self.parts = event, event_fields(event)
         for part in self.parts:
             self.fields[PREFIX + part.name] = part.form_field()
         names = [one.name for one in registry.receivers(event.__name__)]
@@ -63,20 +63,20 @@ class SendForm(ActionForm):
         self.initial = {**self.initial, **(initial or {})}
 
     @property
-    def of_event(self) -> list[Any]:
+    def event_fields(self) -> list[Any]:
         """The event's own fields."""
         return [self[PREFIX + part.name] for part in self.parts]
 
     @property
-    def of_address(self) -> list[Any]:
-        """The fields that say whom it is for, and as what."""
+    def target_fields(self) -> list[Any]:
+        """The fields of the target and of the event's id."""
         return [self[name] for name in ("definition", "process", "event_id")]
 
     def clean_process(self) -> str:
         return str(self.cleaned_data["process"]).strip()
 
     def clean(self) -> dict[str, Any]:
-        """Reads the event's fields; what is wrong stands at the field."""
+        """Read the event's fields, and add mistakes to them."""
         body: dict[str, Any] = {}
         for part in self.parts:
             name = PREFIX + part.name
@@ -97,7 +97,7 @@ class SendForm(ActionForm):
                 body[part.name] = value
 
     def _check(self, body: dict[str, Any]) -> None:
-        """Has the class read it, as whatever takes the event will."""
+        """Let the class parse the body, as at delivery, and add its mistakes."""
         try:
             found = mistakes(self.event, body)
         except Exception as error:  # noqa: BLE001  # the class may raise anything
@@ -108,7 +108,7 @@ class SendForm(ActionForm):
             self.add_error(name, ": ".join(filter(None, [".".join(others), said])))
 
     def wanted(self) -> EventToSend:
-        """The event; the form must be valid."""
+        """Return the event; the form must be valid."""
         said = self.cleaned_data
         process = self.process_id
         return EventToSend(

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 
-from monitoring.access import AUDIT, DATA, EVENTS, REVEAL, VIEW, seen_in
+from monitoring.access import AUDIT, DATA, EVENTS, REVEAL, VIEW, visible_definitions
 from monitoring.open_pages import is_live
 from orchestrator.collecting import LruCache
 from orchestrator.engine.operations import OPERATIONS
@@ -64,8 +64,8 @@ class SharedKey:
     grants: frozenset[tuple[str, frozenset[str]]]
 
 
-def key_of(request: HttpRequest) -> SharedKey:
-    """The key of the answer to a request of an open page."""
+def shared_key(request: HttpRequest) -> SharedKey:
+    """Return the key of the answer to a request of an open page."""
     query, user = request.GET.copy(), request.user
     query.pop("since", None)
     asked = {VIEW, EVENTS, AUDIT, DATA, REVEAL}
@@ -74,7 +74,7 @@ def key_of(request: HttpRequest) -> SharedKey:
         (request.get_host(), request.path, query.urlencode(), request.is_secure()),
         translation.get_language(),
         timezone.get_current_timezone_name(),
-        seen_in(request),
+        visible_definitions(request),
         bool(getattr(user, "is_staff", False)),
         frozenset((one, user.has_perm(one)) for one in asked),
         frozenset(grants_of(user).items()),
@@ -123,12 +123,12 @@ class SharedReader(Personal):
         return all(self.has_perm(permission, obj) for permission in permissions)
 
     def procession_grants(self) -> Grants:
-        """What `orchestrator.grants` asks for."""
+        """Return the grants for `orchestrator.grants`."""
         return self._grants
 
 
 @contextmanager
-def without_person(request: HttpRequest, key: SharedKey) -> Iterator[list[Personal]]:
+def hide_person(request: HttpRequest, key: SharedKey) -> Iterator[list[Personal]]:
     """Replaces everything personal in a request within the block."""
     names = ("user", "session", "COOKIES")
     before = {name: getattr(request, name) for name in names}
@@ -144,7 +144,7 @@ def without_person(request: HttpRequest, key: SharedKey) -> Iterator[list[Person
 
 @dataclass(frozen=True)
 class SharedAnswer:
-    """What was answered, and when its computing began."""
+    """An answer, and the time at which its computing began."""
 
     began: float
     content: bytes
@@ -155,14 +155,14 @@ _answers = LruCache[SharedKey, SharedAnswer](KEPT)
 """The newest answer of each key."""
 
 
-def shared(view: View) -> View:
-    """Lets open pages that ask a view at the same time share its answer."""
+def share_answer(view: View) -> View:
+    """Share an answer of a view between open pages that ask at the same time."""
 
     @wraps(view)
     def answering(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not is_live(request):
             return view(request, *args, **kwargs)
-        key, began = key_of(request), time.monotonic()
+        key, began = shared_key(request), time.monotonic()
         arrived = getattr(request, "scope", {}).get(ARRIVED, began)
         found = _answers.get(key)
         if found is not None and found.began >= arrived:
@@ -170,27 +170,32 @@ def shared(view: View) -> View:
         if hasattr(request, "scope"):
             request.scope[BEGAN] = began
         response = None
-        with without_person(request, key) as instead, suppress(PersonalAccess):
+        with hide_person(request, key) as instead, suppress(PersonalAccess):
             response = view(request, *args, **kwargs)
         # A view that catches all errors has caught the refusal too.
         if response is None or any(one.asked for one in instead):
             return view(request, *args, **kwargs)
-        # A form's token is for one session alone.
-        if response.status_code == HTTPStatus.OK and not (
-            response.cookies or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
-        ):
-            headers = dict(response.headers)
-            _answers.keep(key, SharedAnswer(began, response.content, headers))
+        _keep(request, key, began, response)
         return response
 
     return answering
+
+
+def _keep(
+    request: HttpRequest, key: SharedKey, began: float, response: HttpResponse
+) -> None:
+    """Keep an answer, unless it failed or has something for one session alone, like the token of a form."""
+    personal = response.cookies or request.META.get("CSRF_COOKIE_NEEDS_UPDATE")
+    if response.status_code == HTTPStatus.OK and not personal:
+        headers = dict(response.headers)
+        _answers.keep(key, SharedAnswer(began, response.content, headers))
 
 
 _parts: dict[Callable[[], Any], tuple[float, Any]] = {}
 
 
 def shared_part(request: HttpRequest | None, compute: Callable[[], Part]) -> Part:
-    """The result of `compute`, for a part that is equal on all pages and for all users.
+    """Return the result of `compute`, for a part that is equal on all pages and for all users.
 
     Open pages with other addresses share it: it shows every commit up to their requests.
     """

@@ -1,4 +1,4 @@
-"""How a status is shown everywhere: a tone (a CSS class), an icon and a word."""
+"""The look of each status: a tone (a CSS class), an icon and a word."""
 
 from dataclasses import dataclass
 
@@ -50,5 +50,5 @@ UNKNOWN = Look("idle", "ready", _("Unknown"))
 
 
 def look(status: str) -> Look:
-    """The look of a status of an instance, a step run, a command, an event or an action."""
+    """Return the look of a status of an instance, a step run, a command, an event or an action."""
     return LOOKS.get(status, UNKNOWN)

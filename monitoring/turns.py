@@ -50,7 +50,7 @@ class Need:
         self._seconds += (seconds - self._seconds) / 20
 
     def pace(self, pages: int) -> float:
-        """Seconds that each of `pages` pages should leave between two fetches, so that half the turns stay free."""
+        """Return the seconds between two fetches of each of `pages` pages, so that half the turns stay free."""
         return round(min(LONGEST, pages * self._seconds * 2 / AT_ONCE), 3)
 
 
@@ -65,7 +65,7 @@ class Turns:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def begin(self, unanswered: int) -> bool:
-        """Waits for a turn; whether one came within `PATIENCE`. The caller must end a turn that began."""
+        """Wait for a turn; return whether one came within `PATIENCE`. The caller must end a turn that began."""
         if self._free:
             self._free -= 1
             return True
@@ -83,7 +83,7 @@ class Turns:
         return True
 
     def end(self) -> None:
-        """Gives the turn to the next request."""
+        """Give the turn to the next request."""
         # The future of a request that gave up is done.
         self._waiting = [one for one in self._waiting if not one[1].done()]
         if self._waiting:
@@ -92,7 +92,7 @@ class Turns:
             self._free += 1
 
 
-class InTurn:
+class TurnLimiter:
     """An ASGI application in which only the requests of open pages wait for each other."""
 
     def __init__(self, application: Application) -> None:
@@ -102,12 +102,12 @@ class InTurn:
         )
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if not is_of_an_open_page(scope):
+        if not is_live_request(scope):
             await self._application(scope, receive, send)
             return
         arrived = time.monotonic()
         turns = self._turns.setdefault(asyncio.get_running_loop(), Turns())
-        if not await turns.begin(unanswered(scope)):
+        if not await turns.begin(unanswered_count(scope)):
             await _answer_too_late(send)
             return
         try:
@@ -118,25 +118,22 @@ class InTurn:
             turns.end()
 
 
-def is_of_an_open_page(scope: dict[str, Any]) -> bool:
+def is_live_request(scope: dict[str, Any]) -> bool:
     """Whether a request looks like a fetch of an open page."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return False
-    asked = (
-        scope["query_string"].startswith(b"since=")
-        or b"&since=" in scope["query_string"]
-    )
+    asked = b"&since=" in b"&" + scope["query_string"]
     return asked and any(name == b"hx-request" for name, _ in scope["headers"])
 
 
-def unanswered(scope: dict[str, Any]) -> int:
-    """The number of requests without answer that the page reports."""
+def unanswered_count(scope: dict[str, Any]) -> int:
+    """Return the number of requests without answer that the page reports."""
     said = next((value for name, value in scope["headers"] if name == UNANSWERED), b"")
     return int(said) if said.isdigit() and len(said) < MOST_DIGITS else 0
 
 
 async def _answer_too_late(send: Any) -> None:
-    """Turns a page away, with a header that tells this 503 from others, which the page cannot wait for."""
+    """Turn a page away, with a header that tells this 503 from others, which the page cannot wait for."""
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = [
         (b"content-length", b"0"),

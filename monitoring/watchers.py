@@ -33,7 +33,7 @@ class Watchers:
         return time.monotonic() >= self._asked_at + ASK_EVERY
 
     async def ask(self) -> None:
-        """Reads the subscriptions again, when that is due and the layer has them."""
+        """Read the subscriptions again, when that is due and the layer has them."""
         if not self._due or not _on_redis():
             return
         config = _layer().get("CONFIG", {})
@@ -49,7 +49,7 @@ class Watchers:
 
 
 async def layer_answers() -> None:
-    """Pings each Redis of the channel layer, if it uses Redis, over a connection of its own.
+    """Ping each Redis of the channel layer, if it uses Redis, over a connection of its own.
 
     Raises:
         RedisError, OSError: a Redis cannot be reached.

@@ -26,7 +26,7 @@ from orchestrator.conf import CONF, Setting, SettingRefused, conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.environment import SQLITE_OPTIONS
 from orchestrator.notice_settings import RECIPIENTS, Recipient, recipients
-from orchestrator.notices.channel import channel_of, without
+from orchestrator.notices.channel import channel_of, redact
 from orchestrator.queue import LONGEST_QUEUE, rq_name
 from orchestrator.site_settings import TEXT_SETTINGS, site_url
 from orchestrator.webhook_settings import SOURCES, WEBHOOKS, unknown_source_lines
@@ -188,7 +188,7 @@ def _recipient_mistakes(recipient: Recipient) -> Iterator[str]:
     try:
         channel = channel_of(recipient)
     except Exception as error:  # noqa: BLE001  # a class of the project's
-        said = without(f"{type(error).__name__}: {error}", recipient.secrets)
+        said = redact(f"{type(error).__name__}: {error}", recipient.secrets)
         yield f"has a channel that cannot be made ({said})."
     else:
         if not callable(getattr(channel, "send", None)):

@@ -1,13 +1,5 @@
-"""Every table for looking at; operators act through the engine, with a reason. Only grants are changed here."""
+"""The admin of all tables, read-only except for grants. Operators act through the engine, with a reason."""
 
-from monitoring.admin import (
-    bulk,
-    failures,
-    grants,
-    notices,
-    processes,
-    tokens,
-    workers,
-)
+from monitoring.admin import bulk, failures, grants, notices, processes, tokens, workers
 
 __all__ = ["bulk", "failures", "grants", "notices", "processes", "tokens", "workers"]

@@ -1,4 +1,4 @@
-"""The operators' actions on chosen rows: a reason is asked for on a page of its own, then the engine for each row."""
+"""Operators' actions on chosen rows, after a page that asks for the reason."""
 
 from functools import partial
 from typing import Any
@@ -10,21 +10,21 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from monitoring.actions import MOST_REVISION, address_of
-from monitoring.admin.lists import MOST, OfProcessesAdmin, ReadOnlyAdmin
+from monitoring.actions import MOST_REVISION, client_address
+from monitoring.admin.lists import MOST, ProcessRowAdmin, ReadOnlyAdmin
 from monitoring.queries.texts import translated
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import text_from
 
 
-def with_reason(
+def ask_reason(
     model_admin: ReadOnlyAdmin,
     request: HttpRequest,
     chosen: QuerySet[Any],
     operation: Operation,
 ) -> HttpResponse | None:
-    """Asks for the reason on a page of its own, then asks the engine for each chosen row."""
+    """Ask for the reason on a page of its own, then act on each chosen row."""
     rows = list(chosen[: MOST + 1])
     if len(rows) > MOST:
         messages.error(request, _("Choose at most %d rows.") % MOST)
@@ -47,7 +47,7 @@ def with_reason(
 def _carry_out(
     request: HttpRequest, rows: list[Any], operation: Any, reason: str
 ) -> HttpResponse | None:
-    """One operation for each row; its key comes from the page's, so that sending the page twice acts once."""
+    """Act on each row. Its key comes from the key of the page, so a page that is sent twice acts once."""
     for row in rows:
         seen = request.POST.get(f"revision-{row.pk}", "")
         revision = min(int(seen), MOST_REVISION) if seen.isdecimal() else None
@@ -57,7 +57,7 @@ def _carry_out(
                 key=uuid5(UUID(request.POST["key"]), str(row.pk)),
                 reason=reason,
                 expected_revision=revision,
-                address=address_of(request),
+                address=client_address(request),
             )
             operation(row.pk, request=asked)
         except (OperationRefused, ValueError) as refused:
@@ -67,18 +67,18 @@ def _carry_out(
     return None
 
 
-class ActingAdmin(ReadOnlyAdmin):
-    """Offers for chosen rows the operators' actions that can be done to many."""
+class ActionAdmin(ReadOnlyAdmin):
+    """Offers the operators' bulk actions for chosen rows."""
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         found: dict[str, Any] = super().get_actions(request)
         for operation in OPERATIONS.values():
             mine = operation.on_many and operation.model is self.model
             if mine and not operation.forbidden_everywhere(request.user):
-                act = partial(with_reason, operation=operation)
+                act = partial(ask_reason, operation=operation)
                 found[operation.name] = (act, operation.name, operation.label)
         return found
 
 
-class OperatedAdmin(ActingAdmin, OfProcessesAdmin):
-    """The same for a table whose rows are found by their process."""
+class ProcessActionAdmin(ActionAdmin, ProcessRowAdmin):
+    """The same for tables that are searched by process."""

@@ -1,4 +1,4 @@
-"""Operations on many, and what became of each of their items."""
+"""Bulk operations, their items, and marks on failures."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from monitoring.admin.filters import ActionName
+from monitoring.admin.filters import ActionFilter
 from monitoring.admin.lists import ReadOnlyAdmin
 from monitoring.queries.lists import uuid_in
 from orchestrator.models import BulkItem, BulkOperation, FailureMark
@@ -29,7 +29,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         "created_at",
         "finished_at",
     ]
-    list_filter = [ActionName, "status"]
+    list_filter = [ActionFilter, "status"]
     ordering = ["-id"]
 
 
@@ -53,7 +53,7 @@ class BulkItemAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Finds the items of the operation that is named."""
+        """Find the items of an operation by its id."""
         text = search_term.strip()
         if not text:
             return queryset, False
@@ -63,12 +63,5 @@ class BulkItemAdmin(ReadOnlyAdmin):
 
 @admin.register(FailureMark)
 class FailureMarkAdmin(ReadOnlyAdmin):
-    list_display = [
-        "fingerprint",
-        "handled_by",
-        "handled_at",
-        "until",
-        "note",
-        "owner",
-    ]
+    list_display = ["fingerprint", "handled_by", "handled_at", "until", "note", "owner"]
     ordering = ["-changed_at"]

@@ -1,4 +1,4 @@
-"""What failed, in which groups, and what operators did about it."""
+"""Incidents and their groups, operators' actions, and repairs."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from monitoring.admin.filters import ActionName
-from monitoring.admin.lists import OfProcessesAdmin, ReadOnlyAdmin, with_definitions
+from monitoring.admin.filters import ActionFilter
+from monitoring.admin.lists import ProcessRowAdmin, ReadOnlyAdmin, join_definitions
 from monitoring.queries.texts import translated
 from orchestrator.models import FailureGroup, Incident, OperatorAction, Repair
 
 
 @admin.register(Incident)
-class IncidentAdmin(OfProcessesAdmin):
+class IncidentAdmin(ProcessRowAdmin):
     list_display = [
         "shown_text",
         "kind",
@@ -27,15 +27,15 @@ class IncidentAdmin(OfProcessesAdmin):
 
     @admin.display(description=gettext_lazy("resolved by"))
     def shown_resolution(self, row: Incident) -> str:
-        """What has resolved it, for lists."""
+        """Return the resolution, for lists."""
         return translated(row.resolved_by)
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_definitions(super().listed(request))
+        return join_definitions(super().listed(request))
 
 
 @admin.register(OperatorAction)
-class OperatorActionAdmin(OfProcessesAdmin):
+class OperatorActionAdmin(ProcessRowAdmin):
     list_display = [
         "action",
         "actor_name",
@@ -45,12 +45,12 @@ class OperatorActionAdmin(OfProcessesAdmin):
         "reason",
         "at",
     ]
-    list_filter = [ActionName, "result"]
+    list_filter = [ActionFilter, "result"]
     ordering = ["-at"]
 
 
 @admin.register(Repair)
-class RepairAdmin(OfProcessesAdmin):
+class RepairAdmin(ProcessRowAdmin):
     list_display = [
         "author_name",
         "instance_id",

@@ -1,4 +1,4 @@
-"""Filters whose values are known without asking the table."""
+"""Filters whose values are known without a query of the table."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import Definition, Status
 
 
-class KnownValues(admin.SimpleListFilter):
-    """A filter whose values are known without asking the table."""
+class KnownValuesFilter(admin.SimpleListFilter):
+    """A filter whose values are known without a query of the table."""
 
     field = ""
 
@@ -21,7 +21,7 @@ class KnownValues(admin.SimpleListFilter):
         return queryset.filter(**{self.field: value}) if value else queryset
 
 
-class DefinitionName(KnownValues):
+class DefinitionFilter(KnownValuesFilter):
     title = gettext_lazy("definition")
     parameter_name = field = "name"
 
@@ -30,7 +30,7 @@ class DefinitionName(KnownValues):
         return [(name, name) for name in names.distinct()]
 
 
-class Escalated(admin.SimpleListFilter):
+class EscalatedFilter(admin.SimpleListFilter):
     title = gettext_lazy("escalated")
     parameter_name = "escalation_level"
 
@@ -41,7 +41,7 @@ class Escalated(admin.SimpleListFilter):
         return queryset.filter(escalation_level__gt=0) if self.value() else queryset
 
 
-class StatusThen(KnownValues):
+class CheckpointStatusFilter(KnownValuesFilter):
     title = gettext_lazy("status")
     parameter_name = field = "status"
 
@@ -49,7 +49,7 @@ class StatusThen(KnownValues):
         return list(Status.choices)
 
 
-class ActionName(KnownValues):
+class ActionFilter(KnownValuesFilter):
     title = gettext_lazy("action")
     parameter_name = field = "action"
 

@@ -25,21 +25,21 @@ class PermissionField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not 
     """The permissions that can hold for one definition, as the actions call them."""
 
     def __init__(self) -> None:
-        super().__init__(grantable(), label=_("Permission"))
+        super().__init__(grantable_permissions(), label=_("Permission"))
 
     def label_from_instance(self, permission: Any) -> str:
         return f"{_labels().get(permission.codename, permission.name)} ({permission.codename})"
 
 
 class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Which group, which definition, which permission."""
+    """The form of a grant: group, definition and permission."""
 
     definition = forms.ChoiceField(label=_("Definition"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         known = {one.name for one in registry.newest_definitions()}
-        # One that the running code no longer has stays what it was.
+        # A definition that the running code lacks stays a choice of its own grant.
         names = sorted(filter(None, {*known, self.instance.definition}))
         choices = [("", "---------"), *((name, name) for name in names)]
         self.fields["definition"].choices = choices  # type: ignore[attr-defined]  # of this field
@@ -70,8 +70,8 @@ class DefinitionGrantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not s
         return rows.select_related("group", "permission")
 
 
-def grantable() -> QuerySet[Permission]:
-    """The permissions that a grant may have: to see processes, and for actions on one definition."""
+def grantable_permissions() -> QuerySet[Permission]:
+    """Return the permissions that a grant may have: to see processes, and for actions on one definition."""
     wanted = Q(pk__in=[])
     for permission in BY_DEFINITION:
         app, codename = permission.split(".")
@@ -84,6 +84,6 @@ def grantable() -> QuerySet[Permission]:
 
 
 def _labels() -> dict[str, Any]:
-    """What each permission allows, by its codename; some actions share one."""
+    """Return the label of each permission by its codename; some actions share a permission."""
     by_name = sorted(OPERATIONS.values(), key=attrgetter("name"), reverse=True)
     return {one.codename: one.may for one in by_name if one.by_definition}

@@ -1,4 +1,4 @@
-"""Lists that only show, and stay quick whatever the size of the tables."""
+"""Read-only lists that stay fast with tables of any size."""
 
 from typing import Any
 
@@ -14,27 +14,27 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.masking import VALUES, sees_data, shown_row
-from monitoring.places import place_of, shows
+from monitoring.masking import VALUES, masked_row, sees_data
+from monitoring.places import has_place, place_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import newest_keys
 from monitoring.queries.texts import translated
 
 MOST = 100
-"""Processes whose rows a search finds, and rows that one action takes on."""
+"""Processes whose rows a search finds, and rows of one action, at most."""
 
 LOOKED_AT = 2_000
-"""Rows that a list looks at when it is narrowed, and that it pages through: the newest."""
+"""The newest rows, which filters and pages of a list are limited to."""
 
 
 UNASKED = frozenset(
     {*(name for names in VALUES.values() for name in names), "checksum", "body_hash"}
 )
-"""Columns that no address narrows a list by."""
+"""Columns that no address can filter by."""
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Counts no more rows than anybody pages through."""
+    """Counts the rows up to a limit."""
 
     @cached_property
     def count(self) -> int:
@@ -43,24 +43,24 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
 
 class NewestFirst(ChangeList):
-    """A list in its one order: another one would sort the whole table."""
+    """A list with a fixed order, since another order would sort the whole table."""
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
         self.params.pop(ORDER_VAR, None)
         return super().get_ordering(request, queryset)
 
     def get_results(self, request: HttpRequest) -> None:
-        """A page of them, also when so few were counted that Django would take all there are by now."""
+        """Limit the only page too, since rows may have come after the count."""
         super().get_results(request)
         if not self.multi_page:
             self.result_list = self.result_list[: self.list_per_page]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Shows rows; the engine alone writes them.
+    """Shows rows that only the engine writes.
 
-    Its lists stay quick whatever the size of the tables: filters look at the newest rows, a search goes by an index,
-    and columns are not sorted by.
+    Its lists stay fast with tables of any size: filters are limited to the newest rows, a search uses an index, and no
+    column sorts the list.
     """
 
     list_per_page = 50
@@ -77,55 +77,55 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
         # A filter of Django's own is the name of a field.
         filters = {getattr(one, "parameter_name", one) for one in self.list_filter}
         if named & filters:
-            return _newest(rows.order_by(*self.ordering or ["-pk"]))
+            return _newest_rows(rows.order_by(*self.ordering or ["-pk"]))
         return rows
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """The row, without what is secret in it; it is shown, and never saved."""
+        """Return the row without its secrets, to show and never to save."""
         row = super().get_object(request, object_id, from_field)
-        return row and shown_row(row, sees=sees_data(request.user))
+        return row and masked_row(row, sees=sees_data(request.user))
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        """Refuses conditions on values of the application's in an address: what is counted would tell of secrets."""
+        """Refuse filters on values of the application, since the number of matches would reveal secrets."""
         if not UNASKED.isdisjoint(lookup.split("__")):
             return False
         return super().lookup_allowed(lookup, value, request)
 
     def view_on_site(self, row: Any) -> str | None:
-        """Where the console shows it; Django puts a link to it on the page of a row."""
+        """Return the page of the console for a row; Django shows a link to it."""
         return place_of(row) or None
 
     @admin.display(description=gettext_lazy("console"))
     def in_console(self, row: Any) -> str:
-        """The same as a link, for lists."""
+        """Return the same as a link, for lists."""
         place = place_of(row)
         return format_html('<a href="{}">{}</a>', place, _("show")) if place else "-"
 
     @admin.display(description=gettext_lazy("message"))
     def shown_text(self, row: Any) -> str:
-        """What the row tells people, for lists."""
+        """Return the text of the row, for lists."""
         process = getattr(row, "instance", None)
         return translated(row.said, process.definition if process else None)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """The columns, and the link to the console where rows have a place there and it has an address."""
+        """Return the columns, and the link to the console if the console shows such rows."""
         columns = super().get_list_display(request)
-        return [*columns, "in_console"] if shows(self.model) else columns
+        return [*columns, "in_console"] if has_place(self.model) else columns
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
-        """The rows that the list is about."""
+        """Return the rows of the list before filters."""
         return super().get_queryset(request)
 
-    def _nobody(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def _never(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    has_add_permission = has_change_permission = has_delete_permission = _nobody
+    has_add_permission = has_change_permission = has_delete_permission = _never
 
 
-class OfProcessesAdmin(ReadOnlyAdmin):
-    """A table whose rows are found by their process."""
+class ProcessRowAdmin(ReadOnlyAdmin):
+    """A table that is searched by process."""
 
     process_field = "instance"
     ordering = ["-id"]
@@ -137,7 +137,7 @@ class OfProcessesAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Finds the rows of the processes that are named; a number is that of a row."""
+        """Find rows by their process, or one row by its number."""
         text = search_term.replace("\0", "").strip()
         if not text:
             return queryset, False
@@ -147,18 +147,18 @@ class OfProcessesAdmin(ReadOnlyAdmin):
         return queryset.filter(**{f"{self.process_field}__in": keys}), False
 
 
-def with_definitions(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Rows of processes with what names their steps, which is not the graph: that is kept, and large."""
+def join_definitions(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Add the definitions of the rows, which name their steps, without the large graphs."""
     rows = rows.select_related("instance__definition")
     return rows.defer("instance__definition__graph")
 
 
-def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """No more than the newest rows, for conditions that no index knows."""
+def _newest_rows(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Limit rows to the newest, for filters without an index."""
     keys: Any = rows.values("pk")[:LOOKED_AT]
     if connections[rows.db].vendor == "postgresql":
-        # As an array they are found first, and the rows then by them: joined, a condition of theirs may be looked up
-        # in the whole table by an index of its own.
+        # An array makes PostgreSQL find the keys first. With a join it could search the whole table by the index of
+        # another condition.
         sql, given = keys.query.sql_with_params()
         keys = RawSQL(f"SELECT unnest(ARRAY({sql}))", given)  # noqa: S611  the values are parameters
     return rows.filter(pk__in=keys)

@@ -9,9 +9,9 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
 
 from monitoring.admin.lists import ReadOnlyAdmin
-from monitoring.places import shows
+from monitoring.places import has_place
 from orchestrator.models import Notice, Occurrence, ProcessInstance
-from orchestrator.notices.lines import counted, line
+from orchestrator.notices.lines import counts_text, item_line
 
 
 @admin.register(Notice)
@@ -46,14 +46,15 @@ class NoticeAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("tells of"))
     def told(self, row: Notice) -> str:
-        return counted(row.counts)
+        return counts_text(row.counts)
 
     @admin.display(description=gettext_lazy("text"))
     def said(self, row: Notice) -> str:
-        """Each thing in a line, which leads to its process where the console has an address."""
-        linked = shows(ProcessInstance)
+        """Return a line for each item, with a link if the console has an address."""
+        linked = has_place(ProcessInstance)
         lines = (
-            (linked and self._page(item), line(item, row.texts)) for item in row.items
+            (linked and self._page(item), item_line(item, row.texts))
+            for item in row.items
         )
         form = '<a href="{}">{}</a>' if linked else "{1}"
         return format_html_join(mark_safe("<br>"), form, lines)

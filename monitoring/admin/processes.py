@@ -1,4 +1,4 @@
-"""Definitions, processes and what they are made of: visits, checkpoints, events and commands."""
+"""Definitions and processes, with their visits, checkpoints, events and commands."""
 
 from typing import Any
 
@@ -7,9 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from monitoring.admin.acting import OperatedAdmin
-from monitoring.admin.filters import DefinitionName, Escalated, StatusThen
-from monitoring.admin.lists import OfProcessesAdmin, ReadOnlyAdmin, with_definitions
+from monitoring.admin.acting import ProcessActionAdmin
+from monitoring.admin.filters import (
+    CheckpointStatusFilter,
+    DefinitionFilter,
+    EscalatedFilter,
+)
+from monitoring.admin.lists import ProcessRowAdmin, ReadOnlyAdmin, join_definitions
 from monitoring.queries.events import received_as
 from monitoring.queries.graphs import labels_of
 from orchestrator.definition.graph import Graph
@@ -25,7 +29,7 @@ from orchestrator.models import (
 
 
 @admin.register(ProcessInstance)
-class ProcessInstanceAdmin(OperatedAdmin):
+class ProcessInstanceAdmin(ProcessActionAdmin):
     list_display = [
         "correlation_key",
         "id",
@@ -38,7 +42,7 @@ class ProcessInstanceAdmin(OperatedAdmin):
         "revision",
         "changed_at",
     ]
-    list_filter = [DefinitionName, "status", Escalated]
+    list_filter = [DefinitionFilter, "status", EscalatedFilter]
     process_field = "pk"
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
@@ -51,7 +55,7 @@ class ProcessInstanceAdmin(OperatedAdmin):
 
 
 @admin.register(InboxEvent)
-class InboxEventAdmin(OperatedAdmin):
+class InboxEventAdmin(ProcessActionAdmin):
     list_display = [
         "type",
         "event_id",
@@ -70,7 +74,7 @@ class InboxEventAdmin(OperatedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Finds events by their own ids before anything else, and beside the row of that number."""
+        """Find events by their own ids first, with the row of that number; else by process."""
         text = search_term.replace("\0", "").strip()
         if text and (named := received_as(text)):
             numbers = [int(text[:18])] if text.isdecimal() else []
@@ -86,7 +90,7 @@ class DefinitionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(StepRun)
-class StepRunAdmin(OfProcessesAdmin):
+class StepRunAdmin(ProcessRowAdmin):
     list_display = [
         "step",
         "kind",
@@ -103,7 +107,7 @@ class StepRunAdmin(OfProcessesAdmin):
     list_filter = ["status", "kind"]
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
-        return with_definitions(super().listed(request))
+        return join_definitions(super().listed(request))
 
     @admin.display(description=gettext_lazy("step"))
     def step(self, row: StepRun) -> str:
@@ -111,9 +115,9 @@ class StepRunAdmin(OfProcessesAdmin):
 
 
 @admin.register(Checkpoint)
-class CheckpointAdmin(OfProcessesAdmin):
+class CheckpointAdmin(ProcessRowAdmin):
     list_display = ["instance_id", "revision", "moved_by", "status", "at"]
-    list_filter = [StatusThen]
+    list_filter = [CheckpointStatusFilter]
     fields = readonly_fields = (
         "instance",
         "revision",
@@ -132,7 +136,7 @@ class CheckpointAdmin(OfProcessesAdmin):
 
     @admin.display(description=gettext_lazy("transition taken"))
     def transitions(self, row: Checkpoint) -> str:
-        """From where to where, as the diagram of its definition says it."""
+        """Return the source and the target of each transition, with the labels of the diagram."""
         graph = Graph.from_json(row.instance.definition.graph)
         labels = {node.id: node.label for node in graph.nodes}
         taken = set(row.edge.split(","))
@@ -145,7 +149,7 @@ class CheckpointAdmin(OfProcessesAdmin):
 
 
 @admin.register(IssuedCommand)
-class IssuedCommandAdmin(OfProcessesAdmin):
+class IssuedCommandAdmin(ProcessRowAdmin):
     list_display = [
         "type",
         "instance_id",
@@ -159,7 +163,7 @@ class IssuedCommandAdmin(OfProcessesAdmin):
     ordering = ["-instance", "-revision"]
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
-        """Those of processes, unless the others are asked for: they have no place in the order of processes."""
+        """Return the commands of processes; those of reactions have no place in that order, and need the filter."""
         rows = super().listed(request)
         match = request.resolver_match
         others = request.GET.get("delivery__exact") == Delivery.REACTION

@@ -1,13 +1,13 @@
-"""The access tokens of all users, to look at and to revoke. The values of tokens are not stored."""
+"""The access tokens of all users, to see and to revoke. The values of tokens are not stored."""
 
 from django.contrib import admin
 
-from monitoring.admin.acting import ActingAdmin
+from monitoring.admin.acting import ActionAdmin
 from orchestrator.models import AccessToken
 
 
 @admin.register(AccessToken)
-class AccessTokenAdmin(ActingAdmin):
+class AccessTokenAdmin(ActionAdmin):
     list_display = [
         "name",
         "owner",

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from ninja.security.base import AuthBase
 
-from monitoring.access import DefinitionsOf, lets_in
-from monitoring.actions import address_of
+from monitoring.access import Scope, may_open
+from monitoring.actions import client_address
 from monitoring.api.answers import NotAnswered
 from monitoring.api.wrong_tokens import wrong_tokens
 from orchestrator.access_tokens import find_token, token_digest
@@ -33,12 +33,12 @@ class Token(AuthBase):
     openapi_type = "http"
     openapi_scheme = "bearer"
 
-    def __init__(self, *more: str, of: DefinitionsOf | None = None) -> None:
+    def __init__(self, *more: str, of: Scope | None = None) -> None:
         super().__init__()
         self._more, self._of = more, of
 
     def __call__(self, request: HttpRequest) -> AccessToken:
-        """Makes the request act for the owner of its token.
+        """Make the request act for the owner of its token.
 
         Raises:
             NotAnswered: the request has no valid token.
@@ -46,26 +46,26 @@ class Token(AuthBase):
         """
         token = find_token(_digest(request))
         if token is None:
-            raise _unknown(request)
+            raise _token_refusal(request)
         request.user = token.owner
         request.way = f"token {token.name}"  # type: ignore[attr-defined]  # for the audit
         parts = request.resolver_match.kwargs if request.resolver_match else {}
-        if not lets_in(request, parts, *self._more, of=self._of):
+        if not may_open(request, parts, *self._more, of=self._of):
             raise PermissionDenied
         return token
 
 
 def _digest(request: HttpRequest) -> str:
-    """The digest of the request's token. It removes the value from the request, so that no error page shows it."""
+    """Return the digest of the request's token, and remove the token, so that no error page shows it."""
     given = request.META.pop("HTTP_AUTHORIZATION", "")
     request.__dict__.pop("headers", None)
     scheme, _space, value = given.strip().partition(" ")
     return token_digest(value.strip()) if scheme.lower() == "bearer" else ""
 
 
-def _unknown(request: HttpRequest) -> NotAnswered:
-    """The refusal of a request without a token, or with a wrong one."""
-    address = address_of(request) or ""
+def _token_refusal(request: HttpRequest) -> NotAnswered:
+    """Return the refusal of a request without a token, or with a wrong one."""
+    address = client_address(request) or ""
     wait = wrong_tokens.add(address)
     if wait:
         said = _("Too many requests without a token that is good. Wait a while.")

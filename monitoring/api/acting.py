@@ -15,17 +15,17 @@ from pydantic import BaseModel
 
 from monitoring.access import (
     EVENTS,
-    of_all_seen,
-    of_cause,
-    of_operation,
-    of_process,
-    of_selection,
+    bulk_scope,
+    cause_scope,
+    process_scope,
+    reader_scope,
+    selection_scope,
 )
 from monitoring.api import schemas
-from monitoring.api.answers import of_action
-from monitoring.api.calls import acts, reads
+from monitoring.api.answers import report
+from monitoring.api.calls import get, post
 from monitoring.api.descriptions import SELECTING
-from monitoring.api.schemas import told_as
+from monitoring.api.schemas import serialize
 from monitoring.bulk_form import BulkForm
 from monitoring.queries import bulk as queries
 from monitoring.send_form import SendForm
@@ -41,43 +41,39 @@ from monitoring.views import (
 from orchestrator import registry
 from orchestrator.engine.operations import SELECTIONS, draft_of, moment_shown
 from orchestrator.exceptions import UnknownEventType
-from orchestrator.models import (
-    AccessToken,
-    BulkOperation,
-    InboxEvent,
-    ProcessInstance,
-)
+from orchestrator.models import AccessToken, BulkOperation, InboxEvent, ProcessInstance
 
 Answer = dict[str, Any]
 
 
-@acts("processes/{uuid:process}/{slug:name}/", "api-act", of=of_process)
+@post("processes/{uuid:process}/{slug:name}/", "api-act", of=process_scope)
 def act(request: HttpRequest, process: UUID, name: str) -> Answer:
-    """Does something to a process."""
-    answer = operations.pressed(request, name, process)
-    return of_action(answer, _process(request, process))
+    """Act on a process."""
+    answer = operations.perform_on_process(request, name, process)
+    return report(answer, _process(request, process))
 
 
-@acts(
+@post(
     "processes/{uuid:process}/steps/{int:visit}/{slug:name}/",
     "api-act-on-step",
-    of=of_process,
+    of=process_scope,
 )
-def act_on_step(request: HttpRequest, process: UUID, visit: int, name: str) -> Answer:
-    """Does something to one visit of a step."""
-    answer = operations.pressed(request, name, process, visit)
-    return of_action(answer, _process(request, process))
+def act_on_visit(request: HttpRequest, process: UUID, visit: int, name: str) -> Answer:
+    """Act on one visit of a step."""
+    answer = operations.perform_on_process(request, name, process, visit)
+    return report(answer, _process(request, process))
 
 
-@acts(
+@post(
     "processes/{uuid:process}/repair/{slug:name}/",
     "api-change-repair",
-    of=of_process,
+    of=process_scope,
     include_in_schema=True,
 )
 def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
-    """Changes what is staged for a process: `stage`, `undo`, `discard` or `look-again`. The answer has what is staged
-    now, and no data.
+    """Change the staged edits of a process: `stage`, `undo`, `discard` or `look-again`.
+
+    The answer has the staged edits of now, and no data.
     """
     said: Any = request.POST
     texts = {
@@ -86,63 +82,63 @@ def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
         else json.dumps(value)
         for key, value in said.items()
     }
-    request.POST = texts  # type: ignore[assignment]  # what is staged is read from texts
-    _attempt, answer = repair.changed(request, process, name)
+    request.POST = texts  # type: ignore[assignment]  # edits are read from texts
+    _attempt, answer = repair.change_draft(request, process, name)
     draft = draft_of(get_object_or_404(ProcessInstance, pk=process), request.user)
     edits = [
         {name: edit[name] for name in ("edit", "target") if name in edit}
         for edit in (draft.edits if draft else [])
     ]
     changed_at = draft.changed_at.isoformat() if draft else None
-    return of_action(answer, {"staged": edits, "changed_at": changed_at})
+    return report(answer, {"staged": edits, "changed_at": changed_at})
 
 
-@acts("events/{int:event}/{slug:name}/", "api-act-on-event", EVENTS)
-def act_on_event(request: HttpRequest, event: int, name: str) -> Answer:
-    """Does something to an event that nothing took."""
-    answer = operations.pressed_on_event(request, name, event)
+@post("events/{int:event}/{slug:name}/", "api-act-on-event", EVENTS)
+def act_on_inbox_event(request: HttpRequest, event: int, name: str) -> Answer:
+    """Act on an event that no process took."""
+    answer = operations.perform_on_event(request, name, event)
     rows = InboxEvent.objects.defer("body").filter(pk=event)
-    return of_action(answer, _now(request, "event", schemas.ReceivedEvent, rows))
+    return report(answer, _now(request, "event", schemas.ReceivedEvent, rows))
 
 
-@acts("events/send/", "api-send-event", EVENTS)
-def send_event(request: HttpRequest) -> Answer:
-    """Sends an event of the type that the address names."""
+@post("events/send/", "api-send-event", EVENTS)
+def post_event(request: HttpRequest) -> Answer:
+    """Send an event of the type in the address."""
     try:
         event = registry.event_class(request.GET.get("type", ""))
     except UnknownEventType:
         raise Http404 from None
     said: Any = request.POST
-    return of_action(sending.sent(request, SendForm(event, said)), {})
+    return report(sending.send_from_form(request, SendForm(event, said)), {})
 
 
-@acts("events/", "api-events", EVENTS, response={202: schemas.SentEvent})
+@post("events/", "api-events", EVENTS, response={202: schemas.SentEvent})
 def receive_event(request: HttpRequest, response: HttpResponse) -> Status[Answer]:
-    """Sends an event of the type that the address names, as `send` does: it is stored, and delivered afterwards."""
-    sent = send_event(request)
+    """Send an event of the type in the address, as `send` does. It is stored, and delivered afterwards."""
+    sent = post_event(request)
     if "receipt" in sent:
         place = reverse("monitoring:api-event", args=[sent["receipt"]])
         response.headers["Location"] = place
     return Status(202, sent)
 
 
-@acts("failures/{slug:cause}/{slug:name}/", "api-act-on-failures", of=of_cause)
+@post("failures/{slug:cause}/{slug:name}/", "api-act-on-failures", of=cause_scope)
 def act_on_failures(request: HttpRequest, cause: str, name: str) -> Answer:
-    """Says something of all failures of one cause."""
-    return of_action(failures.pressed(request, name, cause), {})
+    """Act on all failures of one cause."""
+    return report(failures.perform_on_failures(request, name, cause), {})
 
 
-@reads(
+@get(
     "operations/begin/",
     "api-begin-operation",
     schemas.BulkPreviewed,
-    of=of_selection,
+    of=selection_scope,
     exclude_unset=True,
     openapi_extra={"parameters": SELECTING},
 )
 def preview(request: HttpRequest) -> Answer:
-    """What an operation would be done to."""
-    selection, about = bulk.selected(request)
+    """Preview the rows of a bulk operation."""
+    selection, about = bulk.read_selection(request)
     operation = bulk.action_of(request, selection)
     if not SELECTIONS[selection].narrows(about):
         return {"shown": 0, "exact": True, "narrowed": False}
@@ -154,60 +150,60 @@ def preview(request: HttpRequest) -> Answer:
     return {**shown, **limited, "exact": found.exact, "narrowed": True}
 
 
-@acts("operations/begin/", "api-begin-operation", of=of_selection)
-def begin(request: HttpRequest) -> Answer:
-    """Begins an operation on what the preview has shown."""
-    selection, about = bulk.selected(request)
+@post("operations/begin/", "api-begin-operation", of=selection_scope)
+def begin_previewed(request: HttpRequest) -> Answer:
+    """Begin a bulk operation on the rows of the preview."""
+    selection, about = bulk.read_selection(request)
     operation = bulk.action_of(request, selection)
     form = BulkForm(operation, request.POST, user=request.user)
-    return of_action(bulk.begun(request, form, selection, about), {})
+    return report(bulk.begin_from_form(request, form, selection, about), {})
 
 
-@acts(
+@post(
     "operations/",
     "api-operations",
-    of=of_selection,
+    of=selection_scope,
     response={202: schemas.DoneAction},
 )
 def begin_operation(request: HttpRequest, response: HttpResponse) -> Status[Answer]:
-    """Begins an operation on what the preview has shown, as `start_bulk` does; it is worked on afterwards."""
-    begun = begin(request)
+    """Begin a bulk operation on the rows of the preview, as `start_bulk` does. It is carried out afterwards."""
+    begun = begin_previewed(request)
     response.headers["Location"] = begun["address"]
     return Status(202, begun)
 
 
-@acts("operations/{uuid:operation}/{slug:name}/", "api-act-on-bulk", of=of_operation)
+@post("operations/{uuid:operation}/{slug:name}/", "api-act-on-bulk", of=bulk_scope)
 def act_on_bulk(request: HttpRequest, operation: UUID, name: str) -> Answer:
-    """Pauses, resumes or cancels an operation, or does it once more for what failed."""
-    answer = bulk.pressed(request, name, operation)
+    """Pause, resume or cancel a bulk operation, or repeat it for its failed items."""
+    answer = bulk.perform_on_bulk(request, name, operation)
     rows = BulkOperation.objects.filter(pk=operation)
-    return of_action(answer, _now(request, "operation", schemas.OperationOnMany, rows))
+    return report(answer, _now(request, "operation", schemas.OperationOnMany, rows))
 
 
-@acts("views/save/", "api-save-view", of=of_all_seen)
+@post("views/save/", "api-save-view", of=reader_scope)
 def save_view(request: HttpRequest) -> Answer:
-    """Saves a list under a name."""
-    return of_action(saved_views.saved(request), {})
+    """Save a list under a name."""
+    return report(saved_views.save_from_form(request), {})
 
 
-@acts("views/", "api-saved-views", of=of_all_seen, response={201: schemas.DoneAction})
+@post("views/", "api-saved-views", of=reader_scope, response={201: schemas.DoneAction})
 def create_view(request: HttpRequest) -> Status[Answer]:
-    """Saves a list under a name, as `save_view` does."""
+    """Save a list under a name, as `save_view` does."""
     return Status(201, save_view(request))
 
 
-@acts("views/{int:view}/{slug:name}/", "api-act-on-view", of=of_all_seen)
+@post("views/{int:view}/{slug:name}/", "api-act-on-view", of=reader_scope)
 def act_on_view(request: HttpRequest, view: int, name: str) -> Answer:
-    """Renames or deletes a view."""
-    return of_action(saved_views.pressed(request, name, view), {})
+    """Rename or delete a view."""
+    return report(saved_views.perform_on_view(request, name, view), {})
 
 
-@acts("tokens/{int:token}/{slug:name}/", "api-act-on-token", of=of_all_seen)
+@post("tokens/{int:token}/{slug:name}/", "api-act-on-token", of=reader_scope)
 def act_on_token(request: HttpRequest, token: int, name: str) -> Answer:
-    """Revokes a token; to make one takes a person who has signed in."""
-    answer = tokens.pressed(request, name, token)
+    """Revoke a token. Only a person who has signed in can make one."""
+    answer = tokens.perform_on_token(request, name, token)
     rows = AccessToken.objects.filter(pk=token, owner=request.user.pk)
-    return of_action(answer, _now(request, "token", schemas.OwnToken, rows))
+    return report(answer, _now(request, "token", schemas.OwnToken, rows))
 
 
 def _process(request: HttpRequest, pk: UUID) -> Answer:
@@ -218,6 +214,6 @@ def _process(request: HttpRequest, pk: UUID) -> Answer:
 def _now(
     request: HttpRequest, name: str, kind: type[BaseModel], rows: QuerySet[Any]
 ) -> Answer:
-    """The target of an action as it is now; nothing where it is gone."""
+    """Return the target of an action as it is now; empty if it is gone."""
     row = rows.first()
-    return {name: told_as(kind, row, request)} if row else {}
+    return {name: serialize(kind, row, request)} if row else {}

@@ -12,7 +12,7 @@ from ninja.renderers import JSONRenderer
 from ninja.responses import NinjaJSONEncoder
 
 from monitoring.actions import ActionAnswer
-from monitoring.places import below_api
+from monitoring.places import api_address
 
 STATUS = {400: 422}
 """The status for programs, where it is not the one of the page: an invalid form is 422."""
@@ -63,13 +63,13 @@ class NotAnswered(Exception):
 
     @classmethod
     def invalid(cls, errors: Mapping[str, list[str]]) -> NotAnswered:
-        """The refusal of a request with fields or parameters that are wrong."""
+        """Return the refusal of a request with fields or parameters that are wrong."""
         first = next(iter(errors.values()))[0]
         return cls(422, "invalid", first, errors=errors)
 
 
-def refused(request: HttpRequest, refusal: NotAnswered) -> HttpResponse:
-    """The answer to a refused request: a problem document where `Accept` names that type."""
+def refusal_response(request: HttpRequest, refusal: NotAnswered) -> HttpResponse:
+    """Return the answer to a refused request: a problem document where `Accept` names that type."""
     said = {"error": refusal.code, "said": str(refusal.said)}
     body, media = {"done": False, **said, **refusal.more}, Renderer.media_type
     if _asks_for_problem(request):
@@ -86,7 +86,7 @@ def refused(request: HttpRequest, refusal: NotAnswered) -> HttpResponse:
     content = Renderer().render(request, body, response_status=refusal.status)
     headers = {"Cache-Control": "no-store", **refusal.headers}
     response = HttpResponse(content, media, refusal.status, headers=headers)
-    # The security log has what it needs; Django would log a warning for each.
+    # The security log has the refusals of tokens; Django would log a warning for each refusal.
     response._has_been_logged = True  # type: ignore[attr-defined]  # as its own handler does
     return response
 
@@ -100,8 +100,8 @@ def _asks_for_problem(request: HttpRequest) -> bool:
     return any(f"{one.main_type}/{one.sub_type}" == PROBLEM for one in accepted)
 
 
-def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to an action.
+def report(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to an action.
 
     Args:
         answer: of the form.
@@ -113,7 +113,7 @@ def of_action(answer: ActionAnswer, about: Mapping[str, Any]) -> dict[str, Any]:
     about = {**answer.about, **about}
     wrong: dict[str, Any] = {"errors": dict(answer.errors)} if answer.errors else {}
     if answer.done:
-        place = {"address": below_api(answer.leads_to)} if answer.leads_to else {}
+        place = {"address": api_address(answer.leads_to)} if answer.leads_to else {}
         return {"done": True, "said": str(answer.text), **place, **about}
     wrong |= {"code": answer.reason} if answer.reason else {}
     status = STATUS.get(answer.status, answer.status)

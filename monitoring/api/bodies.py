@@ -7,20 +7,20 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
 
-from monitoring.actions import FromProgram
+from monitoring.actions import ProgramData
 from monitoring.api.answers import NotAnswered
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.strict_json import Limits, TooLarge, parse
 
 LARGEST = 1_048_576
-"""Bytes of a body, as of any other of the bundled project."""
+"""Bytes of a body at most, as in the bundled project."""
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "")
 """Content types of forms; an empty body needs none."""
 
 
-def read(request: HttpRequest) -> FromProgram:
-    """The values in the body.
+def read_program_data(request: HttpRequest) -> ProgramData:
+    """Return the values in the body.
 
     Raises:
         NotAnswered: the body is too large, or cannot be read.
@@ -29,7 +29,7 @@ def read(request: HttpRequest) -> FromProgram:
     if not length.isdecimal() or int(length[:12]) > LARGEST:
         raise _too_large()
     try:
-        said = _read(request)
+        said = _parse_body(request)
     except RequestDataTooBig:
         raise _too_large() from None
     except (BadRequest, SuspiciousOperation, MultiPartParserError):
@@ -39,11 +39,11 @@ def read(request: HttpRequest) -> FromProgram:
     return said
 
 
-def _read(request: HttpRequest) -> FromProgram:
+def _parse_body(request: HttpRequest) -> ProgramData:
     if request.content_type in FORMS:
         if request.FILES:
             raise NotAnswered(415, "unsupported_media_type", _("Send no files."))
-        return FromProgram(request.POST.dict(), as_json=False)
+        return ProgramData(request.POST.dict(), as_json=False)
     if request.content_type != "application/json":
         said = _("Send a form, or a JSON object as application/json.")
         raise NotAnswered(415, "unsupported_media_type", said)
@@ -57,7 +57,7 @@ def _read(request: HttpRequest) -> FromProgram:
         raise NotAnswered(400, "not_read", said) from None
     if not isinstance(found, dict):
         raise NotAnswered(422, "invalid", _("Send a JSON object."))
-    return FromProgram(found, as_json=True)
+    return ProgramData(found, as_json=True)
 
 
 def _too_large() -> NotAnswered:

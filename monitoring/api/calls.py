@@ -16,9 +16,9 @@ from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
 from monitoring.api.access import Token
-from monitoring.api.answers import NotAnswered, Renderer, refused
-from monitoring.api.bodies import read
-from monitoring.api.parameters import mistakes_of
+from monitoring.api.answers import NotAnswered, Renderer, refusal_response
+from monitoring.api.bodies import read_program_data
+from monitoring.api.parameters import parameter_refusal
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 
@@ -32,18 +32,18 @@ class Api(NinjaAPI):
         return str(operation.view_func.__name__)
 
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
-        """The refusal for an error. Unexpected errors are raised again, for the project's own handlers."""
+        """Return the refusal for an error. Unexpected errors are raised again, for the project's own handlers."""
         refusal = _refusal(exc)
         if refusal is None:
             raise exc
-        return refused(request, refusal)
+        return refusal_response(request, refusal)
 
 
 def _refusal(error: Exception) -> NotAnswered | None:
     if isinstance(error, NotAnswered):
         return error
     if isinstance(error, ValidationError):
-        return mistakes_of(error)
+        return parameter_refusal(error)
     if isinstance(error, Http404):
         return NotAnswered(404, "not_found", _("There is nothing at this address."))
     if isinstance(error, PermissionDenied):
@@ -70,21 +70,21 @@ PATHS: dict[str, str] = {}
 """The path of each action's route below the API, by the name of the route."""
 
 
-def reads(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
-    """Makes a function the answer to GET at a path.
+def get(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
+    """Make a function the answer to GET at a path.
 
     Args:
         path: below the API.
         name: of the route.
         response: the class of the answer.
-        more, rest: as of `acts`.
+        more, rest: as of `post`.
     """
     rest |= {"auth": Token(*more, of=rest.pop("of", None)), "tags": [READING]}
     return api.get(path, url_name=name, response=response, **rest)
 
 
-def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
-    """Makes a function the answer to POST at a path. `descriptions` describes it with its actions.
+def post(path: str, name: str, *more: str, **rest: Any) -> Route:
+    """Make a function the answer to POST at a path. `descriptions` describes it with its actions.
 
     Args:
         path: below the API.
@@ -98,47 +98,47 @@ def acts(path: str, name: str, *more: str, **rest: Any) -> Route:
     return api.post(path, url_name=name, **rest)
 
 
-def with_body(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a view the body of its request as `POST`."""
+def read_request_body(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a view the body of its request as `POST`."""
 
     @wraps(view)
     def posted(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method != "GET":
-            request.POST = read(request)  # type: ignore[assignment]  # forms take any mapping
+            request.POST = read_program_data(request)  # type: ignore[assignment]  # forms take any mapping
         return view(request, *args, **kwargs)
 
     return posted
 
 
-api.add_decorator(with_body)
+api.add_decorator(read_request_body)
 
 
 NOTHING = "api-nothing"
 
 
-def nothing(request: HttpRequest, path: str) -> None:
-    """Answers an address that no other route has."""
+def not_found(request: HttpRequest, path: str) -> None:
+    """Answer an address that no other route has."""
     raise Http404
 
 
-def patterns() -> list[URLPattern]:
-    """The routes; the functions of all of them must have been imported."""
+def api_patterns() -> list[URLPattern]:
+    """Return the routes; the functions of all of them must have been imported."""
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     hidden: dict[str, Any] = {
         "url_name": NOTHING,
         "include_in_schema": False,
         "auth": Token(),
     }
-    api.api_operation(methods, "{path:path}", **hidden)(nothing)
+    api.api_operation(methods, "{path:path}", **hidden)(not_found)
     found, _app, _namespace = api.urls
-    routes = [_for_programs(one) for one in found if isinstance(one, URLPattern)]
+    routes = [_answer_programs(one) for one in found if isinstance(one, URLPattern)]
     # A path converter takes no line feed.
     [other] = (one.callback for one in routes if one.name == NOTHING)
     return [*routes, re_path(r"^(?P<path>[\s\S]+)$", other, name=NOTHING)]
 
 
-def _for_programs(pattern: URLPattern) -> URLPattern:
-    """The route with a view that needs no session, answers HEAD too, and forbids caching."""
+def _answer_programs(pattern: URLPattern) -> URLPattern:
+    """Return the route with a view that needs no session, answers HEAD too, and forbids caching."""
     view = pattern.callback
 
     @login_not_required
@@ -157,7 +157,7 @@ def _for_programs(pattern: URLPattern) -> URLPattern:
 
 
 def _not_allowed(request: HttpRequest, methods: list[str]) -> HttpResponse:
-    """The answer to a method that an address does not have; a request without access is refused first."""
+    """Return the answer to a method that an address does not have; a request without access is refused first."""
     allowed = sorted([*methods, "HEAD"] if "GET" in methods else methods)
     said = _("This address is asked by other methods.")
     try:
@@ -167,4 +167,4 @@ def _not_allowed(request: HttpRequest, methods: list[str]) -> HttpResponse:
         )
     except (NotAnswered, PermissionDenied, DatabaseError) as refusal:
         return api.on_exception(request, refusal)
-    return refused(request, error)
+    return refusal_response(request, error)

@@ -53,28 +53,28 @@ OF_FORM = {
 """The fields of these forms besides the common ones."""
 
 
-def by_rest() -> list[Operation]:
-    """All actions for programs, by name."""
+def api_actions() -> list[Operation]:
+    """Return all actions for programs, by name."""
     return [one for _name, one in sorted(OPERATIONS.items()) if one.by_rest]
 
 
-def described() -> list[dict[str, Any]]:
-    """The actions as a list for programs."""
+def described_actions() -> list[dict[str, Any]]:
+    """Return the actions as a list for programs."""
     return [
         {
             "action": operation.name,
             "label": str(operation.label),
             "permission": operation.permission,
             "method": "POST",
-            "address": address_of(operation),
-            "fields": fields_of(operation),
+            "address": address_pattern(operation),
+            "fields": form_field_names(operation),
         }
-        for operation in by_rest()
+        for operation in api_actions()
     ]
 
 
-def fields_of(operation: Operation) -> list[str]:
-    """The fields of an action's form; one in brackets may be left out."""
+def form_field_names(operation: Operation) -> list[str]:
+    """Return the fields of an action's form; one in brackets may be left out."""
     reason = "reason" if operation.asks_reason else "[reason]"
     given = [
         one.name if FIELDS[one.form]().required else f"[{one.name}]"
@@ -83,8 +83,8 @@ def fields_of(operation: Operation) -> list[str]:
     return ["key", "[revision]", reason, *given, *OF_FORM.get(operation.name, ())]
 
 
-def address_of(operation: Operation) -> str:
-    """The pattern of the address to which a program posts an action.
+def address_pattern(operation: Operation) -> str:
+    """Return the pattern of the address to which a program posts an action.
 
     Raises:
         LookupError: the action is not for programs.
@@ -99,7 +99,7 @@ def address_of(operation: Operation) -> str:
 
 
 def _pattern(route: str, action: str = "") -> str:
-    """The address of a route as OpenAPI writes it: the names of its parts in braces."""
+    """Return the address of a route as OpenAPI writes it: the names of its parts in braces."""
     path = PATHS[route].replace("{slug:name}", action)
     return reverse("monitoring:api") + re.sub(r"\{\w+:", "{", path)
 
@@ -141,7 +141,7 @@ IN_ADDRESSES = {"process": ID, "operation": ID, "cause": TEXT}
 
 
 def parameter(name: str, place: str = "query") -> dict[str, Any]:
-    """A parameter of an address, as OpenAPI describes it."""
+    """Return a parameter of an address, as OpenAPI describes it."""
     schema = IN_ADDRESSES.get(name, WHOLE) if place == "path" else TEXT
     return {"name": name, "in": place, "schema": schema, "required": place == "path"}
 
@@ -161,8 +161,8 @@ QUERIES = {
 
 
 def operations_of(operation: Operation) -> dict[str, dict[str, Any]]:
-    """The descriptions (OpenAPI) of the POSTs that do an action, by address."""
-    address = address_of(operation).partition("?")[0]
+    """Return the descriptions (OpenAPI) of the POSTs that do an action, by address."""
+    address = address_pattern(operation).partition("?")[0]
     found = {address: _post(operation, address, operation.name, 200)}
     if operation.name in CREATING:
         route, status = CREATING[operation.name]
@@ -175,7 +175,7 @@ def _post(operation: Operation, address: str, name: str, status: int) -> dict[st
     parts = re.findall(r"\{(\w+)\}", address)
     answer = "SentEvent" if operation is send else "DoneAction"
     ref = {"$ref": f"#/components/schemas/{answer}"}
-    schema = {"schema": schema_of(operation)}
+    schema = {"schema": form_schema(operation)}
     forms = ("application/json", "application/x-www-form-urlencoded")
     return {
         "operationId": name,
@@ -198,8 +198,8 @@ def _post(operation: Operation, address: str, name: str, status: int) -> dict[st
     }
 
 
-def schema_of(operation: Operation) -> dict[str, Any]:
-    """The schema of an action's form."""
+def form_schema(operation: Operation) -> dict[str, Any]:
+    """Return the schema of an action's form."""
     form = FORMS.get(operation.name, ActionForm)
     fields: dict[str, Any] = {
         name: form.base_fields[name]

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), made of its routes and of the actions, and a page to try it on."""
+"""The OpenAPI 3.1 document of the API, from its routes and the actions, and a page to try calls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 from ninja.openapi.schema import REF_TEMPLATE
 
-from monitoring.access import of_all_seen, page_for
+from monitoring.access import page_for, reader_scope
 from monitoring.api.access import Token
 from monitoring.api.answers import PROBLEM, NotAnswered, Renderer
 from monitoring.api.calls import api
-from monitoring.api.descriptions import by_rest, operations_of
+from monitoring.api.descriptions import api_actions, operations_of
 from monitoring.api.schemas import DoneAction, ProblemDocument, RefusedCall, SentEvent
 from monitoring.views.page import page
 
@@ -35,18 +35,18 @@ REFUSED = {
         )
     },
 }
-"""The answer of every call that is refused."""
+"""The answer to refused calls."""
 
 
-def document() -> dict[str, Any]:
-    """The description; it tells of the API alone, and of nothing that is stored."""
+def openapi_document() -> dict[str, Any]:
+    """Return the document. It describes the API alone, and has nothing from the database."""
     found: dict[str, Any] = api.get_openapi_schema(
         path_prefix=reverse("monitoring:api")
     )
     for kind in (DoneAction, ProblemDocument, RefusedCall, SentEvent):
         found["components"]["schemas"][kind.__name__] = kind.json_schema()
     paths = found["paths"]
-    for operation in by_rest():
+    for operation in api_actions():
         for address, told in operations_of(operation).items():
             paths.setdefault(address, {})["post"] = told
     for methods in paths.values():
@@ -55,46 +55,50 @@ def document() -> dict[str, Any]:
     return found
 
 
-def for_readers(*, leads_to_sign_in: bool) -> Callable[[View], View]:
-    """Opens a view to people who have signed in, and to whoever brings a token.
+def open_to_readers(*, leads_to_sign_in: bool) -> Callable[[View], View]:
+    """Open a view to signed-in users, and to requests with an access token.
 
     Args:
-        leads_to_sign_in: whether it is a page, which leads those who have not signed in to where they can.
+        leads_to_sign_in: whether other requests are redirected to the sign-in page.
     """
 
     def decorated(view: View) -> View:
-        of_session = page_for(of=of_all_seen)(view)
+        of_session = page_for(of=reader_scope)(view)
 
         @require_safe
         @login_not_required
         @wraps(view)
         def guarded(request: HttpRequest) -> HttpResponseBase:
             signed_in = leads_to_sign_in or request.user.is_authenticated
-            # A proxy may ask for a password of its own, which a browser then brings with each request.
+            # A browser sends the password of a proxy in the same header.
             brought = request.META.get("HTTP_AUTHORIZATION", "").lstrip().lower()
             if signed_in and not brought.startswith("bearer "):
                 return of_session(request)
-            try:
-                Token(of=of_all_seen)(request)
-            except (NotAnswered, PermissionDenied, DatabaseError) as refusal:
-                return api.on_exception(request, refusal)
-            return view(request)
+            return _answer_program(request, view)
 
         return guarded
 
     return decorated
 
 
-@for_readers(leads_to_sign_in=False)
-def as_json(request: HttpRequest) -> HttpResponse:
-    """The description as a program reads it."""
-    content = Renderer().render(request, document(), response_status=200)
+def _answer_program(request: HttpRequest, view: View) -> HttpResponseBase:
+    try:
+        Token(of=reader_scope)(request)
+    except (NotAnswered, PermissionDenied, DatabaseError) as refusal:
+        return api.on_exception(request, refusal)
+    return view(request)
+
+
+@open_to_readers(leads_to_sign_in=False)
+def openapi_json(request: HttpRequest) -> HttpResponse:
+    """Return the document as JSON, for programs."""
+    content = Renderer().render(request, openapi_document(), response_status=200)
     return HttpResponse(
         content, Renderer.media_type, headers={"Cache-Control": "no-store"}
     )
 
 
-@for_readers(leads_to_sign_in=True)
+@open_to_readers(leads_to_sign_in=True)
 def try_out(request: HttpRequest) -> HttpResponse:
-    """The description as people read it; calls can be tried out with a token."""
+    """Return the page of the document, on which people try calls with a token."""
     return page(request, "api")

@@ -33,13 +33,13 @@ LEFT_IN = tuple(f"{LEFT}{window}" for window in WINDOWS)
 
 
 class KnownParameters(QueryModel):
-    """The query of an address, of which every parameter is known and given once."""
+    """The query of an address; unknown and repeated parameters are refused."""
 
     @classmethod
     def get_request_data(
         cls, request: HttpRequest, api: Any, path_params: dict[str, Any]
     ) -> dict[str, Any]:
-        """The parameters with a value; an empty one counts as absent.
+        """Return the parameters with a value; an empty one counts as absent.
 
         Raises:
             NotAnswered: a parameter is unknown, or is given twice.
@@ -48,7 +48,7 @@ class KnownParameters(QueryModel):
         errors: dict[str, list[str]] = {}
         for name in request.GET:
             if name not in known:
-                errors[name[:40]] = [_unknown(name, known)]
+                errors[name[:40]] = [_unknown_text(name, known)]
             elif len(request.GET.getlist(name)) > 1:
                 errors[name] = [_("It is given twice.")]
         if errors:
@@ -66,8 +66,8 @@ class KnownQuery(Query):  # type: ignore[misc]  # as django-ninja's own are made
         return "query"
 
 
-def _unknown(given: str, known: Collection[str]) -> str:
-    """The refusal of a name, or of a value, with the nearest known one."""
+def _unknown_text(given: str, known: Collection[str]) -> str:
+    """Return the refusal of a name or a value, with the nearest known one."""
     near = get_close_matches(given[:40].lower(), known, 1)
     told = {
         "given": given[:40],
@@ -81,8 +81,8 @@ def _unknown(given: str, known: Collection[str]) -> str:
     return _("“%(given)s” is not known. Known are: %(known)s.") % told
 
 
-def mistakes_of(error: ValidationError) -> NotAnswered:
-    """The refusal of unreadable parameters."""
+def parameter_refusal(error: ValidationError) -> NotAnswered:
+    """Return the refusal of unreadable parameters."""
     return NotAnswered.invalid(
         {str(one["loc"][-1]): [one["msg"]] for one in error.errors}
     )
@@ -99,13 +99,13 @@ class OneOf:
         self.values = values
 
     def check(self, value: str) -> str:
-        """The value.
+        """Return the value.
 
         Raises:
             PydanticCustomError: it is another one.
         """
         if value not in self.values:
-            raise _refusal(_unknown(value, self.values))
+            raise _refusal(_unknown_text(value, self.values))
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
@@ -115,8 +115,8 @@ class OneOf:
         return {"type": "string", "enum": list(self.values)}
 
 
-def _saying(said: Promise) -> WrapValidator:
-    """Replaces the refusal of a type by a text of ours."""
+def _error(said: Promise) -> WrapValidator:
+    """Replace the refusal of a type by a text."""
 
     def read(value: Any, handler: Any) -> Any:
         try:
@@ -127,38 +127,42 @@ def _saying(said: Promise) -> WrapValidator:
     return WrapValidator(read)
 
 
-FOLLOW = _saying(gettext_lazy("It is none of ours: follow the address in “next”."))
+FOLLOW = _error(gettext_lazy("It is none of ours: follow the address in “next”."))
 
 Limit = Annotated[
-    int, Field(ge=1, le=MOST), _saying(gettext_lazy("Write a number from 1 to 200."))
+    int, Field(ge=1, le=MOST), _error(gettext_lazy("Write a number from 1 to 200."))
 ]
 """Rows of a page."""
 
 
-def as_written(key: Any) -> Any:
-    """A key as our addresses have it, in digits alone. Other spellings of the number are refused."""
+def check_digits(key: Any) -> Any:
+    """Refuse spellings of a key other than digits alone.
+
+    Raises:
+        ValueError: it has other characters.
+    """
     if isinstance(key, str) and not key.isdecimal():
         raise ValueError("digits are wanted")
     return key
 
 
-Row = Annotated[int, Field(ge=0, lt=10**18), BeforeValidator(as_written), FOLLOW]
-"""The key of a row from which a list goes on."""
+Row = Annotated[int, Field(ge=0, lt=10**18), BeforeValidator(check_digits), FOLLOW]
+"""The key of the row after which a page begins."""
 
 Id = Annotated[UUID, FOLLOW]
-"""The key of a process, or of an operation, from which a list goes on."""
+"""The key of the process or operation after which a page begins."""
 
-Number = Annotated[int, Field(ge=0, lt=10**9), _saying(gettext_lazy("Write a number."))]
+Number = Annotated[int, Field(ge=0, lt=10**9), _error(gettext_lazy("Write a number."))]
 
-Flag = Annotated[bool, _saying(gettext_lazy("Write 1 or 0."))]
+Flag = Annotated[bool, _error(gettext_lazy("Write 1 or 0."))]
 
 
 class NoParameters(Schema):
-    """Nothing is asked of an address."""
+    """The query of an address without parameters."""
 
 
 class OfProcesses(Schema):
-    """What the list of processes is narrowed to, as in the address of its page."""
+    """The filters of the list of processes, as in the address of its page."""
 
     definition: str | None = None
     version: Number | None = None
@@ -186,7 +190,7 @@ class OfPage(Schema):
 
 
 class OfEvents(OfPage):
-    """What the list of events is narrowed to, as in the address of its page."""
+    """The filters of the list of events, as in the address of its page."""
 
     q: str | None = None
     type: str | None = None
@@ -200,7 +204,7 @@ class OfEvents(OfPage):
 
 
 class OfFailures(OfPage):
-    """What the list of groups of failures is narrowed to."""
+    """The filters of the list of groups of failures."""
 
     definition: str | None = None
     order: Annotated[str, OneOf(*ORDERS_OF_FAILURES)] | None = None
@@ -213,7 +217,7 @@ class OfCause(OfPage):
 
 
 class OfOperations(Schema):
-    """A page of the operations on many; with `going_on=1` of those that go on or are halted."""
+    """A page of the bulk operations; with `going_on=1` of those that have not ended."""
 
     going_on: Flag | None = None
     before: Id | None = None
@@ -221,7 +225,7 @@ class OfOperations(Schema):
 
 
 class OfItems(Schema):
-    """A page of the items of an operation on many."""
+    """A page of the items of a bulk operation."""
 
     verdict: Annotated[str, OneOf(*BulkVerdict.values)] | None = None
     after: Row | None = None
@@ -229,6 +233,6 @@ class OfItems(Schema):
 
 
 class OfTokens(OfPage):
-    """A page of one's own tokens."""
+    """A page of the user's own tokens."""
 
     limit: Limit = 100

@@ -1,4 +1,4 @@
-"""What pages show, for programs: the same lists by the same parameters, and what actions need of one thing."""
+"""The lists of the console for programs, with the same parameters, and single rows with fields for actions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from django.shortcuts import get_object_or_404
 
 from monitoring.access import (
     EVENTS,
-    of_all_seen,
-    of_cause,
-    of_list,
-    of_operation,
-    of_process,
-    seen_in,
+    bulk_scope,
+    cause_scope,
+    list_scope,
+    process_scope,
+    reader_scope,
+    visible_definitions,
 )
 from monitoring.api import parameters as ask
 from monitoring.api import schemas
 from monitoring.api.answers import NotAnswered
-from monitoring.api.calls import api, reads
-from monitoring.api.descriptions import described
+from monitoring.api.calls import api, get
+from monitoring.api.descriptions import described_actions
 from monitoring.api.parameters import KnownQuery as Known
 from monitoring.masking import data_of, sees_data
 from monitoring.queries import bulk
@@ -39,8 +39,8 @@ from monitoring.queries.saved_views import views_for
 from monitoring.queries.texts import translated
 from monitoring.views.events import events_context
 from monitoring.views.failures import fingerprint_of
-from monitoring.views.instances import told
-from monitoring.views.page import named
+from monitoring.views.instances import process_row
+from monitoring.views.page import definition_in
 from orchestrator.access_tokens import tokens_of
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import (
@@ -55,38 +55,39 @@ from orchestrator.snapshot import snapshot
 NOTHING = Known(ask.NoParameters())
 
 MOST = 200
-"""Open visits, and open failures, of one process that are told."""
+"""Open visits, and open failures, of one process at most."""
 
 
-@reads("", "api", schemas.DescribedActions, of=of_all_seen)
+@get("", "api", schemas.DescribedActions, of=reader_scope)
 def actions(
     request: HttpRequest, asked: Annotated[ask.NoParameters, NOTHING]
 ) -> dict[str, Any]:
-    """Every action, with where it is posted to and what it is told."""
-    return {"actions": described()}
+    """All actions with their addresses and fields."""
+    return {"actions": described_actions()}
 
 
-@reads("processes/", "api-instances", schemas.PageOfProcesses, of=of_list)
+@get("processes/", "api-instances", schemas.PageOfProcesses, of=list_scope)
 def processes(
     request: HttpRequest, asked: Annotated[ask.OfProcesses, Known(...)]
 ) -> dict[str, Any]:
-    """A page of the list of processes, narrowed as the address of its page is."""
+    """A page of the list of processes, with the filters of its page in the console."""
     filters = Filters.from_query(request.GET, request.user).by_name()
     if filters.mistake:
         raise NotAnswered(422, "invalid", filters.mistake)
     found = page_of(filters, request.GET.get("before", ""), asked.limit)
-    rows = [{**told(row), "revision": row.revision} for row in found.rows]
+    rows = [{**process_row(row), "revision": row.revision} for row in found.rows]
     return _page(request, "processes", rows, before=found.older)
 
 
-@reads("processes/{uuid:process}/", "api-instance", schemas.WholeProcess, of=of_process)
+@get(
+    "processes/{uuid:process}/", "api-instance", schemas.WholeProcess, of=process_scope
+)
 def process(
-    request: HttpRequest,
-    process: UUID,
-    asked: Annotated[ask.OfPage, Known(...)],
+    request: HttpRequest, process: UUID, asked: Annotated[ask.OfPage, Known(...)]
 ) -> dict[str, Any]:
-    """One process: how it stands, its open visits and failures, why each action cannot be done to it now, its data,
-    its result, and a page of its history, newest first.
+    """One process: its status, open visits and failures, the reasons that forbid actions, its data and result.
+
+    The answer has a page of its history, newest first.
     """
     rows = ProcessInstance.objects.select_related("definition", "owner")
     with snapshot():
@@ -97,7 +98,7 @@ def process(
         sees = sees_data(request.user)
         page = checkpoints_of(row.checkpoints.all(), asked.before, asked.limit)
         about = {
-            **told(row),
+            **process_row(row),
             "revision": row.revision,
             "visits": list(visits.order_by("pk").defer("result", "element")[:MOST]),
             "failures": list(failures.select_related("instance__definition")[:MOST]),
@@ -114,18 +115,18 @@ def process(
         return _page(request, "history", history, about, before=older)
 
 
-@reads("events/", "api-events", schemas.PageOfEvents, EVENTS)
+@get("events/", "api-events", schemas.PageOfEvents, EVENTS)
 def events(
     request: HttpRequest, asked: Annotated[ask.OfEvents, Known(...)]
 ) -> dict[str, Any]:
-    """A page of the events that need somebody, or that are looked for, as the page of events has them."""
-    found = events_context(request, named(request), asked.limit)
+    """A page of the events that no process took, or of the events that match the filters."""
+    found = events_context(request, definition_in(request), asked.limit)
     if found["filters"].mistake:
         raise NotAnswered(422, "invalid", found["filters"].mistake)
     return _page(request, "events", found["page"].rows, before=found["page"].older)
 
 
-@reads("events/{int:event}/", "api-event", schemas.ReceivedEvent, EVENTS)
+@get("events/{int:event}/", "api-event", schemas.ReceivedEvent, EVENTS)
 def event(
     request: HttpRequest, event: int, asked: Annotated[ask.NoParameters, NOTHING]
 ) -> Any:
@@ -133,84 +134,82 @@ def event(
     return get_object_or_404(InboxEvent.objects.defer("body"), pk=event)
 
 
-@reads("failures/", "api-failures", schemas.PageOfGroups, of=of_list)
+@get("failures/", "api-failures", schemas.PageOfGroups, of=list_scope)
 def failures(
     request: HttpRequest, asked: Annotated[ask.OfFailures, Known(...)]
 ) -> dict[str, Any]:
     """A page of the groups of failures."""
     order, before = asked.order or "", request.GET.get("before", "")
-    found = failure_groups(order, before, named(request), asked.limit)
+    found = failure_groups(order, before, definition_in(request), asked.limit)
     return _page(request, "failures", found.rows, before=found.older)
 
 
-@reads("failures/{slug:cause}/", "api-failure-group", schemas.PageOfCause, of=of_cause)
+@get("failures/{slug:cause}/", "api-failure-group", schemas.PageOfCause, of=cause_scope)
 def failure_group(
     request: HttpRequest, cause: str, asked: Annotated[ask.OfCause, Known(...)]
 ) -> dict[str, Any]:
     """A page of the failures of one cause, newest first."""
     rows = open_of_cause(fingerprint_of(cause)).select_related("instance__definition")
     rows = rows.defer("instance__data", "instance__definition__graph")
-    return _by_key(request, "failures", rows, asked, {"cause": cause})
+    return _page_by_key(request, "failures", rows, asked, {"cause": cause})
 
 
-@reads("operations/", "api-operations", schemas.PageOfOperations)
+@get("operations/", "api-operations", schemas.PageOfOperations)
 def operations(
     request: HttpRequest, asked: Annotated[ask.OfOperations, Known(...)]
 ) -> dict[str, Any]:
-    """A page of the operations on many, newest first."""
+    """A page of the bulk operations, newest first."""
     going_on, before = bool(asked.going_on), request.GET.get("before", "")
     found = bulk.operations_page(before, going_on=going_on, size=asked.limit)
     return _page(request, "operations", found.rows, before=found.older)
 
 
-@reads(
+@get(
     "operations/{uuid:operation}/",
     "api-bulk-operation",
     schemas.PageOfItems,
-    of=of_operation,
+    of=bulk_scope,
 )
 def operation(
-    request: HttpRequest,
-    operation: UUID,
-    asked: Annotated[ask.OfItems, Known(...)],
+    request: HttpRequest, operation: UUID, asked: Annotated[ask.OfItems, Known(...)]
 ) -> HttpResponse:
-    """One operation on many, with a page of its items."""
+    """One bulk operation, with a page of its items."""
     row = get_object_or_404(BulkOperation, pk=operation)
     after = request.GET.get("after", "")
     found = bulk.operation_page(row, asked.verdict or "", after, asked.limit)
-    about = schemas.told_as(schemas.OperationOnMany, row, request)
+    about = schemas.serialize(schemas.OperationOnMany, row, request)
     items = [
-        schemas.told_as(schemas.ItemOfMany, item, request)
+        schemas.serialize(schemas.ItemOfMany, item, request)
         for item, _target in found.rows
     ]
     told = _page(request, "items", items, about, after=found.older)
     return api.create_response(request, told, status=200)
 
 
-@reads("views/", "api-saved-views", schemas.SavedViews, of=of_all_seen)
+@get("views/", "api-saved-views", schemas.SavedViews, of=reader_scope)
 def views(
     request: HttpRequest, asked: Annotated[ask.NoParameters, NOTHING]
 ) -> dict[str, Any]:
-    """The saved views that one may open, each with the address of its list."""
-    return {"views": views_for(request.user, seen_in(request))}
+    """The saved views that the user may open, each with the address of its list."""
+    return {"views": views_for(request.user, visible_definitions(request))}
 
 
-@reads("tokens/", "api-tokens", schemas.PageOfTokens, of=of_all_seen)
+@get("tokens/", "api-tokens", schemas.PageOfTokens, of=reader_scope)
 def tokens(
     request: HttpRequest, asked: Annotated[ask.OfTokens, Known(...)]
 ) -> dict[str, Any]:
-    """A page of one's own tokens, newest first; no value of theirs, which nothing has."""
-    return _by_key(request, "tokens", tokens_of(request.user), asked)
+    """A page of the user's own tokens, newest first, without their values."""
+    return _page_by_key(request, "tokens", tokens_of(request.user), asked)
 
 
-def _by_key(
+def _page_by_key(
     request: HttpRequest,
     name: str,
     rows: Any,
     asked: ask.OfPage,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A page of rows in the order of their keys, the last one first."""
+    """Return a page of rows in the order of their keys, the last one first."""
     before = "" if asked.before is None else str(asked.before)
     page = page_by_key(rows, asked.limit, before)
     return _page(request, name, page.rows, more, before=page.older)
@@ -223,7 +222,7 @@ def _page(
     more: Mapping[str, Any] | None = None,
     **beyond: Any,
 ) -> dict[str, Any]:
-    """A page of a list, with the address of the next one."""
+    """Return a page of a list, with the address of the next one."""
     [(parameter, key)] = beyond.items()
     following = None
     if key:

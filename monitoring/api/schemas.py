@@ -1,4 +1,4 @@
-"""The answers to what is read: their fields, as they are written and described."""
+"""The schemas of answers: their fields, and the order in which they are written and described."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ninja import Schema
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from monitoring.access import EVENTS
-from monitoring.masking import about_told
+from monitoring.masking import visible_selection
 from monitoring.places import NO_CAUSE
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.saved_views import place_of_view
@@ -25,32 +25,32 @@ Not = Annotated[bool, BeforeValidator(lambda given: not given)]
 
 
 class FromAttributes(BaseModel):
-    """Something of which each field is an attribute; it is read without a call in Python for each field."""
+    """A schema whose fields are attributes of a row; pydantic reads them without a Python call for each."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-def page_of(
+def page_schema(
     title: str, base: type[Schema] = Schema, **rows: type[BaseModel]
 ) -> type[Schema]:
-    """The class of a page of a list: what it is about, its rows, and the address of the next page.
+    """Return the schema of a page of a list: its subject, its rows, and the address of the next page.
 
     Args:
-        title: the name of the class.
-        base: what it is about.
-        rows: the class of a row, by the name of the rows.
+        title: the name of the schema.
+        base: the schema of the subject.
+        rows: the schema of a row, by the name of the rows.
     """
     told: dict[str, Any] = {name: (list[row], ...) for name, row in rows.items()}  # type: ignore[valid-type]
     return create_model(title, __base__=base, **told, next=(str | None, ...))
 
 
-def told_as(kind: type[BaseModel], row: Any, request: Any) -> dict[str, Any]:
-    """A row as a class tells it to whoever asks."""
+def serialize(kind: type[BaseModel], row: Any, request: Any) -> dict[str, Any]:
+    """Return the fields of a row, as the user of the request may see them."""
     return kind.model_validate(row, context={"request": request}).model_dump()
 
 
 class DescribedAction(FromAttributes):
-    """An action, where it is posted to, and what it is told; a field in brackets may be left out."""
+    """An action with its address and its fields; a field in brackets is optional."""
 
     action: str
     label: str
@@ -61,7 +61,7 @@ class DescribedAction(FromAttributes):
 
 
 class ProcessStanding(FromAttributes):
-    """How a process stands."""
+    """The status of a process."""
 
     process: UUID = Field(alias="pk")
     status: str
@@ -123,7 +123,7 @@ class OpenFailure(WithMessage):
 
 
 class ListedTransition(FromAttributes):
-    """One transition of a process; `data`, bodies and ids of events are null for who may not see data."""
+    """One transition of a process; `data`, bodies and ids of events are null for users who may not see data."""
 
     revision: int
     at: datetime
@@ -137,7 +137,7 @@ class ListedTransition(FromAttributes):
 
 
 class WholeProcess(ListedProcess):
-    """A process with a page of its history; `data` and `result` are null for who may not see data."""
+    """A process with a page of its history; `data` and `result` are null for users who may not see data."""
 
     visits: list[OpenVisit]
     failures: list[OpenFailure]
@@ -149,7 +149,7 @@ class WholeProcess(ListedProcess):
 
 
 class ReceivedEvent(FromAttributes):
-    """An event, without what is in it."""
+    """An event without its body."""
 
     event: int = Field(alias="pk")
     type: str
@@ -180,7 +180,7 @@ class ListedGroup(Schema):
 
 
 class FailureOfCause(WithMessage):
-    """A failure in the list of those of one cause."""
+    """A failure in the list of one cause."""
 
     failure: int = Field(alias="pk")
     process: UUID | None = Field(alias="instance_id")
@@ -188,13 +188,13 @@ class FailureOfCause(WithMessage):
 
 
 class OfOneCause(Schema):
-    """What a list of failures is about."""
+    """The subject of a list of failures."""
 
     cause: str
 
 
 class OperationOnMany(Schema):
-    """An operation on many, and how far it is; `about` has null where something is not for its reader."""
+    """A bulk operation and its progress; `about` has null for values that the user may not see."""
 
     operation: UUID = Field(alias="pk")
     action: str
@@ -213,11 +213,11 @@ class OperationOnMany(Schema):
 
     @staticmethod
     def resolve_about(row: BulkOperation, context: Any) -> dict[str, Any]:
-        return about_told(row, context["request"].user)
+        return visible_selection(row, context["request"].user)
 
 
 class ItemOfMany(Schema):
-    """What an operation on many has done to one process or event."""
+    """An item of a bulk operation: one process or event, with its verdict."""
 
     process: UUID | None = Field(alias="process_id")
     event: int | None = Field(alias="event_id")
@@ -256,7 +256,7 @@ class OwnToken(FromAttributes):
 
 
 class BulkPreviewed(Schema):
-    """What an operation on many would be done to; an address that narrows nothing begins none."""
+    """The preview of a bulk operation. An address without filters cannot begin one."""
 
     shown: int
     shown_at: datetime | None = None
@@ -267,7 +267,7 @@ class BulkPreviewed(Schema):
 
 
 class DoneAction(Schema):
-    """What an action has led to."""
+    """The answer to an action."""
 
     done: bool
     said: str = Field(description="for people, in their language")
@@ -275,7 +275,7 @@ class DoneAction(Schema):
 
 
 class SentEvent(DoneAction):
-    """What sending an event has led to."""
+    """The answer to an event that was sent."""
 
     receipt: int | None = Field(None, description="the number of the event")
     verdict: str | None = Field(None, description="what became of it so far")
@@ -283,7 +283,7 @@ class SentEvent(DoneAction):
 
 
 class RefusedCall(Schema):
-    """Why a call was refused."""
+    """The answer to a refused call."""
 
     done: bool
     error: str = Field(
@@ -295,7 +295,7 @@ class RefusedCall(Schema):
 
 
 class ProblemDocument(Schema):
-    """The same as RFC 9457 has it."""
+    """The answer to a refused call, as a problem document (RFC 9457)."""
 
     type: str
     title: str
@@ -307,13 +307,13 @@ class ProblemDocument(Schema):
     errors: dict[str, list[str]] | None = None
 
 
-PageOfProcesses = page_of("PageOfProcesses", processes=ListedProcess)
-PageOfEvents = page_of("PageOfEvents", events=ReceivedEvent)
-PageOfGroups = page_of("PageOfGroups", failures=ListedGroup)
-PageOfCause = page_of("PageOfCause", OfOneCause, failures=FailureOfCause)
-PageOfOperations = page_of("PageOfOperations", operations=OperationOnMany)
-PageOfItems = page_of("PageOfItems", OperationOnMany, items=ItemOfMany)
-PageOfTokens = page_of("PageOfTokens", tokens=OwnToken)
+PageOfProcesses = page_schema("PageOfProcesses", processes=ListedProcess)
+PageOfEvents = page_schema("PageOfEvents", events=ReceivedEvent)
+PageOfGroups = page_schema("PageOfGroups", failures=ListedGroup)
+PageOfCause = page_schema("PageOfCause", OfOneCause, failures=FailureOfCause)
+PageOfOperations = page_schema("PageOfOperations", operations=OperationOnMany)
+PageOfItems = page_schema("PageOfItems", OperationOnMany, items=ItemOfMany)
+PageOfTokens = page_schema("PageOfTokens", tokens=OwnToken)
 
 
 DescribedActions = create_model(

@@ -32,7 +32,7 @@ class WrongTokens:
         """The first failure of each address, by the clock of the process, and the number of failures."""
 
     def add(self, address: str) -> int:
-        """Counts a failure.
+        """Count a failure.
 
         Returns:
             The seconds for which the address must wait; 0 below the limit.
@@ -46,7 +46,7 @@ class WrongTokens:
         return math.ceil(since + COOLOFF - now) if number >= LIMIT else 0
 
     def forget(self) -> None:
-        """Clears all counts."""
+        """Clear all counts."""
         self._tries.clear()
 
 

@@ -17,19 +17,15 @@ from django.db import Error as DatabaseError
 from monitoring.command_line.chosen import (
     USAGE,
     add_filters,
-    encoded,
-    filters_of,
-    found,
-    named,
-    whole,
+    column_number,
+    filters_from,
+    matching_processes,
+    parse_ids,
+    terminal_text,
 )
-from monitoring.command_line.terminal import Terminal, plain
+from monitoring.command_line.terminal import Terminal, printable_line
 from monitoring.queries.instances.filters import Filters
-from orchestrator.engine.operations import (
-    ActionRequest,
-    ProcessOperation,
-    on_processes,
-)
+from orchestrator.engine.operations import ActionRequest, ProcessOperation, on_processes
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.models import ProcessInstance, Status
@@ -39,7 +35,7 @@ ALL_DONE, SOME_REFUSED, INTERRUPTED = 0, 1, 130
 CALLED = {"resume": "unpause"}
 """The action behind a subcommand of another name; the action `resume` goes back to a checkpoint."""
 ENDED_SO = {"cancel": Status.CANCELLED, "pause": Status.PAUSED}
-"""The status of a process that needs the action no more."""
+"""The status of a process that no longer needs the action."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -49,13 +45,13 @@ def add_arguments(parser: CommandParser) -> None:
     add_user(parser)
     parser.add_argument(
         "--revision",
-        type=whole,
+        type=column_number,
         metavar="N",
-        help="only if it is at this revision still",
+        help="only if the process is still at this revision",
     )
     parser.add_argument(
         "--again",
-        type=encoded,
+        type=terminal_text,
         default="",
         metavar="KEY",
         help="of runs with the same key each process is acted on by one only",
@@ -71,33 +67,30 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def add_user(parser: CommandParser) -> None:
-    """Adds the options for the user who acts, and the reason."""
+    """Add the options for the user who acts, and the reason."""
     parser.add_argument(
-        "--user",
-        required=True,
-        metavar="NAME",
-        help="the user who acts, for the audit",
+        "--user", required=True, metavar="NAME", help="the user who acts, for the audit"
     )
     parser.add_argument(
-        "--reason", type=encoded, default="", help="why; kept with the action"
+        "--reason", type=terminal_text, default="", help="why; kept with the action"
     )
 
 
-def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
+def act_on_processes(terminal: Terminal, options: Mapping[str, Any]) -> int:
     operation = on_processes()[CALLED.get(options["what"], options["what"])]
-    actor = user_of(options["user"])
+    actor = active_user(options["user"])
     if operation.asks_reason and not options["reason"].strip():
         raise CommandError("say why: --reason", returncode=USAGE)
-    chosen = _chosen(options)
-    if not _confirmed(operation, len(chosen), options):
+    chosen = _chosen_processes(options)
+    if not _is_confirmed(operation, len(chosen), options):
         raise CommandError("nothing was done", returncode=USAGE)
     run = BulkAction(terminal, operation, actor, options)
     run.act_on(chosen)
     return run.code
 
 
-def user_of(name: str) -> Any:
-    """The active user of that name.
+def active_user(name: str) -> Any:
+    """Return the active user of that name.
 
     Raises:
         CommandError: there is none.
@@ -110,24 +103,24 @@ def user_of(name: str) -> Any:
     return user
 
 
-def _chosen(options: Mapping[str, Any]) -> list[UUID]:
-    """The processes that match when the command begins."""
+def _chosen_processes(options: Mapping[str, Any]) -> list[UUID]:
+    """Return the processes that match when the command begins."""
     filtered = options["all_matching"]
     if bool(options["ids"]) == filtered:
         told = "name processes by their ids, or say --all-matching with filters"
         raise CommandError(told, returncode=USAGE)
     if not filtered:
-        if filters_of(options) != Filters():
+        if filters_from(options) != Filters():
             raise CommandError("filters go with --all-matching", returncode=USAGE)
-        chosen = named(options["ids"])
+        chosen = parse_ids(options["ids"])
     else:
-        chosen = [row.pk for row in found(filters_of(options))]
+        chosen = [row.pk for row in matching_processes(filters_from(options))]
     if options["revision"] is not None and len(chosen) != 1:
         raise CommandError("--revision goes with one process", returncode=USAGE)
     return chosen
 
 
-def _confirmed(
+def _is_confirmed(
     operation: ProcessOperation, number: int, options: Mapping[str, Any]
 ) -> bool:
     """Whether the command may begin; for processes that filters found, it asks."""
@@ -164,11 +157,11 @@ class BulkAction:
         return SOME_REFUSED if bad else ALL_DONE
 
     def act_on(self, chosen: list[UUID]) -> None:
-        """Acts on each process. An interrupt ends it after the current one, and it says how many are left."""
+        """Act on each process. An interrupt stops after the current one; the summary has the number of the others."""
         bar = len(chosen) > 1 and sys.stderr.isatty() and not sys.stdout.isatty()
         try:
             with (
-                _interrupted(self._interrupt),
+                _on_interrupt(self._interrupt),
                 click.progressbar(
                     chosen, label=self.operation.name, file=sys.stderr, hidden=not bar
                 ) as shown,
@@ -221,7 +214,7 @@ class BulkAction:
         )
 
     def _said(self, pk: UUID) -> str:
-        """The verdict of a refusal: "already" where the process has the wanted status."""
+        """Return the verdict of a refusal: "already" where the process has the wanted status."""
         wanted = ENDED_SO.get(self.operation.name)
         rows = ProcessInstance.objects.filter(pk=pk, status=wanted)
         return "already" if wanted and rows.exists() else "refused"
@@ -239,11 +232,11 @@ class BulkAction:
             return
         tone = {"done": "done", "already": "idle"}.get(verdict, "failed")
         text = self.terminal.painted(f"{verdict:7}", tone)
-        self.terminal.line(f"{pk}  {text}  {plain(why)}".rstrip())
+        self.terminal.line(f"{pk}  {text}  {printable_line(why)}".rstrip())
 
 
 @contextmanager
-def _interrupted(tell: Callable[[], None]) -> Iterator[None]:
+def _on_interrupt(tell: Callable[[], None]) -> Iterator[None]:
     """Calls `tell` at Ctrl-C, so that the current action is completed. A second Ctrl-C ends the command at once."""
 
     def handler(number: int, frame: FrameType | None) -> None:

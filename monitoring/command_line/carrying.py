@@ -11,15 +11,15 @@ from uuid import uuid4
 import click
 from django.core.management.base import CommandError, CommandParser
 
-from monitoring.command_line.acting import WAY, add_user, user_of
+from monitoring.command_line.acting import WAY, active_user, add_user
 from monitoring.command_line.chosen import USAGE, process_id
-from monitoring.command_line.terminal import Terminal, plain
+from monitoring.command_line.terminal import Terminal, printable_line
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
 
 
-def add_arguments_of_export(parser: CommandParser) -> None:
+def add_export_arguments(parser: CommandParser) -> None:
     parser.add_argument("id", help="the process id, of no sub-process")
     parser.add_argument(
         "--output", default="-", metavar="FILE", help="standard output without it"
@@ -27,21 +27,15 @@ def add_arguments_of_export(parser: CommandParser) -> None:
     add_user(parser)
 
 
-def add_arguments_of_import(parser: CommandParser) -> None:
+def add_import_arguments(parser: CommandParser) -> None:
     parser.add_argument("file", help='what was exported; "-" is standard input')
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_user(parser)
 
 
-def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
-    if options["what"] == "export":
-        return _export(options)
-    return _import(terminal, options)
-
-
-def _export(options: Mapping[str, Any]) -> int:
+def export_process(_terminal: Terminal, options: Mapping[str, Any]) -> int:
     pk, request = process_id(options["id"]), _request(options)
-    with _written(options["output"]) as file, _bar("Exporting") as bar:
+    with _open_output(options["output"]) as file, _progress_bar("Exporting") as bar:
 
         def write(line: bytes) -> None:
             file.write(line)
@@ -50,16 +44,16 @@ def _export(options: Mapping[str, Any]) -> int:
         def expect(rows: int) -> None:
             bar.length = rows + 2  # the first line and the last are about the others
 
-        action = _done("export", pk, write, expect, request=request)
+        action = _operate("export", pk, write, expect, request=request)
     rows = ", ".join(f"{n:,} {name}s" for name, n in action.after["rows"].items())
     sys.stderr.write(f"exported {pk}: {rows}\n".replace("processs", "processes"))
     return 0
 
 
-def _import(terminal: Terminal, options: Mapping[str, Any]) -> int:
+def import_process(terminal: Terminal, options: Mapping[str, Any]) -> int:
     request = _request(options)
-    with _read(options["file"]) as file:
-        action = _done("import", file, request=request)
+    with _open_input(options["file"]) as file:
+        action = _operate("import", file, request=request)
     row = ProcessInstance.objects.select_related("definition").get(
         pk=action.instance_id
     )
@@ -75,30 +69,30 @@ def _import(terminal: Terminal, options: Mapping[str, Any]) -> int:
 
 
 def _request(options: Mapping[str, Any]) -> ActionRequest:
-    actor = user_of(options["user"])
+    actor = active_user(options["user"])
     return ActionRequest(actor, uuid4(), options["reason"], way=WAY)
 
 
-def _done(name: str, *given: Any, request: ActionRequest) -> OperatorAction:
+def _operate(name: str, *given: Any, request: ActionRequest) -> OperatorAction:
     operation: Any = OPERATIONS[name]
     try:
         action: OperatorAction = operation(*given, request=request)
     except OperationRefused as refusal:
-        raise CommandError(plain(f"not {name}ed: {refusal}")) from None
+        raise CommandError(printable_line(f"not {name}ed: {refusal}")) from None
     return action
 
 
 @contextmanager
-def _written(path: str) -> Iterator[BinaryIO]:
+def _open_output(path: str) -> Iterator[BinaryIO]:
     """The file to write. A regular file gets its name only when it is complete; others are written directly."""
     try:
         if path == "-":
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
             return
-        whole = _place(path)
+        whole = _resolve_path(path)
         special = whole.exists() and not whole.is_file()
-        with whole.open("wb") if special else _replaced(whole) as file:
+        with whole.open("wb") if special else _replace_file(whole) as file:
             yield file
     except BrokenPipeError:
         raise  # the reader has closed the pipe
@@ -108,8 +102,8 @@ def _written(path: str) -> Iterator[BinaryIO]:
         ) from None
 
 
-def _place(path: str) -> Path:
-    """The path without symbolic links, so that a link to the file stays a link."""
+def _resolve_path(path: str) -> Path:
+    """Return the path without symbolic links, so that a link to the file stays a link."""
     try:
         return Path(path).resolve()
     except ValueError as error:
@@ -117,7 +111,7 @@ def _place(path: str) -> Path:
 
 
 @contextmanager
-def _replaced(whole: Path) -> Iterator[BinaryIO]:
+def _replace_file(whole: Path) -> Iterator[BinaryIO]:
     part = whole.with_name(f".{whole.name}.{uuid4().hex[:8]}")
     try:
         with part.open("xb") as file:
@@ -129,7 +123,7 @@ def _replaced(whole: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _read(path: str) -> Iterator[BinaryIO]:
+def _open_input(path: str) -> Iterator[BinaryIO]:
     if path == "-":
         yield sys.stdin.buffer
         return
@@ -139,12 +133,12 @@ def _read(path: str) -> Iterator[BinaryIO]:
     except (OSError, ValueError) as error:
         told = getattr(error, "strerror", None) or error
         raise CommandError(f"cannot read {path!a}: {told}", returncode=USAGE) from None
-    with file, _bar("Importing", size) as bar:
+    with file, _progress_bar("Importing", size) as bar:
         yield FileWithBar(file, bar)  # type: ignore[misc]  # as much of a file as is read of it
 
 
-def _bar(label: str, length: int = 1) -> Any:
-    """A progress bar on standard error, where that is a terminal."""
+def _progress_bar(label: str, length: int = 1) -> Any:
+    """Return a progress bar on standard error, where that is a terminal."""
     hidden = not sys.stderr.isatty()
     return click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden)
 

@@ -33,11 +33,11 @@ ONE_PAGE = 500
 
 
 def add_filters(parser: CommandParser) -> None:
-    """The filters of the console's list."""
-    parser.add_argument("--definition", type=said, help="of this definition only")
+    """Add the arguments for the filters of the console's list."""
+    parser.add_argument("--definition", type=filter_text, help="of this definition")
     parser.add_argument(
         "--version-number",
-        type=whole,
+        type=column_number,
         metavar="N",
         help="of this version of it only",
     )
@@ -48,27 +48,23 @@ def add_filters(parser: CommandParser) -> None:
         metavar="STATUS",
         help=f"live, {', '.join(Status.values)}",
     )
-    parser.add_argument("--step", type=said, help="in this step now, or ended in it")
+    parser.add_argument("--step", type=filter_text, help="in or ended in this step")
     parser.add_argument("--escalated", action="store_true", help="escalated ones only")
     parser.add_argument(
-        "--owner",
-        type=said,
-        help='seen to by this user; "nobody" by none',
+        "--owner", type=filter_text, help='seen to by this user; "nobody" by none'
     )
     parser.add_argument(
-        "--key",
-        type=said,
-        help="a process id, or how a correlation key begins",
+        "--key", type=filter_text, help="a process id, or how a correlation key begins"
     )
     parser.add_argument(
         "--since",
-        type=moment,
+        type=read_time,
         metavar="WHEN",
         help="started since then: 90m, 24h, 7d, 2026-08-01 or 2026-08-01T09:30:00+09:00",
     )
 
 
-def filters_of(options: Mapping[str, Any]) -> Filters:
+def filters_from(options: Mapping[str, Any]) -> Filters:
     number = options["version_number"]
     return Filters(
         definition=options["definition"] or "",
@@ -82,17 +78,18 @@ def filters_of(options: Mapping[str, Any]) -> Filters:
     ).by_name()
 
 
-def found(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
-    """All processes that match, newest first; each query continues where the last one ended."""
+def matching_processes(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
+    """Yield all processes that match, newest first; each query continues where the last one ended."""
     size = ONE_PAGE
     for rows in every_page(lambda key: page_of(filters, key, size), before):
         yield from rows
 
 
-def first(filters: Filters, number: int, before: str = "") -> ListPage:
-    """The newest processes that match, at most `number`. Rare ones are searched for in a bounded number of pages.
+def newest_processes(filters: Filters, number: int, before: str = "") -> ListPage:
+    """Return the newest processes that match, at most `number`.
 
-    A search that stops at the bound returns fewer rows than there are; its next page continues there.
+    It reads a bounded number of pages. A search that stops at the bound returns fewer rows than match; the next page
+    continues there.
     """
     rows: list[ProcessInstance] = []
     for _ in range(LOOKS + number // LOOKED_AT):
@@ -104,8 +101,8 @@ def first(filters: Filters, number: int, before: str = "") -> ListPage:
     return replace(page, rows=rows)
 
 
-def named(words: Iterable[str]) -> list[UUID]:
-    """The given process ids, each once; "-" stands for the lines of standard input.
+def parse_ids(words: Iterable[str]) -> list[UUID]:
+    """Return the given process ids, each once; "-" stands for the lines of standard input.
 
     Raises:
         CommandError: a word is no process id.
@@ -120,7 +117,7 @@ def named(words: Iterable[str]) -> list[UUID]:
 
 
 def process_id(text: str) -> UUID:
-    """The process id in a text, which may be a line of `process list --json`.
+    """Return the process id in a text, which may be a line of `process list --json`.
 
     Raises:
         CommandError: the text has no process id.
@@ -133,14 +130,14 @@ def process_id(text: str) -> UUID:
         raise CommandError(f"{shown!r} is no process id", returncode=USAGE) from None
 
 
-def moment(text: str) -> datetime:
-    """The moment in a text: a time span before now, a day, or a time.
+def read_time(text: str) -> datetime:
+    """Return the moment in a text: a time span before now, a day, or a time.
 
     Raises:
         ArgumentTypeError: the text has another form.
     """
     try:
-        at = _moment(text)
+        at = _time_in(text)
     except (ValueError, OverflowError):
         at = None
     if at is None:
@@ -150,7 +147,7 @@ def moment(text: str) -> datetime:
     return at
 
 
-def _moment(text: str) -> datetime | None:
+def _time_in(text: str) -> datetime | None:
     if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text):
         return datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     day = parse_date(text)
@@ -160,19 +157,19 @@ def _moment(text: str) -> datetime | None:
     return None if at is None else at.astimezone(UTC)  # as it will be stored
 
 
-def said(text: str) -> str:
-    """A text that is not empty: a script's empty variable would filter nothing, and select all processes.
+def filter_text(text: str) -> str:
+    """Return a text that is not empty: a script's empty variable would filter nothing, and select all processes.
 
     Raises:
         ArgumentTypeError: it is empty, or no text.
     """
     if not text.strip():
         raise ArgumentTypeError("it is empty; leave it out to mean all")
-    return encoded(text)
+    return terminal_text(text)
 
 
-def encoded(text: str) -> str:
-    """A text that a database can store.
+def terminal_text(text: str) -> str:
+    """Return a text that a database can store.
 
     Raises:
         ArgumentTypeError: the text is not in the encoding of the terminal, or has a NUL.
@@ -182,8 +179,8 @@ def encoded(text: str) -> str:
     return text
 
 
-def whole(text: str) -> int:
-    """A number that fits into a column.
+def column_number(text: str) -> int:
+    """Return a number that fits into a column.
 
     Raises:
         ArgumentTypeError: the text has none.
@@ -194,8 +191,8 @@ def whole(text: str) -> int:
     return number
 
 
-def seconds(text: str) -> float:
-    """A time span in seconds, at most `LONGEST_WAIT`.
+def wait_seconds(text: str) -> float:
+    """Return a time span in seconds, at most `LONGEST_WAIT`.
 
     Raises:
         ArgumentTypeError: the text has none.

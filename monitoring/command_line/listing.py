@@ -12,11 +12,11 @@ from django.core.management.base import CommandError, CommandParser
 from monitoring.command_line.chosen import (
     LOOKS,
     add_filters,
-    filters_of,
-    first,
-    found,
+    column_number,
+    filters_from,
+    matching_processes,
+    newest_processes,
     process_id,
-    whole,
 )
 from monitoring.command_line.terminal import Terminal
 from monitoring.queries.instances.arm import LOOKED_AT
@@ -38,34 +38,31 @@ def add_arguments(parser: CommandParser) -> None:
     add_filters(parser)
     parser.add_argument(
         "--limit",
-        type=whole,
+        type=column_number,
         default=FEW,
         metavar="N",
         help=f"so many; {FEW} without it",
     )
     parser.add_argument(
-        "--before",
-        type=_process_id,
-        metavar="ID",
-        help="those below this process id",
+        "--before", type=_process_id, metavar="ID", help="those below this process id"
     )
     parser.add_argument("--all", action="store_true", help="all, however many")
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
 
 
-def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
-    filters, before = filters_of(options), str(options["before"] or "")
-    show = lines_of_json if options["json"] else table
+def list_processes(terminal: Terminal, options: Mapping[str, Any]) -> int:
+    filters, before = filters_from(options), str(options["before"] or "")
+    show = show_as_json if options["json"] else show_as_table
     if not options["all"]:
         number = min(max(options["limit"], 1), MOST)
-        page = first(filters, number, before)
+        page = newest_processes(filters, number, before)
         show(terminal, page.rows)
         if page.older:
-            sys.stderr.write(f"{_more(page, number)}: --before {page.older}\n")
+            sys.stderr.write(f"{_more_text(page, number)}: --before {page.older}\n")
         return 0
     hidden = not sys.stderr.isatty() or terminal.width is not None
     bar: Any = click.progressbar(
-        found(filters, before),
+        matching_processes(filters, before),
         length=0 if hidden else filters.applied().count(),
         label="Listing",
         file=sys.stderr,
@@ -76,7 +73,7 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
     return 0
 
 
-def _more(page: ListPage, number: int) -> str:
+def _more_text(page: ListPage, number: int) -> str:
     if len(page.rows) >= number:
         return "there are more"
     looked_at = LOOKS * LOOKED_AT
@@ -84,7 +81,7 @@ def _more(page: ListPage, number: int) -> str:
 
 
 def _by_pages(show: Any, terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
-    """Writes rows as they are found; each page of a table has its own column widths."""
+    """Write rows as they are found; each page of a table has its own column widths."""
     page: list[ProcessInstance] = []
     for row in rows:
         page.append(row)
@@ -95,16 +92,16 @@ def _by_pages(show: Any, terminal: Terminal, rows: Iterable[ProcessInstance]) ->
         show(terminal, page)
 
 
-def lines_of_json(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
+def show_as_json(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
     for row in rows:
-        terminal.json(as_json(row))
+        terminal.json(process_as_json(row))
 
 
 HEADS = ("PROCESS", "DEFINITION", "KEY", "STATUS", "STEP", "REVISION", "CHANGED")
 CUTTABLE = ("DEFINITION", "KEY", "STEP")
 
 
-def table(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
+def show_as_table(terminal: Terminal, rows: Iterable[ProcessInstance]) -> None:
     terminal.table(HEADS, map(_cells, rows), CUTTABLE, coloured="STATUS")
 
 
@@ -120,8 +117,8 @@ def _cells(row: ProcessInstance) -> tuple[str, ...]:
     )
 
 
-def as_json(row: ProcessInstance) -> dict[str, Any]:
-    """A process as JSON values; its id comes first."""
+def process_as_json(row: ProcessInstance) -> dict[str, Any]:
+    """Return a process as JSON values; its id comes first."""
     return {
         "id": str(row.pk),
         "definition": row.name,

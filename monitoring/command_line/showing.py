@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from monitoring.command_line.chosen import USAGE, process_id
-from monitoring.command_line.listing import as_json
+from monitoring.command_line.listing import process_as_json
 from monitoring.command_line.terminal import Terminal
-from monitoring.diagrams.text import drawn
+from monitoring.diagrams.text import text_lines
 from monitoring.masking import data_of
 from monitoring.queries.instance.entries import Entry
 from monitoring.queries.instance.summary import Summary, summary_of
@@ -31,7 +31,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
-def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
+def show_process(terminal: Terminal, options: Mapping[str, Any]) -> int:
     pk = process_id(options["id"])
     found = summary_of(pk)
     if found is None:
@@ -76,7 +76,7 @@ def _diagram(terminal: Terminal, found: Summary) -> None:
     folded = ", what repeats as one" if found.sketch.folded else ""
     terminal.line()
     terminal.line(terminal.strong(f"Diagram ({steps}{folded})"))
-    for line in drawn(found.sketch, found.states):
+    for line in text_lines(found.sketch, found.states):
         indent = 2 + line.indent
         text = terminal.fitted(line.text, indent)
         text = terminal.status(line.status, text) if line.status else text
@@ -120,7 +120,7 @@ def _history(terminal: Terminal, entries: list[Entry]) -> None:
 
 def _as_json(found: Summary, entries: list[Entry]) -> dict[str, Any]:
     return {
-        **as_json(found.instance),
+        **process_as_json(found.instance),
         "data": data_of(found.instance),
         "steps": [_visit(run) for run in found.open_visits],
         "incidents": [_incident(one) for one in found.incidents],

@@ -27,7 +27,7 @@ LEAST = 6
 
 
 class Terminal:
-    """Where a command writes.
+    """The output of a command.
 
     Args:
         out: the stream.
@@ -54,14 +54,14 @@ class Terminal:
         self.out.write(f"{text}\n")
 
     def json(self, value: Any, indent: int | None = None) -> None:
-        """Writes a value as JSON, with control characters escaped."""
+        """Write a value as JSON, with control characters escaped."""
         text = json.dumps(value, ensure_ascii=False, indent=indent)
         if not text.isprintable():
-            text = UNPRINTABLE.sub(lambda found: escaped(found[0]), text)
+            text = UNPRINTABLE.sub(lambda found: escape_char(found[0]), text)
         self.line(text)
 
     def painted(self, text: str, tone: str) -> str:
-        """A text in the colour of a tone of the console's."""
+        """Return a text in the colour of one of the console's tones."""
         code = COLOURS.get(tone, "")
         return f"\x1b[{code}m{text}\x1b[0m" if self.coloured and code else text
 
@@ -69,7 +69,7 @@ class Terminal:
         return f"\x1b[1m{text}\x1b[0m" if self.coloured else text
 
     def status(self, status: str, text: str = "") -> str:
-        """A status, or a text that tells it, in its colour."""
+        """Return a status, or a text about it, in its colour."""
         return self.painted(text or status, look(status).tone)
 
     def table(
@@ -79,7 +79,7 @@ class Terminal:
         cuttable: Collection[str],
         coloured: str = "",
     ) -> None:
-        """Writes rows in columns that fit.
+        """Write rows in columns that fit.
 
         Args:
             heads: the columns' names.
@@ -87,9 +87,9 @@ class Terminal:
             cuttable: the columns that may be cut.
             coloured: the name of the column that has statuses.
         """
-        cells = [[plain(cell) for cell in row] for row in rows]
+        cells = [[printable_line(cell) for cell in row] for row in rows]
         places = [heads.index(name) for name in cuttable]
-        wide = widths([heads, *cells], self.width, places)
+        wide = column_widths([heads, *cells], self.width, places)
         self.line(self.strong(GAP.join(_fitted(heads, wide)).rstrip()))
         for row in cells:
             shown = _fitted(row, wide)
@@ -99,21 +99,21 @@ class Terminal:
             self.line(GAP.join(shown).rstrip())
 
     def fitted(self, text: str, taken: int = 0) -> str:
-        """A text on one line, cut where the terminal ends."""
-        text = plain(text)
+        """Return a text on one line, cut where the terminal ends."""
+        text = printable_line(text)
         return text if self.width is None else cut(text, max(self.width - taken, LEAST))
 
 
 def _fitted(cells: Sequence[str], wide: Sequence[int]) -> list[str]:
-    """The cells of a row, each as wide as its column."""
-    return [padded(cut(cell, n), n) for cell, n in zip(cells, wide, strict=True)]
+    """Return the cells of a row, each as wide as its column."""
+    return [pad_text(cut(cell, n), n) for cell, n in zip(cells, wide, strict=True)]
 
 
-def widths(
+def column_widths(
     rows: Sequence[Sequence[str]], width: int | None, cuttable: Sequence[int]
 ) -> list[int]:
-    """The width of each column. The widest column that may be cut is made narrower until all fit."""
-    wide = [max(map(columns, column)) for column in zip(*rows, strict=True)]
+    """Return the width of each column. The widest column that may be cut is made narrower until all fit."""
+    wide = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
     if width is None:
         return wide
     spare = width - len(GAP) * (len(wide) - 1) - sum(wide)
@@ -126,46 +126,46 @@ def widths(
     return wide
 
 
-def columns(text: str) -> int:
-    """The columns of a text: an East Asian wide character takes two, a combining one none."""
+def text_width(text: str) -> int:
+    """Return the columns of a text: an East Asian wide character takes two, a combining one none."""
     if text.isascii():
         return len(text)
-    return sum(map(_columns, text))
+    return sum(map(_char_width, text))
 
 
-def _columns(char: str) -> int:
+def _char_width(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def cut(text: str, width: int) -> str:
-    """A text of at most `width` columns; a cut one ends with an ellipsis."""
-    if columns(text) <= width:
+    """Return a text of at most `width` columns; a cut one ends with an ellipsis."""
+    if text_width(text) <= width:
         return text
     taken, kept = 0, []
     for char in text:
-        taken += _columns(char)
+        taken += _char_width(char)
         if taken > width - 1:
             break
         kept.append(char)
     return f"{''.join(kept)}…"
 
 
-def padded(text: str, width: int) -> str:
-    return text + " " * (width - columns(text))
+def pad_text(text: str, width: int) -> str:
+    return text + " " * (width - text_width(text))
 
 
 UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 """Characters that may be unprintable; most of them are printable."""
 
 
-def escaped(char: str) -> str:
-    """A character in JSON: itself where it is printable, else its escape."""
+def escape_char(char: str) -> str:
+    """Return a character in JSON: itself where it is printable, else its escape."""
     return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
-def plain(text: object) -> str:
-    """A text on one line without control characters, since data may have any."""
+def printable_line(text: object) -> str:
+    """Return a text on one line without control characters, since data may have any."""
     said = " ".join(str(text).split()) if not str(text).isprintable() else str(text)
     return "".join(char if char.isprintable() else "�" for char in said)

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from monitoring.command_line.chosen import USAGE, process_id, seconds
+from monitoring.command_line.chosen import USAGE, process_id, wait_seconds
 from monitoring.command_line.terminal import Terminal
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.processes import processes
@@ -34,11 +34,11 @@ def add_arguments(parser: CommandParser) -> None:
         help=f"ends there too: {', '.join(Status.values)}",
     )
     parser.add_argument(
-        "--timeout", type=seconds, metavar="SECONDS", help="for so long at most"
+        "--timeout", type=wait_seconds, metavar="SECONDS", help="for so long at most"
     )
     parser.add_argument(
         "--interval",
-        type=seconds,
+        type=wait_seconds,
         default=1.0,
         metavar="SECONDS",
         help="looks so often",
@@ -49,7 +49,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
 
 
-def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
+def watch_process(terminal: Terminal, options: Mapping[str, Any]) -> int:
     watch = ProcessWatch(terminal, process_id(options["id"]), as_json=options["json"])
     ends = None
     if options["timeout"] is not None:
@@ -73,7 +73,7 @@ def carry_out(terminal: Terminal, options: Mapping[str, Any]) -> int:
 
 
 class ProcessWatch:
-    """A process that is watched, and how much of it was told.
+    """Follows a process, and remembers the last revision that it has shown.
 
     Args:
         terminal: where changes are written.
@@ -91,7 +91,7 @@ class ProcessWatch:
         self._away = False
 
     def look(self) -> ProcessInstance | None:
-        """Tells the new changes; returns None when the database does not answer.
+        """Show the new changes, and return the process; None when the database does not answer.
 
         Raises:
             CommandError: there is no such process.

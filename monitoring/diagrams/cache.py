@@ -6,9 +6,14 @@ from typing import NamedTuple
 
 from django.utils.translation import get_language, override
 
-from monitoring.diagrams.drawing import Drawing, Undrawn
-from monitoring.diagrams.layout import LayoutFailed, laid_out_apart
-from monitoring.diagrams.sketch import Sketch, level_plan, placeholder, plan
+from monitoring.diagrams.drawing import Drawing, EmptyDrawing
+from monitoring.diagrams.layout import LayoutFailed, lay_out_large
+from monitoring.diagrams.sketch import (
+    Sketch,
+    best_sketch,
+    level_sketch,
+    one_part_sketch,
+)
 from orchestrator.collecting import LruCache
 from orchestrator.definition.graph import Graph
 
@@ -21,14 +26,14 @@ AT_ONCE = 250
 """Parts and lines of a picture that is laid out while the page waits: about a tenth of a second."""
 
 AT_MOST = 2_000
-"""Parts and lines of a picture that is laid out at all; more cannot be read, nor moved smoothly."""
+"""Parts and lines of the largest picture; people cannot read a larger one."""
 
 LOOKED_AT_ONCE = 1_000
 """Steps of a graph that is looked at while the page waits."""
 
 
 class Key(NamedTuple):
-    """Words take room, and so each language has a picture of its own."""
+    """The key of a drawing; each language has its own, since the words differ in width."""
 
     fingerprint: str
     language: str
@@ -41,62 +46,62 @@ _layouts = Lock()
 
 
 def drawing_of(graph: Graph, fingerprint: str = "") -> Drawing:
-    """The drawing of a graph, laid out at most once for each fingerprint and language while the process lives."""
+    """Return the drawing of a graph, laid out once for each fingerprint and language while the process lives."""
     key = Key(fingerprint or graph.fingerprint(), get_language() or "")
     if (known := _drawings.get(key)) is not None:
         return known
     if graph.kind != "workflow":
-        return _kept(key, _drawn(graph))
+        return _keep(key, _draw(graph))
     if len(graph.nodes) > LOOKED_AT_ONCE:
-        return _later(key, graph, _drawn(graph, placeholder(graph)), None)
-    sketch = plan(graph)
+        return _improve(key, graph, _draw(graph, one_part_sketch(graph)), None)
+    sketch = best_sketch(graph)
     if sketch.weight <= AT_ONCE:
-        return _kept(key, _drawn(graph, sketch))
+        return _keep(key, _draw(graph, sketch))
     if sketch.weight > AT_MOST:
-        return _kept(key, _by_level(graph))
-    return _later(key, graph, _by_level(graph), sketch)
+        return _keep(key, _draw_levels(graph))
+    return _improve(key, graph, _draw_levels(graph), sketch)
 
 
-def _drawn(graph: Graph, sketch: Sketch | None = None) -> Drawing:
-    """The drawing, or an empty one when Graphviz fails, so that a page can show the rest."""
+def _draw(graph: Graph, sketch: Sketch | None = None) -> Drawing:
+    """Return the drawing, or an empty one when Graphviz fails, so that a page can show the rest."""
     try:
         return Drawing(graph, sketch)
     except LayoutFailed as failure:
         logger.error("A diagram is missing on its pages: %s", failure)
-        return Undrawn(graph, sketch)
+        return EmptyDrawing(graph, sketch)
 
 
-def _by_level(graph: Graph) -> Drawing:
-    drawing = _drawn(graph, level_plan(graph))
+def _draw_levels(graph: Graph) -> Drawing:
+    drawing = _draw(graph, level_sketch(graph))
     drawing.levels = True
     return drawing
 
 
-def _later(key: Key, graph: Graph, simple: Drawing, sketch: Sketch | None) -> Drawing:
-    """Keeps a simple drawing and has a better one made in the background."""
+def _improve(key: Key, graph: Graph, simple: Drawing, sketch: Sketch | None) -> Drawing:
+    """Keep a simple drawing, and start a thread that makes a better one."""
     simple.pending = True
-    kept = _kept(key, simple, replace=False)
+    kept = _keep(key, simple, replace=False)
     if kept is simple:
         Thread(target=_lay_out, args=(key, graph, sketch), daemon=True).start()
     return kept
 
 
 def _lay_out(key: Key, graph: Graph, sketch: Sketch | None) -> None:
-    """Replaces the simple picture by the full one; by one of levels when that is too large or takes too long."""
+    """Replace the simple picture by the full one, or by one of levels if that is too large or takes too long."""
     with _layouts, override(key.language or None):
-        sketch = sketch or plan(graph)
+        sketch = sketch or best_sketch(graph)
         if sketch.weight > AT_MOST:
-            _kept(key, _by_level(graph))
+            _keep(key, _draw_levels(graph))
             return
         try:
-            _kept(key, Drawing(graph, sketch, laid_out_apart))
+            _keep(key, Drawing(graph, sketch, lay_out_large))
         except Exception as failure:  # noqa: BLE001  the thread has no caller that could log it
             logger.warning("A large diagram could not be laid out: %r", failure)
-            _kept(key, _by_level(graph))
+            _keep(key, _draw_levels(graph))
 
 
-def _kept(key: Key, drawing: Drawing, replace: bool = True) -> Drawing:
-    """Keeps a drawing; without `replace` the one that another page has put there meanwhile."""
+def _keep(key: Key, drawing: Drawing, replace: bool = True) -> Drawing:
+    """Keep a drawing and return it; without `replace`, return the one that another page has kept."""
     with _lock:
         known = None if replace else _drawings.get(key)
         if known is None:

@@ -1,4 +1,4 @@
-"""A laid-out definition, and what of it can be painted: classes, badges and titles."""
+"""A laid-out definition, on which classes, badges and titles are painted."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 
 from monitoring.diagrams.dot import dot_source
 from monitoring.diagrams.export_style import export_style
-from monitoring.diagrams.layout import laid_out
-from monitoring.diagrams.map_layer import Way, badges_above, caption_below, ways_above
-from monitoring.diagrams.painting import DiagramState, link, paint
+from monitoring.diagrams.layout import lay_out_small
+from monitoring.diagrams.map_layer import Way, add_badges, add_caption, add_ways
+from monitoring.diagrams.painting import DiagramState, link_steps, paint
 from monitoring.diagrams.shapes import Box
-from monitoring.diagrams.sketch import Part, Sketch, plan
+from monitoring.diagrams.sketch import Part, Sketch, best_sketch
 from monitoring.diagrams.svg import picture_of
 from orchestrator.definition.graph import Graph
 
@@ -49,9 +49,9 @@ class Drawing:
     picture is empty.
 
     Args:
-        graph: what is drawn.
-        sketch: what of the graph is drawn; the best sketch when left out.
-        lay_out: lays DOT out as SVG.
+        graph: the graph to draw.
+        sketch: the sketch of the graph; by default the best.
+        lay_out: makes SVG of DOT.
 
     Raises:
         LayoutFailed: Graphviz could not draw it.
@@ -63,9 +63,9 @@ class Drawing:
         self,
         graph: Graph,
         sketch: Sketch | None = None,
-        lay_out: Callable[[str], str] = laid_out,
+        lay_out: Callable[[str], str] = lay_out_small,
     ) -> None:
-        self.sketch = sketch or plan(graph)
+        self.sketch = sketch or best_sketch(graph)
         self.dot = dot_source(self.sketch)
         raw = lay_out(self.dot)
         self._boxes: Mapping[str, Box]
@@ -82,23 +82,23 @@ class Drawing:
         layer: MapLayer | None = None,
         named: bool = True,
     ) -> Svg:
-        """The picture for a page.
+        """Return the picture for a page.
 
         Args:
-            state: what to paint; nothing when left out.
-            label: what the picture is called for people who cannot see it.
+            state: the state to paint; by default none.
+            label: the name of the picture for people who cannot see it.
             linked: nodes become links that set `?step=`.
             table: the id of the page's table of steps; parts that stand for several become links to theirs in it.
             query: parameters of the page that the links keep.
-            layer: what lies above it; nothing when left out.
-            named: whether its elements have their ids; not in a second picture of the same page.
+            layer: the layer above it; by default none.
+            named: whether its elements have ids; False for a second picture on the same page.
         """
         picture = deepcopy(self._picture)
         picture.set("role", "group" if linked else "img")
         picture.set("aria-label", label)
         if linked:
             links = layer.links if layer is not None else {}
-            link(picture, table, query, links.get("here", ""))
+            link_steps(picture, table, query, links.get("here", ""))
         self._lay(picture, layer, query)
         paint(picture, state or DiagramState())
         if not named:
@@ -107,7 +107,7 @@ class Drawing:
         return Svg(_markup(picture))
 
     def group(self, name: str) -> Part | None:
-        """The part of that id that stands for several steps, if there is one."""
+        """Return the part of that id that stands for several steps, if there is one."""
         parts = (part for part in self.sketch.parts if part.shape == "group")
         return next((part for part in parts if part.id == name), None)
 
@@ -117,19 +117,19 @@ class Drawing:
         layer: MapLayer | None = None,
         title: str = "",
     ) -> str:
-        """The picture as a file of its own, in colours that print.
+        """Return the picture as a file of its own, in colours that print.
 
         Args:
-            state: what to paint; nothing when left out.
-            layer: what lies above it; nothing when left out.
-            title: what it shows, in words; nothing when left out.
+            state: the state to paint; by default none.
+            layer: the layer above it; by default none.
+            title: a title in words; by default none.
         """
         picture = deepcopy(self._picture)
         picture.set("xmlns", "http://www.w3.org/2000/svg")
         self._lay(picture, layer)
         paint(picture, state or DiagramState())
         if layer is not None:
-            caption_below(picture, layer.caption)
+            add_caption(picture, layer.caption)
         style = ET.Element("style")
         style.text = export_style()
         picture.insert(0, style)
@@ -140,7 +140,7 @@ class Drawing:
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + _markup(picture)
 
     def dot_with(self, state: DiagramState, layer: MapLayer) -> str:
-        """The DOT with what the map says: numbers in the labels, thicker outlines, ways that are not declared."""
+        """Return the DOT of a map: numbers in the labels, thicker outlines, undeclared moves."""
         return dot_source(self.sketch, state.nodes, layer.ways, layer.caption)
 
     def _lay(
@@ -148,25 +148,25 @@ class Drawing:
     ) -> None:
         canvas = picture.find("g")
         if layer is not None and canvas is not None:
-            ways_above(canvas, self._boxes, layer.ways)
+            add_ways(canvas, self._boxes, layer.ways)
             links = layer.links if query is not None else None
-            badges_above(canvas, self.sketch, self._boxes, links, query or "")
+            add_badges(canvas, self.sketch, self._boxes, links, query or "")
 
 
-class Undrawn(Drawing):
-    """An empty picture, in place of one that Graphviz cannot draw, so that a page can show the rest."""
+class EmptyDrawing(Drawing):
+    """An empty picture for a graph that Graphviz cannot draw, so that a page can show the rest."""
 
     failed = True
 
     def __init__(self, graph: Graph, sketch: Sketch | None = None) -> None:
         self.dot = ""
-        self.sketch = sketch or plan(graph)
+        self.sketch = sketch or best_sketch(graph)
         self._picture = ET.Element("svg", {"viewBox": "0 0 1 1", "class": "picture"})
         self._boxes = {}
 
 
 def _markup(picture: ET.Element) -> str:
-    """The picture as text; characters that XML cannot hold are replaced."""
+    """Return the picture as text; characters that XML cannot hold are replaced."""
     return FORBIDDEN.sub(
         "\N{REPLACEMENT CHARACTER}", ET.tostring(picture, encoding="unicode")
     )

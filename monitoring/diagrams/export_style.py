@@ -17,7 +17,7 @@ USED = re.compile(r"var\(--([\w-]+)\)")
 
 @cache
 def export_style() -> str:
-    """The style sheet, one rule a line.
+    """Return the style sheet, one rule a line.
 
     Raises:
         KeyError: it uses a token that there is not.

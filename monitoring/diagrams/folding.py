@@ -1,6 +1,6 @@
-"""Makes a large workflow drawable: steps in a row become one part, and so do steps side by side.
+"""Folding of large workflows: steps in a row become one part, and so do steps side by side.
 
-What has no repeated shapes is cut into levels: all steps that are as far from the start.
+A graph without repeated shapes is cut into levels: steps with the same distance from the start.
 """
 
 from collections import defaultdict
@@ -15,19 +15,19 @@ WAYS = ("flow", "case", "default")
 Groups = dict[str, tuple[str, ...]]
 
 ENOUGH = 60
-"""Parts above which also what has been folded already is taken for one step in a row."""
+"""Parts above which folded parts are folded again."""
 
 LEVELS = 12
 """Parts that a picture by levels has at most."""
 
 
-def folded(graph: Graph) -> Groups:
-    """Runs of steps and like siblings as groups, again and again until nothing more can be folded."""
+def fold(graph: Graph) -> Groups:
+    """Return groups of steps in a row and of like siblings, folded until no more can be folded."""
     return _Folding(graph).groups()
 
 
-def by_level(graph: Graph) -> Groups:
-    """All steps in at most `LEVELS` groups, by their distance from the start."""
+def group_by_level(graph: Graph) -> Groups:
+    """Return all steps in at most `LEVELS` groups, by their distance from the start."""
     rank = _ranks(graph)
     deepest = max(rank.values(), default=0) + 1
     size = -(-deepest // LEVELS)
@@ -40,13 +40,13 @@ def by_level(graph: Graph) -> Groups:
     return groups
 
 
-def as_one(graph: Graph) -> Groups:
-    """All steps as one part, for the moment in which nothing better is known."""
+def group_all(graph: Graph) -> Groups:
+    """Return all steps as one part, until a better picture is ready."""
     return {"steps:all": tuple(node.id for node in graph.nodes)}
 
 
-def chained(graph: Graph, groups: Groups) -> Graph:
-    """The graph with each edge between levels drawn from the one just above: one line between two levels."""
+def chain_levels(graph: Graph, groups: Groups) -> Graph:
+    """Return the graph with each edge between levels drawn from the one just above: one line between two levels."""
     place = {one: index for index, some in enumerate(groups.values()) for one in some}
     first = [some[0] for some in groups.values()]
     edges = []
@@ -59,7 +59,7 @@ def chained(graph: Graph, groups: Groups) -> Graph:
 
 
 def _ranks(graph: Graph) -> dict[str, int]:
-    """The longest way from the start to each step, loops left out."""
+    """Return the longest way from the start to each step, loops left out."""
     after: dict[str, list[str]] = defaultdict(list)
     missing: dict[str, int] = dict.fromkeys((node.id for node in graph.nodes), 0)
     for edge in graph.edges:
@@ -87,7 +87,7 @@ class _Folding:
         self.how: dict[str, str] = {}
         self.after: dict[str, set[str]] = defaultdict(set)
         self.before: dict[str, set[str]] = defaultdict(set)
-        whole = set(_whole(graph))
+        whole = set(_unfoldable_steps(graph))
         for edge in graph.edges:
             self.after[edge.source].add(edge.target)
             self.before[edge.target].add(edge.source)
@@ -115,7 +115,7 @@ class _Folding:
         return found
 
     def _only_next(self, key: str) -> str:
-        """The part that follows this one alone and that this one alone leads to."""
+        """Return the part that follows this one alone and that this one alone leads to."""
         if key not in self.free or len(self.after[key]) != 1:
             return ""
         (other,) = self.after[key]
@@ -151,9 +151,9 @@ class _Folding:
         self.after[kept], self.before[kept] = after, before
 
 
-def _whole(graph: Graph) -> Iterator[str]:
-    """The steps that stay as they are: those of a kind of their own, and those with other than plain edges."""
-    yield from (node.id for node in graph.nodes if not _plain(node))
+def _unfoldable_steps(graph: Graph) -> Iterator[str]:
+    """Yield the steps that stay as they are: those of a kind of their own, and those with other than plain edges."""
+    yield from (node.id for node in graph.nodes if not _is_plain(node))
     for edge in graph.edges:
         if edge.kind != "flow":
             yield edge.source
@@ -161,5 +161,5 @@ def _whole(graph: Graph) -> Iterator[str]:
                 yield edge.target
 
 
-def _plain(node: Node) -> bool:
+def _is_plain(node: Node) -> bool:
     return node.kind == "step" and not (node.undo or node.join)

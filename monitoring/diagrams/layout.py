@@ -1,8 +1,8 @@
 """Layout of DOT by Graphviz, in processes of its own.
 
-Graphviz is C: while it works no other Python code of its process runs, and where it has a mistake the process dies. So
-a small picture is laid out by a process that is kept for the next, and a large one by a process for itself. Both end
-with this one: their input closes.
+Graphviz is written in C: while it works, no other Python code of its process runs, and a bug in it can crash the
+process. So a shared process lays out small pictures, and a process of its own each large one. Both end with this
+process, since their input closes.
 """
 
 import atexit
@@ -27,11 +27,11 @@ class LayoutFailed(ProcessionError):
     """Graphviz could not lay the diagram out."""
 
 
-class Layouts:
-    """A process of Graphviz, started at the first picture and again after it ended; one picture at a time.
+class GraphvizProcess:
+    """A process of Graphviz that lays out one picture at a time. The first picture starts it, also after it ended.
 
     Args:
-        nice: how much it steps back behind other processes, 0 to 19.
+        nice: its niceness, 0 to 19; a higher number leaves more time to other processes.
     """
 
     def __init__(self, *, nice: int = 0) -> None:
@@ -40,17 +40,17 @@ class Layouts:
         self._process: subprocess.Popen[str] | None = None
 
     def lay_out(self, dot: str) -> str:
-        """The SVG that Graphviz makes of DOT, with all that Graphviz puts in it; not yet fit for a page.
+        """Return the SVG that Graphviz makes of DOT. It is not safe for pages yet.
 
         Raises:
-            LayoutFailed: Graphviz refused it, died of it, or took too long.
+            LayoutFailed: Graphviz refused the DOT, crashed, or took too long.
         """
         with self._one_at_a_time:
             process = self._running()
             overdue = Timer(PATIENCE, process.kill)
             overdue.start()
             try:
-                answer = _asked(process, dot)
+                answer = _ask(process, dot)
             finally:
                 overdue.cancel()
         if not answer:
@@ -62,7 +62,7 @@ class Layouts:
         return str(svg)
 
     def end(self) -> None:
-        """Ends the process, also in the middle of a picture."""
+        """End the process, also in the middle of a picture."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -86,8 +86,8 @@ class Layouts:
         return self._process
 
 
-def _asked(process: subprocess.Popen[str], dot: str) -> str:
-    """The line that the process answers with; empty when it ended."""
+def _ask(process: subprocess.Popen[str], dot: str) -> str:
+    """Return the line that the process answers with; empty when it ended."""
     if process.stdin is None or process.stdout is None:
         return ""
     try:
@@ -98,12 +98,12 @@ def _asked(process: subprocess.Popen[str], dot: str) -> str:
         return ""
 
 
-_kept = Layouts()
+_kept = GraphvizProcess()
 atexit.register(_kept.end)
 
 
-def laid_out(dot: str) -> str:
-    """The layout of a small picture.
+def lay_out_small(dot: str) -> str:
+    """Lay out a small picture in the shared process.
 
     Raises:
         LayoutFailed: there is none.
@@ -111,13 +111,13 @@ def laid_out(dot: str) -> str:
     return _kept.lay_out(dot)
 
 
-def laid_out_apart(dot: str) -> str:
-    """The layout of a large picture, while small ones go on.
+def lay_out_large(dot: str) -> str:
+    """Lay out a large picture in a process of its own, beside the small ones.
 
     Raises:
         LayoutFailed: there is none.
     """
-    alone = Layouts(nice=10)
+    alone = GraphvizProcess(nice=10)
     try:
         return alone.lay_out(dot)
     finally:

@@ -1,4 +1,4 @@
-"""Lays out what it reads: a line of JSON with DOT in, a line with SVG and a complaint out, until its input closes.
+"""A script that lays out DOT: it reads lines of JSON, and answers each with SVG and an error, until its input closes.
 
 Run as a file, so that it starts with nothing but Graphviz loaded.
 """
@@ -10,20 +10,20 @@ import sys
 import pygraphviz
 
 
-def main() -> None:
-    """Answers line by line; the argument says how far to step back behind other processes."""
+def answer_lines() -> None:
+    """Answer line by line. The argument of the command is the niceness."""
     os.nice(int(sys.argv[1]))
     for line in sys.stdin:
         try:
             answer = (_svg(json.loads(line)), "")
-        except Exception as error:  # noqa: BLE001  whoever asked is told
+        except Exception as error:  # noqa: BLE001  the caller gets it
             answer = ("", str(error) or repr(error))
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
 
 
 def _svg(dot: str) -> str:
-    """The picture, drawn in one go: `layout` and then `draw` reads the places back, and that crashes at some."""
+    """Draw in one go: `layout` with `draw` after it reads the places back, and crashes at some graphs."""
     graph = pygraphviz.AGraph(string=dot)
     try:
         return str(graph.draw(format="svg", prog="dot").decode())
@@ -32,4 +32,4 @@ def _svg(dot: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    answer_lines()

@@ -11,22 +11,22 @@ from monitoring.diagrams.shapes import Box, badge
 from monitoring.diagrams.sketch import Part, Sketch
 
 Way = tuple[str, str]
-"""From one part to another."""
+"""A move from one part to another, by their ids."""
 
 
-def badges_above(
+def add_badges(
     canvas: ET.Element,
     sketch: Sketch,
     boxes: Mapping[str, Box],
     links: Mapping[str, str] | None = None,
     query: str = "",
 ) -> None:
-    """Adds a place for each number of each step.
+    """Add a place for each number of each step.
 
     Args:
-        canvas: what everything of the picture is drawn in.
-        sketch: of what it is drawn.
-        boxes: where the parts are, by their ids.
+        canvas: the root group of the picture.
+        sketch: the sketch of the picture.
+        boxes: the places of the parts, by their ids.
         links: further parameters of the link of each badge, by its name; without them badges are no links.
         query: parameters that every link keeps.
     """
@@ -38,13 +38,11 @@ def badges_above(
                 if said is None or part.shape == "group":
                     group.append(drawn)
                 else:
-                    group.append(_linked(drawn, part, said, query))
+                    group.append(_link_badge(drawn, part, said, query))
 
 
-def ways_above(
-    canvas: ET.Element, boxes: Mapping[str, Box], ways: Sequence[Way]
-) -> None:
-    """Adds undeclared moves: a dashed curve from the top of one step to the top of another."""
+def add_ways(canvas: ET.Element, boxes: Mapping[str, Box], ways: Sequence[Way]) -> None:
+    """Add undeclared moves: a dashed curve from the top of one step to the top of another."""
     for source, target in ways:
         if source in boxes and target in boxes:
             group = ET.SubElement(canvas, "g", {"class": "way"})
@@ -53,8 +51,8 @@ def ways_above(
             group.extend(_curve(boxes[source], boxes[target]))
 
 
-def caption_below(picture: ET.Element, lines: Iterable[str]) -> None:
-    """Adds lines of text below the picture, which is made as much higher."""
+def add_caption(picture: ET.Element, lines: Iterable[str]) -> None:
+    """Add lines of text below the picture, which is made as much higher."""
     left, top, width, height = (
         float(one) for one in picture.get("viewBox", "0 0 1 1").split()
     )
@@ -76,7 +74,7 @@ LETTER = 6.6
 
 
 def _badges(box: Box) -> Iterator[tuple[str, ET.Element]]:
-    """The badges of a step: the work in it in its corners, and the number that the map compares on its upper edge."""
+    """Yield the badges of a step: its work in the corners, and the number that the map compares on the upper edge."""
     at = {
         "failed": (box.left, box.top),
         "active": (box.right, box.top),
@@ -90,7 +88,7 @@ def _badges(box: Box) -> Iterator[tuple[str, ET.Element]]:
         yield name, drawn
 
 
-def _linked(drawn: ET.Element, part: Part, said: str, query: str) -> ET.Element:
+def _link_badge(drawn: ET.Element, part: Part, said: str, query: str) -> ET.Element:
     kept = f"&{query}" if query else ""
     anchor = ET.Element("a", {"href": f"?step={quote(part.id)}&{said}{kept}"})
     anchor.append(drawn)

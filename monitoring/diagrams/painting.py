@@ -11,15 +11,15 @@ HEAT = "is-heat-"
 """The prefix of a step's heat, 1 to 5, on a map that compares steps."""
 
 UNVISITED = "is-unvisited"
-"""The class of a step that no process was in, on a map."""
+"""The class of a step on a map without visits."""
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """How a node looks now: status classes, texts at its corners (empty: none), progress, what its tooltip says.
+    """The state of a node: status classes, texts at its corners ("" for none), progress and tooltip.
 
-    `part` and `lost` are shares between 0 and 1 of what is done and what failed; None shows no bar. `numbers` are the
-    texts of the badges that a map has beside these, by their names, and `said` what those say when they are pointed at.
+    `part` and `lost` are the done and the failed share, between 0 and 1; None shows no bar. `numbers` are the texts of
+    a map's own badges by their names, and `said` the tooltips of these.
     """
 
     classes: tuple[str, ...] = ()
@@ -59,13 +59,13 @@ class NodeState:
 
 @dataclass(frozen=True)
 class DiagramState:
-    """How a diagram looks now, by node id and edge id; also sent to the page as JSON."""
+    """The state of a diagram, by node id and edge id; pages get it as JSON too."""
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
     edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def marked(self, names: Iterable[str], mark: str) -> DiagramState:
-        """The same with one class more on some of its nodes."""
+        """Return the same with one class more on some of its nodes."""
         marked = {
             name: replace(self.nodes[name], classes=(*self.nodes[name].classes, mark))
             for name in names
@@ -81,7 +81,7 @@ class DiagramState:
 
 
 def paint(picture: ET.Element, state: DiagramState) -> None:
-    """Paints every node and edge that the state names."""
+    """Paint every node and edge that the state names."""
     for group in picture.iter("g"):
         node = state.nodes.get(group.get("data-node", ""))
         if node is not None:
@@ -94,16 +94,16 @@ def paint(picture: ET.Element, state: DiagramState) -> None:
             group.set("class", " ".join([group.get("class", ""), *edge]))
 
 
-def link(
+def link_steps(
     picture: ET.Element, table: str = "", query: str = "", narrowed: str = ""
 ) -> None:
-    """Makes every step a link that sets `?step=`, and a part that stands for several one that sets `?group=`.
+    """Make every step a link that sets `?step=`, and a part that stands for several one that sets `?group=`.
 
     Args:
         picture: the whole picture.
         table: the id of the table of steps, which a group leads to; without it groups are no links.
         query: parameters that every link keeps.
-        narrowed: what the link of a step says besides, unless processes end in it.
+        narrowed: further parameters of the links of steps that are not final.
     """
     canvas = picture.find("g")
     for index, group in enumerate(list(canvas) if canvas is not None else []):
@@ -127,29 +127,29 @@ def _paint_node(group: ET.Element, node: NodeState) -> None:
     for part in group.findall("g"):
         names = part.get("class", "").split()
         if "badge" in names:
-            _write(part, node.badges.get(names[-1], ""))
+            _write_badge(part, node.badges.get(names[-1], ""))
         elif "bar" in names:
-            _stretch(part, node)
+            _paint_bar(part, node)
 
 
 def _paint_badges(group: ET.Element, node: NodeState) -> None:
-    """Writes the numbers of a node into its badges on a map, with their titles."""
+    """Write the numbers of a node into its badges on a map, with their titles."""
     for badge in group.iter("g"):
         title = badge.find("title")
         if title is not None:
             name = badge.get("class", "").split()[-1]
-            _write(badge, node.numbers.get(name, ""))
+            _write_badge(badge, node.numbers.get(name, ""))
             title.text = node.said.get(name, "")
 
 
-def _write(badge: ET.Element, said: str) -> None:
+def _write_badge(badge: ET.Element, said: str) -> None:
     text = badge.find("text")
     if text is not None:
         badge.set("data-len", str(len(said)))
         text.text = said
 
 
-def _stretch(bar: ET.Element, node: NodeState) -> None:
+def _paint_bar(bar: ET.Element, node: NodeState) -> None:
     if node.part is None:
         return
     across = float(bar.get("data-across", "0"))

@@ -1,7 +1,7 @@
-"""The shapes of our own in a picture: the outline of each kind of part, and the marks on parts and lines.
+"""The shapes in a picture that Graphviz does not draw: outlines of parts, and marks on parts and lines.
 
-Each kind has an outline of its own, so that none is told by colour alone. Marks (status, badges, bars) are always
-there; classes show them.
+Each kind of part has an outline of its own, which shows it without colour. Marks (status, badges, bars) are always
+there; CSS classes show them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,16 +39,16 @@ class Box:
 
 ROUND = 7.0
 BEHIND = 4.0
-"""How far the sheets of a stack stand out."""
+"""The distance between the sheets of a stack."""
 
 
 def outline(shape: str, box: Box) -> Iterator[ET.Element]:
-    """The outline of a part, its body first."""
+    """Yield the outline of a part, its body first."""
     yield from OUTLINES.get(shape, _plain)(box)
 
 
-def icon(kind: str, name: str, x: float, y: float, scale: float = 1) -> ET.Element:
-    """An icon around a point.
+def icon_path(kind: str, name: str, x: float, y: float, scale: float = 1) -> ET.Element:
+    """Return an icon around a point.
 
     Args:
         kind: its CSS classes.
@@ -81,7 +81,7 @@ def _pill(box: Box) -> Iterator[ET.Element]:
 
 
 def _stack(box: Box) -> Iterator[ET.Element]:
-    """A sheet with two more behind it."""
+    """Yield a sheet with two more behind it."""
     yield _rounded(box, 3)
     for number in (1, 2):
         out = BEHIND * number
@@ -96,19 +96,16 @@ def _stack(box: Box) -> Iterator[ET.Element]:
 
 
 def _framed(box: Box) -> Iterator[ET.Element]:
-    """A box with a second line at each side: a process of its own."""
+    """Yield a box with a second line at each side: a process of its own."""
     yield _rounded(box, 3)
     for x in (box.left + 6, box.right - 6):
         yield _through([(x, box.top), (x, box.bottom)], "rim")
 
 
 def _folded(box: Box) -> Iterator[ET.Element]:
-    """Several steps: a sheet with another behind it."""
+    """Yield a sheet with another behind it, for a group of steps."""
     yield _rounded(box, ROUND)
-    points = [
-        (box.left + 8, box.bottom + BEHIND),
-        (box.right - 8, box.bottom + BEHIND),
-    ]
+    points = [(box.left + 8, box.bottom + BEHIND), (box.right - 8, box.bottom + BEHIND)]
     yield _through(points, "behind")
 
 
@@ -176,17 +173,17 @@ MARKS = (
 
 
 def mark(x: float, y: float) -> ET.Element:
-    """A place for the icon of a step's status, on the corner of its node."""
+    """Return a place for the icon of a step's status, on the corner of its node."""
     group = ET.Element(
         "g", {"class": "mark", "transform": f"translate({x + 3:.2f} {y + 3:.2f})"}
     )
     ET.SubElement(group, "circle", {"r": "9.5"})
-    group.extend(icon(f"i i-{name}", name, 0, 0, 0.75) for name in MARKS)
+    group.extend(icon_path(f"i i-{name}", name, 0, 0, 0.75) for name in MARKS)
     return group
 
 
 def badge(name: str, x: float, y: float) -> ET.Element:
-    """A place for a number, on the corner of a node."""
+    """Return a place for a number, on the corner of a node."""
     group = ET.Element(
         "g",
         {
@@ -201,7 +198,7 @@ def badge(name: str, x: float, y: float) -> ET.Element:
 
 
 def corner_badges(box: Box) -> Iterator[ET.Element]:
-    """Places for numbers: trouble, count, what failed of many, and how far it is or which attempt it is."""
+    """Yield places for numbers: trouble, count, failed elements, and progress or attempt."""
     yield badge("bad", box.left, box.top)
     yield badge("count", box.right, box.top)
     yield badge("lost", box.left + 14, box.bottom)
@@ -209,7 +206,7 @@ def corner_badges(box: Box) -> Iterator[ET.Element]:
 
 
 def bar(box: Box) -> ET.Element:
-    """A place for progress along the lower edge of a node: what is done, then what failed."""
+    """Return a place for progress along the lower edge of a node: the done part, then the failed part."""
     across = box.width - 14
     group = ET.Element("g", {"class": "bar", "data-across": f"{across:.2f}"})
     group.set("transform", f"translate({box.left + 7:.2f} {box.bottom - 6:.2f})")
@@ -219,16 +216,16 @@ def bar(box: Box) -> ET.Element:
     return group
 
 
-def loop(
+def loop_line(
     box: Box, texts: Sequence[ET.Element], place: int, number: int
 ) -> Iterator[ET.Element]:
-    """One of several lines that lead from a box to itself, at its right: to the texts of its label, and back.
+    """Yield one of several lines that lead from a box to itself, at its right: to the texts of its label, and back.
 
     Args:
-        box: that it leads from and to.
-        texts: of its label, which stand at the right of the box.
-        place: which one it is, counted from 0.
-        number: how many there are.
+        box: the source and target.
+        texts: the texts of its label, at the right of the box.
+        place: its place among these lines, counted from 0.
+        number: the number of these lines.
     """
     left = min(float(text.get("x", "0")) for text in texts) - 2
     lines = [float(text.get("y", "0")) - 4 for text in texts]

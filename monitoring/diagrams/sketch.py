@@ -1,7 +1,7 @@
-"""What a picture is made of before it is laid out: parts, and lines between them.
+"""A sketch of a definition before its layout: parts, and lines between them.
 
-Of a process manager a part is a step, and a line a transition. Of a workflow a part is a step, a group of steps, a gate
-where branches part or meet, or one of the two terminals.
+In a process manager, parts are steps and lines are transitions. In a workflow, a part is a step, a group of steps, a
+gate where branches part or meet, or one of the two terminals.
 """
 
 import re
@@ -9,43 +9,34 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from monitoring.diagrams import words
 from monitoring.diagrams.folding import (
     WAYS,
     Groups,
-    as_one,
-    by_level,
-    chained,
-    folded,
+    chain_levels,
+    fold,
+    group_all,
+    group_by_level,
 )
 from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Edge, Graph, Node
 
 FOLDED_ABOVE = 60
-"""Steps of a workflow above which what repeats is drawn as one."""
+"""Steps of a workflow above which repetitions are folded."""
 
 WITH_GATES = 120
 """Parts of a picture above which branches are drawn without gates."""
 
-Shape = Literal[
-    "step",
-    "map",
-    "wait",
-    "ask",
-    "sleep",
-    "run",
-    "group",
-    "start",
-    "end",
-    "final",
-    "all",
-    "some",
-    "one",
-]
+Gate = Literal["all", "some", "one"]
+Shape = (
+    Literal["step", "map", "wait", "ask", "sleep", "run", "group", "start", "end"]
+    | Literal["final"]
+    | Gate
+)
 
-GATES = ("all", "some", "one")
+GATES = get_args(Gate)
 
 WIDTH = {"node": 18, "edge": 36}
 """Characters in a line of a label; wide (East Asian) characters count twice."""
@@ -63,7 +54,7 @@ class Part:
 
     A process manager's steps have the shapes "start", "step" and "final".
 
-    `beside` is what a gate waits for, written at the line that leads on from it.
+    `beside` is the text of a gate at its outgoing line: the branches that it waits for.
     """
 
     id: str
@@ -108,11 +99,11 @@ class Sketch:
         return len(self.parts) + len(self.lines)
 
     def steps(self) -> Iterator[Part]:
-        """The parts that stand for steps."""
+        """Return the parts that stand for steps."""
         return (part for part in self.parts if part.is_step)
 
     def loops(self) -> list[list[int]]:
-        """The places among the lines of those that lead back to where they come from, where a part has several."""
+        """Return the indices of lines from a part to itself, for parts with several."""
         found = group_by_key(
             (line.source, index)
             for index, line in enumerate(self.lines)
@@ -121,97 +112,95 @@ class Sketch:
         return [some for some in found.values() if len(some) > 1]
 
     def part_names(self) -> dict[str, str]:
-        """The name of each part in DOT, by its id: n0 in a process manager, p0 in a workflow."""
+        """Return the name of each part in DOT, by its id: n0 in a process manager, p0 in a workflow."""
         letter = "p" if self.of_workflow else "n"
         return {part.id: f"{letter}{index}" for index, part in enumerate(self.parts)}
 
     def line_names(self) -> list[str]:
-        """The names of the lines in DOT: e0 in a process manager, l0 in a workflow."""
+        """Return the names of the lines in DOT: e0 in a process manager, l0 in a workflow."""
         letter = "l" if self.of_workflow else "e"
         return [f"{letter}{index}" for index in range(len(self.lines))]
 
 
-def plan(graph: Graph, *, gates: bool = True) -> Sketch:
-    """The most detailed sketch of a definition that people can still read: a large one has its repetitions folded.
+def best_sketch(graph: Graph, *, gates: bool = True) -> Sketch:
+    """Return the most detailed sketch that people can still read: a large definition has its repetitions folded.
 
     Args:
         graph: the definition.
         gates: whether a workflow that is not too large has gates.
     """
     if graph.kind != "workflow":
-        return _transitions(graph)
-    groups = folded(graph) if len(graph.nodes) > FOLDED_ABOVE else {}
+        return _manager_sketch(graph)
+    groups = fold(graph) if len(graph.nodes) > FOLDED_ABOVE else {}
     parts = len(graph.nodes) - sum(len(some) - 1 for some in groups.values())
     return sketch_of(graph, groups, gates=gates and parts <= WITH_GATES)
 
 
-def level_plan(graph: Graph) -> Sketch:
-    """A sketch of any workflow that is quick to make: one part for each level of steps."""
-    groups = by_level(graph)
-    return sketch_of(chained(graph, groups), groups, gates=False)
+def level_sketch(graph: Graph) -> Sketch:
+    """Return a sketch of any workflow that is quick to make: one part for each level of steps."""
+    groups = group_by_level(graph)
+    return sketch_of(chain_levels(graph, groups), groups, gates=False)
 
 
-def placeholder(graph: Graph) -> Sketch:
-    """The sketch of a workflow as a single part, which needs no look at its graph."""
-    return sketch_of(graph, as_one(graph), gates=False)
+def one_part_sketch(graph: Graph) -> Sketch:
+    """Return the sketch of a workflow as a single part, without a look at its graph."""
+    return sketch_of(graph, group_all(graph), gates=False)
 
 
-def _transitions(graph: Graph) -> Sketch:
-    """The sketch of a process manager: every step and every transition as it is."""
+def _manager_sketch(graph: Graph) -> Sketch:
+    """Return the sketch of a process manager: every step and every transition as it is."""
     parts = (
         Part(node.id, node.kind, node.label, members=(node.id,)) for node in graph.nodes
     )
     lines = (
-        Line(
-            edge.id, edge.source, edge.target, edge.kind, _transition(edge), (edge.id,)
-        )
+        Line(edge.id, edge.source, edge.target, edge.kind, _label_of(edge), (edge.id,))
         for edge in graph.edges
     )
     whole = len(graph.nodes)
     return Sketch(tuple(parts), tuple(lines), whole, of_workflow=False)
 
 
-def _transition(edge: Edge) -> tuple[str, ...]:
-    """The label of a transition in UML order: event, [guard], / command, each on lines of its own.
+def _label_of(edge: Edge) -> tuple[str, ...]:
+    """Return the label of a transition in UML order: event, [guard], / command, each on lines of its own.
 
-    Of very many commands it names the first and says how many there are beside.
+    Of many commands it names the first, and the number of the others.
     """
     commands = [
         *edge.actions,
-        *([words.notify(edge.notifies)] if edge.notifies else []),
-        *([words.assign(edge.owner)] if edge.owner else []),
-        *([words.escalate()] if edge.escalates else []),
+        *([words.notify_text(edge.notifies)] if edge.notifies else []),
+        *([words.assign_text(edge.owner)] if edge.owner else []),
+        *([words.escalate_text()] if edge.escalates else []),
     ]
     if len(commands) > COMMANDS:
-        commands[COMMANDS - 1 :] = [words.more(len(commands) - COMMANDS + 1)]
-    lines = wrapped(words.phrase(edge.event), "edge")
+        commands[COMMANDS - 1 :] = [words.more_text(len(commands) - COMMANDS + 1)]
+    lines = wrap_label(words.phrase(edge.event), "edge")
     if edge.guard:
-        lines += wrapped(f"[{edge.guard}]", "edge")
+        lines += wrap_label(f"[{edge.guard}]", "edge")
     for index, command in enumerate(commands):
-        lines += wrapped(f"{'/ ' if index == 0 else '   '}{command}", "edge")
+        lines += wrap_label(f"{'/ ' if index == 0 else '   '}{command}", "edge")
     return tuple(lines)
 
 
 def sketch_of(graph: Graph, groups: Groups | None = None, gates: bool = True) -> Sketch:
-    """The sketch of a workflow.
+    """Return the sketch of a workflow.
 
     Args:
         graph: the workflow.
         groups: steps that are drawn as one part.
         gates: whether to draw them; large pictures are clearer without.
     """
-    return _Sketching(graph, groups or {}, gates).sketch()
+    return _WorkflowSketch(graph, groups or {}, gates).sketch()
 
 
-class _Sketching:
+class _WorkflowSketch:
     def __init__(self, graph: Graph, groups: Groups, gates: bool) -> None:
         self.graph, self.groups, self.gates = graph, groups, gates
         self.nodes = {node.id: node for node in graph.nodes}
         self.owner = {node.id: node.id for node in graph.nodes}
         self.owner |= {one: name for name, some in groups.items() for one in some}
         self.bundles = list(self._bundles())
-        self.leaving = _by(self.bundles, "source")
-        self.entering = _by(self.bundles, "target")
+        self.leaving = _lines_by(self.bundles, "source")
+        self.entering = _lines_by(self.bundles, "target")
 
     def sketch(self) -> Sketch:
         parts = [self._part(name) for name in dict.fromkeys(self.owner.values())]
@@ -229,7 +218,7 @@ class _Sketching:
         return Sketch(every, (*lines, *outer), len(self.graph.nodes), bool(self.groups))
 
     def _bundles(self) -> Iterator[Line]:
-        """Edges as lines between parts; those between the same two groups are one line."""
+        """Yield lines between parts; edges between the same two groups become one line."""
         found: dict[tuple[str, str, str], list[Edge]] = defaultdict(list)
         for edge in self.graph.edges:
             source, target = self.owner[edge.source], self.owner[edge.target]
@@ -240,7 +229,7 @@ class _Sketching:
             kinds = {edge.kind for edge in edges}
             kind = kinds.pop() if len(kinds) == 1 else "flow"
             said = words.line_text(edges[0]) if len(edges) == 1 else ""
-            label = tuple(wrapped(said, "edge")) if said else ()
+            label = tuple(wrap_label(said, "edge")) if said else ()
             ids = tuple(edge.id for edge in edges)
             yield Line(ids[0], source, target, kind, label, ids)
 
@@ -250,7 +239,7 @@ class _Sketching:
         node = self.nodes[name]
         detail = [words.detail_of(node)] if node.detail else []
         if node.undo:
-            detail.append(words.undone_by(node.undo))
+            detail.append(words.undo_text(node.undo))
         return Part(
             name,
             node.kind,
@@ -266,7 +255,7 @@ class _Sketching:
             loops = [line for line in lines if line.kind == "repeat"]
             if self.gates and (len(ways) > 1 or (ways and loops)):
                 kind: Shape = "one" if loops else self._split_kind(name, ways)
-                edges = _edges([*ways, *loops])
+                edges = _edges_of([*ways, *loops])
                 yield Part(f"split:{name}", kind, edges=edges)
 
     def _split_kind(self, name: str, ways: Sequence[Line]) -> Shape:
@@ -281,11 +270,11 @@ class _Sketching:
             ways = [line for line in lines if line.kind in WAYS]
             if self.gates and len(ways) > 1:
                 join = self.nodes[name].join if name in self.nodes else ""
-                kind, said = self._meeting(ways), words.needed(join)
-                yield Part(f"join:{name}", kind, beside=said, edges=_edges(ways))
+                kind, said = self._meeting(ways), words.join_text(join)
+                yield Part(f"join:{name}", kind, beside=said, edges=_edges_of(ways))
 
     def _meeting(self, ways: Sequence[Line]) -> Shape:
-        """What a meeting of branches waits for: as they parted, when all of them parted at the same place."""
+        """Return the kind of a join: that of the split, if all its branches come from one split."""
         parted = {self._parting(line) for line in ways}
         if len(parted) > 1 or "" in parted:
             return "all"
@@ -295,7 +284,7 @@ class _Sketching:
         )
 
     def _parting(self, line: Line) -> str:
-        """The part where the branch that ends with this line began; "" when it has several beginnings."""
+        """Return the part where the branch that ends with this line began; "" when it has several beginnings."""
         for _ in self.owner:
             leaving = [one for one in self.leaving[line.source] if one.kind in WAYS]
             if len(leaving) > 1:
@@ -327,8 +316,8 @@ class _Sketching:
             for ways in [tuple(f"leave:{one}" for one in part.members)]
         ]
         terminals = [
-            Part(START, "start", edges=_edges(began)),
-            Part(END, "end", edges=_edges(ended)),
+            Part(START, "start", edges=_edges_of(began)),
+            Part(END, "end", edges=_edges_of(ended)),
         ]
         return terminals, [*began, *ended]
 
@@ -345,24 +334,24 @@ def _group_part(name: str, members: Sequence[Node]) -> Part:
     ids = tuple(node.id for node in members)
     kind, _, rest = name.partition(":")
     span = f"{members[0].label} … {members[-1].label}"
-    label = words.levels(rest) if kind == "levels" else span
-    detail = words.how_many(len(ids), kind)
+    label = words.levels_label(rest) if kind == "levels" else span
+    detail = words.group_text(len(ids), kind)
     return Part(name, "group", label, (detail,), members=ids)
 
 
-def _by(lines: Sequence[Line], end: str) -> dict[str, list[Line]]:
+def _lines_by(lines: Sequence[Line], end: str) -> dict[str, list[Line]]:
     return dict(group_by_key((getattr(line, end), line) for line in lines))
 
 
-def _edges(lines: Sequence[Line]) -> tuple[str, ...]:
+def _edges_of(lines: Sequence[Line]) -> tuple[str, ...]:
     return tuple(edge for line in lines for edge in line.edges)
 
 
-def wrapped(text: str, kind: str) -> list[str]:
-    """The text in lines that fit a node or an edge label.
+def wrap_label(text: str, kind: str) -> list[str]:
+    """Return the text in lines that fit a node or an edge label.
 
-    A word that is longer than a line is parted where its own words begin; it is cut within one only where nothing else
-    helps. Texts without spaces are parted between characters, but not within a word in katakana or letters.
+    A word longer than a line is split at the words within it, and else between characters. Texts without spaces are
+    split between characters, but not within a word in katakana or letters.
     """
     limit = WIDTH[kind]
     first = text[: len(text) - len(text.lstrip())]
@@ -383,14 +372,14 @@ WORDS = re.compile(
     r"|[\u2e80-\u303f\u3040-\u309f\u3100-\u33ff\uff00-\uff65\uffa0-\uffef]+\s*"
     r"|[^\s\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]+\s*"
 )
-"""What a line may end after."""
+"""Pieces of a text, after each of which a line may end."""
 
 HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_./:-])(?=\w)")
-"""Where the words within a name begin."""
+"""The beginnings of the words within a name."""
 
 
 def _pieces(text: str, limit: int) -> Iterator[str]:
-    """The text in pieces that fit a line."""
+    """Yield the text in pieces that fit a line."""
     for word in WORDS.findall(text):
         if _width(word.rstrip()) <= limit:
             yield word

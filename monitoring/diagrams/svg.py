@@ -1,7 +1,7 @@
 """Graphviz's layout of a sketch as a picture for a page, painted by CSS classes alone.
 
-It is a new tree of allowed elements and attributes. Of a process manager the outlines are those that Graphviz drew, of
-a workflow shapes of our own at the places it found.
+The picture is a new tree of allowed elements and attributes. Process managers have the outlines that Graphviz drew, and
+workflows the outlines of `shapes` at the places that Graphviz found.
 """
 
 import re
@@ -21,8 +21,8 @@ from monitoring.diagrams.shapes import (
     badge,
     bar,
     corner_badges,
-    icon,
-    loop,
+    icon_path,
+    loop_line,
     mark,
     outline,
 )
@@ -40,18 +40,18 @@ ALLOWED = {
 WITH_CLASS = ("deadline", "error", "repeat", "default")
 """The kinds of lines that have a class of their own."""
 SIGNS = {"deadline": "waiting", "error": "bolt", "repeat": "retrying"}
-"""What is drawn before a line's label, by its kind."""
+"""The icon before a line's label, by the kind of line."""
 
 SIGN_ROW = 20.0
 """Height that the row of signs at a part's lower edge takes."""
 
 
 def picture_of(raw: str, sketch: Sketch) -> tuple[ET.Element, dict[str, Box]]:
-    """A picture of the sketch with stable ids, and where its steps are: steps `n_<slug>`, lines `e_<n>`, gates `g_<n>`.
+    """Return a picture of the sketch, and the places of its steps. Ids: steps `n_<slug>`, lines `e_<n>`, gates `g_<n>`.
 
     Every step has a place for a status mark and for badges, so that nothing moves when they appear.
     """
-    source = ET.fromstring(raw)  # noqa: S314  Graphviz wrote it, in a process of ours
+    source = ET.fromstring(raw)  # noqa: S314  Graphviz wrote it, in a subprocess of this one
     groups = {group.get("id"): group for group in source.iter(f"{SVG}g")}
     picture, canvas = _canvas_of(source)
     drawn_of = {id: groups[name] for id, name in sketch.part_names().items()}
@@ -70,7 +70,7 @@ def picture_of(raw: str, sketch: Sketch) -> tuple[ET.Element, dict[str, Box]]:
 
 
 def _canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:
-    """An empty picture as large as Graphviz's, and the group in it that everything is drawn in."""
+    """Return an empty picture of the size of Graphviz's, and its root group."""
     picture = ET.Element(
         "svg", {"viewBox": source.get("viewBox", ""), "class": "picture"}
     )
@@ -83,7 +83,7 @@ def _canvas_of(source: ET.Element) -> tuple[ET.Element, ET.Element]:
 
 
 def _slugs_of(ids: Iterable[str]) -> Iterator[str]:
-    """A readable id for each node, unique in the picture."""
+    """Yield a readable id for each node, unique in the picture."""
     used = set[str]()
     for index, given in enumerate(ids):
         name = re.sub(r"\W+", "_", given, flags=re.ASCII).strip("_") or str(index)
@@ -96,7 +96,7 @@ def _slugs_of(ids: Iterable[str]) -> Iterator[str]:
 def _loops(
     sketch: Sketch, groups: Mapping[str | None, ET.Element]
 ) -> dict[int, list[ET.Element]]:
-    """The lines of parts that several lead back to, each led to its own label; Graphviz has drawn the labels as one."""
+    """Return the lines from parts to themselves, each with its own label; Graphviz drew these labels as one."""
     part_names, line_names = sketch.part_names(), sketch.line_names()
     found: dict[int, list[ET.Element]] = {}
     for some in sketch.loops():
@@ -106,7 +106,7 @@ def _loops(
         for place, index in enumerate(some):
             lines = len(sketch.lines[index].label)
             mine, texts = texts[:lines], texts[lines + 1 :]
-            found[index] = [*loop(box, mine, place, len(some)), *mine]
+            found[index] = [*loop_line(box, mine, place, len(some)), *mine]
     return found
 
 
@@ -123,7 +123,7 @@ def _line(drawn: Sequence[ET.Element], line: Line, index: int) -> ET.Element:
         first = texts[0]
         first.text = (first.text or "").replace("\u00a0", " ").strip()
         x, y = float(first.get("x", "0")), float(first.get("y", "0"))
-        group.append(icon("clock", SIGNS[line.kind], x + 5.6, y - 3.6, 0.7))
+        group.append(icon_path("clock", SIGNS[line.kind], x + 5.6, y - 3.6, 0.7))
         first.set("x", f"{x + 3.2 * len(CLOCK_ROOM):.2f}")
     return group
 
@@ -144,7 +144,7 @@ def _gate(source: ET.Element, part: Part, name: str) -> ET.Element:
 
 
 def _manager_step(source: ET.Element, part: Part, name: str) -> ET.Element:
-    """A step of a process manager, with the outline that Graphviz drew."""
+    """Return a step of a process manager, with the outline that Graphviz drew."""
     group = _group_of(part, name)
     group.extend(_shapes(source))
     for rim in group.findall("path")[1:]:
@@ -161,7 +161,7 @@ def _workflow_step(source: ET.Element, part: Part, name: str) -> ET.Element:
     group.extend(outline(part.shape, box))
     group.extend(_label(source, part))
     if part.shape in WITH_ICON:
-        group.append(icon("glyph", part.shape, box.left + 19, box.middle))
+        group.append(icon_path("glyph", part.shape, box.left + 19, box.middle))
     group.extend(_signs(part, box))
     if part.shape not in WITH_ICON:
         group.append(bar(box))
@@ -183,13 +183,13 @@ def _label(source: ET.Element, part: Part) -> Iterator[ET.Element]:
 
 
 def _signs(part: Part, box: Box) -> Iterator[ET.Element]:
-    """What a part is beside its label: a fan-out, a process of its own, several steps, or one that can be undone."""
+    """Yield the signs of a part: map, sub-process, group of steps, and undo."""
     names: list[str] = [part.shape] if part.shape in WITH_SIGN else []
     names += ["undo"] if part.undo else []
     x = box.centre - 9 * (len(names) - 1)
     for index, name in enumerate(names):
         place = x + 18 * index, box.bottom - SIGN_ROW / 2 - 3
-        yield icon(f"glyph sign of-{name}", name, *place, 0.75)
+        yield icon_path(f"glyph sign of-{name}", name, *place, 0.75)
 
 
 def _group_of(part: Part, name: str) -> ET.Element:
@@ -200,7 +200,7 @@ def _group_of(part: Part, name: str) -> ET.Element:
 
 
 def _shapes(source: ET.Element) -> Iterator[ET.Element]:
-    """What Graphviz drew of one node or edge: allowed elements with allowed attributes."""
+    """Yield the shapes that Graphviz drew for a node or an edge: allowed elements with allowed attributes."""
     for element in source.iter():
         name = element.tag.removeprefix(SVG)
         if name in ALLOWED:
@@ -213,7 +213,7 @@ def _shapes(source: ET.Element) -> Iterator[ET.Element]:
 
 
 def _box_of(group: ET.Element) -> Box:
-    """The place of a node, from the outline that Graphviz drew."""
+    """Return the place of a node, from the outline that Graphviz drew."""
     outlines = [shape for shape in _shapes(group) if shape.tag != "text"]
     if outlines and outlines[0].tag == "ellipse":
         x, y, rx, ry = (
@@ -227,5 +227,5 @@ def _box_of(group: ET.Element) -> Box:
 
 
 def _pixels(points: str) -> str:
-    """Graphviz sizes are points; on the page one of them is drawn as 1.15 pixels."""
+    """Convert Graphviz's points to pixels, 1.15 for each."""
     return f"{float(points.removesuffix('pt') or 0) * 1.15:.0f}"

@@ -11,9 +11,9 @@ Said = Literal["ignored", "rejected", "parked"]
 
 @dataclass(frozen=True)
 class Cell:
-    """What can happen when an event arrives in a step: each edge with the label of the step it leads to.
+    """The possible moves of an event in a step: each edge with the label of its target.
 
-    `otherwise` is what becomes of an event that takes none of them, each with its guard; without any it is parked.
+    `otherwise` has the dispositions of events that take no edge, each with its guard; without any, events are parked.
     """
 
     column: str
@@ -33,7 +33,7 @@ class TransitionTable:
     rows: tuple[tuple[Node, tuple[Cell, ...]], ...]
 
     def as_text(self) -> str:
-        """The table in Markdown, and below it what its empty cells mean."""
+        """Return the table in Markdown, with a legend for its empty cells."""
         lines = [
             [node.label, *("<br>".join(_entries(cell)) for cell in cells)]
             for node, cells in self.rows
@@ -48,7 +48,7 @@ LEGEND = (
 
 
 def transition_table(graph: Graph) -> TransitionTable:
-    """The table of a graph: the same edges as the picture, and the events that a step ignores or rejects."""
+    """Return the table of a graph: the same edges as the picture, and the events that a step ignores or rejects."""
     said: list[Edge | Disposition] = [*graph.edges, *graph.dispositions]
     columns = tuple(dict.fromkeys(one.event for one in said))
     labels = {node.id: node.label for node in graph.nodes}
@@ -63,7 +63,7 @@ def transition_table(graph: Graph) -> TransitionTable:
 
 
 def steps_as_text(graph: Graph) -> str:
-    """A workflow's steps in Markdown: what each is, and what it leads to."""
+    """Return a workflow's steps in Markdown, each with its kind and its next steps."""
     labels = {node.id: node.label for node in graph.nodes}
     lines = []
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""A diagram in text, for terminals: each part on a line, and under it where its lines lead."""
+"""A diagram in text, for terminals: each part on a line, with the targets of its lines below."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from monitoring.diagrams.sketch import (
     Line,
     Part,
     Sketch,
-    level_plan,
-    placeholder,
-    plan,
+    best_sketch,
+    level_sketch,
+    one_part_sketch,
 )
 from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Graph
@@ -52,20 +52,20 @@ class TextLine:
 
 
 def text_sketch(graph: Graph) -> Sketch:
-    """The sketch of a definition for text: of a large workflow its levels, of a very large one a single part."""
-    found = plan(graph, gates=False)
+    """Return the sketch of a definition for text: of a large workflow its levels, of a very large one a single part."""
+    found = best_sketch(graph, gates=False)
     if not found.of_workflow or found.weight <= 3 * MOST:
         return found
-    found = level_plan(graph)
-    return found if found.weight <= 3 * MOST else placeholder(graph)
+    found = level_sketch(graph)
+    return found if found.weight <= 3 * MOST else one_part_sketch(graph)
 
 
-def drawn(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]:
-    """The lines of a sketch.
+def text_lines(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]:
+    """Yield the lines of a sketch.
 
     Args:
-        sketch: what is drawn.
-        states: how its parts are now; none for a definition by itself.
+        sketch: the sketch to draw.
+        states: the states of its parts; empty for a definition by itself.
     """
     leaving = group_by_key((line.source, line) for line in sketch.lines)
     labels = {part.id: part.label for part in sketch.parts}
@@ -76,7 +76,7 @@ def drawn(sketch: Sketch, states: Mapping[str, NodeState]) -> Iterator[TextLine]
         for place, line in enumerate(shown):
             last = place == len(ways) - 1
             yield TextLine(
-                f"{'└' if last else '├'}─{_said(line)}▶ {labels[line.target]}", indent=2
+                f"{'└' if last else '├'}─{_text(line)}▶ {labels[line.target]}", indent=2
             )
         if len(ways) > len(shown):
             yield TextLine(f"└─▶ and {len(ways) - len(shown)} more", indent=2)
@@ -96,7 +96,7 @@ def _head(part: Part, state: NodeState | None) -> TextLine:
     return TextLine(f"{mark} {part.label}{more}{told}{here}", status, current)
 
 
-def _said(line: Line) -> str:
+def _text(line: Line) -> str:
     words = " ".join(" ".join(line.label).split())
     if line.kind in ("error", "deadline", "repeat") and not words:
         words = line.kind

@@ -1,4 +1,4 @@
-"""The words that pictures have of themselves, in the reader's language. What a definition says stays as it is."""
+"""The words of pictures in the reader's language. The words of definitions stay as they are."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from orchestrator.definition.graph import Edge, Node
 DELAY = (
     r"(?:[\d.]+ (?:day|hour|minute|second)s?)(?: [\d.]+ (?:day|hour|minute|second)s?)*"
 )
-"""A length of time as a definition writes it: "1 hour 30 minutes"."""
+"""A length of time, as definitions write it: "1 hour 30 minutes"."""
 
 PHRASES = (
     (rf"(?P<delay>{DELAY})", "%(delay)s"),
@@ -36,13 +36,13 @@ PHRASES = (
     (r"(?P<number>[\d.]+%?) may fail", noop("%(number)s may fail")),
     (r"for (?P<event>\w.*)", noop("for %(event)s")),
 )
-"""What a definition's drawing says in words of ours, and how it is translated."""
+"""The phrases that `orchestrator.definition` writes into graphs, and their translations."""
 
 OF_ALL = re.compile(r"(?P<needed>\d+) of (?P<all>\d+)")
 
 
 def gate_word(shape: str) -> str:
-    """What a gate or a terminal says when it is pointed at."""
+    """Return the tooltip of a gate or a terminal."""
     words = {
         "start": _("start"),
         "end": _("end"),
@@ -54,7 +54,7 @@ def gate_word(shape: str) -> str:
 
 
 def line_word(kind: str) -> str:
-    """What a line without a label says when it is pointed at."""
+    """Return the tooltip of a line without a label."""
     words = {
         "case": _("on a condition"),
         "default": _("otherwise"),
@@ -66,7 +66,7 @@ def line_word(kind: str) -> str:
 
 
 def line_text(edge: Edge) -> str:
-    """The label of a workflow's edge, on one line."""
+    """Return the label of a workflow's edge, on one line."""
     if edge.kind == "default" and edge.guard in ("", "otherwise"):
         return _("otherwise")
     if edge.kind == "error":
@@ -75,7 +75,7 @@ def line_text(edge: Edge) -> str:
 
 
 def phrase(text: str) -> str:
-    """A text of a drawing, where it is in words of ours; what the application has named stays."""
+    """Return a known phrase in the reader's language; names of the application stay as they are."""
     for form, said in PHRASES:
         if found := re.fullmatch(form, text):
             given = found.groupdict()
@@ -86,7 +86,7 @@ def phrase(text: str) -> str:
 
 
 def detail_of(node: Node) -> str:
-    """What a part says below its name, phrase by phrase."""
+    """Return the detail below the name of a part, phrase by phrase."""
     phrases = node.detail.split(", ")
     if node.kind == "ask":
         phrases[0] = _(" or ").join(phrases[0].split(" or "))
@@ -94,7 +94,7 @@ def detail_of(node: Node) -> str:
 
 
 def _delay(text: str) -> str:
-    """A length of time, each unit in the reader's language."""
+    """Return a length of time, each unit in the reader's language."""
     parts = re.findall(r"([\d.]+) (\w+?)s?\b", text)
     return " ".join(
         _units(number, 1 if number == "1" else 2)[unit] for number, unit in parts
@@ -111,17 +111,17 @@ def _units(number: str, many: int) -> dict[str, str]:
     return {unit: text % {"n": number} for unit, text in said.items()}
 
 
-def more(number: int) -> str:
-    """What stands for those that a label has no room for."""
+def more_text(number: int) -> str:
+    """Return the text for commands that a label has no room for."""
     return _("%(number)d more") % {"number": number}
 
 
-def needed(join: str) -> str:
-    """How many of its branches a join waits for, and whether it fails fast."""
-    return ", ".join(_needed(part) for part in join.split(", ")) if join else ""
+def join_text(join: str) -> str:
+    """Return the number of branches that a join waits for, and whether it fails fast."""
+    return ", ".join(_join_part(part) for part in join.split(", ")) if join else ""
 
 
-def _needed(part: str) -> str:
+def _join_part(part: str) -> str:
     if number := OF_ALL.fullmatch(part):
         return _("%(needed)s of %(all)s") % number.groupdict()
     words = {
@@ -132,13 +132,13 @@ def _needed(part: str) -> str:
     return words.get(part, part)
 
 
-def undone_by(function: str) -> str:
-    """What a step says that can be undone."""
+def undo_text(function: str) -> str:
+    """Return the text of a step with an undo function."""
     return _("undone by %(function)s") % {"function": function}
 
 
-def how_many(number: int, how: str) -> str:
-    """What a part says that stands for several steps, in a row ("run"), side by side ("siblings") or otherwise."""
+def group_text(number: int, how: str) -> str:
+    """Return the text of a group of steps in a row ("run"), side by side ("siblings") or of another kind."""
     words = {
         "run": ngettext("%(n)d step in a row", "%(n)d steps in a row", number),
         "siblings": ngettext(
@@ -149,24 +149,24 @@ def how_many(number: int, how: str) -> str:
     return words.get(how, plain) % {"n": number}
 
 
-def levels(span: str) -> str:
-    """The label of a part that stands for the steps of one or more levels: "3", or "3-5"."""
+def levels_label(span: str) -> str:
+    """Return the label of a part that stands for the steps of one or more levels: "3", or "3-5"."""
     first, _dash, last = span.partition("-")
     if not last:
         return _("Level %(first)s") % {"first": first}
     return _("Level %(first)s to %(last)s") % {"first": first, "last": last}
 
 
-def escalate() -> str:
-    """What a transition does that raises the escalation level."""
+def escalate_text() -> str:
+    """Return the text of a transition that escalates."""
     return _("escalate")
 
 
-def notify(recipients: Iterable[str]) -> str:
-    """What a deadline does that has people told by name."""
+def notify_text(recipients: Iterable[str]) -> str:
+    """Return the text of a deadline that notifies recipients."""
     return _("notify %(who)s") % {"who": ", ".join(recipients)}
 
 
-def assign(person: str) -> str:
-    """What a deadline does that gives the process to somebody."""
+def assign_text(person: str) -> str:
+    """Return the text of a deadline that assigns the process to a person."""
     return _("assign to %(who)s") % {"who": person}

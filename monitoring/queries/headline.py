@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from monitoring.moments import clock
-from monitoring.places import NO_CAUSE, begin_of
+from monitoring.places import NO_CAUSE, begin_address
 from monitoring.pulse import Beat
 from monitoring.queries.attention import OfKind
 from monitoring.queries.failure_group import alike
@@ -178,7 +178,7 @@ def _of_group(group: AlikeFailures, reader: Any) -> Headline:
     links = [ButtonLink(_("Open the group"), page)]
     if definition:
         why = forbidden_in_bulk(OPERATIONS["retry"], reader, definition.name)
-        begin = begin_of("retry", newest.fingerprint)
+        begin = begin_address("retry", newest.fingerprint)
         links.append(ButtonLink(_("Retry…"), begin, primary=True, why=why))
     return Headline(
         sentence % given,

@@ -1,4 +1,4 @@
-"""The buttons of operators' actions beside what they are done to."""
+"""The buttons of operators' actions beside their targets."""
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,9 +9,9 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from monitoring.buttons import Button, address, deliver_button, event_buttons
-from monitoring.curl import call, values_of
-from monitoring.places import below_api
+from monitoring.buttons import Button, deliver_button, event_buttons, form_url
+from monitoring.curl import curl_call, form_values
+from monitoring.places import api_address
 from monitoring.queries.texts import translated
 from monitoring.templatetags.console import icon
 from orchestrator.engine.operations import OPERATIONS, on_processes
@@ -22,7 +22,7 @@ register = template.Library()
 
 @register.simple_tag
 def button_of(button: Button, *, with_icon: bool = False) -> SafeString:
-    """A button that opens the dialog of its action; one that cannot be pressed says why beside it."""
+    """Return a button that opens the dialog of its action; a disabled one shows the reason beside it."""
     why = f"{button.id}-why" if button.why else None
     attributes = {
         "id": button.id,
@@ -38,17 +38,17 @@ def button_of(button: Button, *, with_icon: bool = False) -> SafeString:
         "aria-disabled": "true" if why else None,
         "aria-describedby": why,
     }
-    # By hand: a list has hundreds, and a template for each is most of what its page costs.
+    # Without a template, since a list has hundreds of buttons.
     before = icon(button.operation.icon) if with_icon else ""
     label = html.escape(str(button.label))
     after = _why(why, button.why) if why else ""
     return SafeString(
-        f'<span class="act"><button type="button"{_written(attributes)}>{before}{label}</button>{after}</span>'
+        f'<span class="act"><button type="button"{_attributes(attributes)}>{before}{label}</button>{after}</span>'
     )
 
 
-def _written(attributes: Mapping[str, Any]) -> str:
-    """Those of the attributes that have a value; at once, for a list has thousands."""
+def _attributes(attributes: Mapping[str, Any]) -> str:
+    """Return the attributes with a value, in HTML; a list has thousands."""
     given = ((name, value) for name, value in attributes.items() if value is not None)
     return "".join(f' {name}="{html.escape(str(value))}"' for name, value in given)
 
@@ -60,12 +60,12 @@ def _why(name: str, why: str) -> SafeString:
 
 
 def buttons_of(buttons: Iterable[Button]) -> SafeString:
-    """The buttons of one row, one after the other."""
+    """Return the buttons of one row, one after the other."""
     return SafeString(" ".join(button_of(one) for one in buttons))
 
 
-@register.simple_tag
-def act(
+@register.simple_tag(name="act")
+def step_button(
     name: str,
     instance: ProcessInstance,
     why: str,
@@ -74,18 +74,18 @@ def act(
     run: Any = None,
     **shown: Any,
 ) -> SafeString:
-    """The button of an action on one step, visit or checkpoint of a process.
+    """Return the button of an action on one step, visit or checkpoint of a process.
 
     Args:
         name: the action's.
         instance: the process.
-        why: why it cannot be done now; "" if it can.
-        place: what tells the button from others of the same action.
-        run: the visit that it is done to.
-        shown: what else is said of a `Button`.
+        why: the reason why it cannot be done now; "" if it can.
+        place: the rest of the button's id, unique for the action.
+        run: the visit, for an action on one.
+        shown: further fields of a `Button`.
     """
     operation = on_processes()[name]
-    url = address(operation, instance, run)
+    url = form_url(operation, instance, run)
     return button_of(Button(operation, f"{name}-{place}", url, why, **shown))
 
 
@@ -100,19 +100,19 @@ def decide_buttons(
     tone: str = "",
     revision: int | None = None,
 ) -> SafeString:
-    """A button for each of the choices of a question.
+    """Return a button for each of the choices of a question.
 
     Args:
-        choices: what can be decided.
+        choices: the possible answers.
         run: the visit that asks.
         instance: its process.
         label: of the step.
-        why: why it cannot be decided now; "" if it can.
-        tone: how the buttons look.
-        revision: that the row shows; without it that of the page counts.
+        why: the reason why it cannot be decided now; "" if it can.
+        tone: the look of the buttons.
+        revision: of the row; without it the revision of the page counts.
     """
     operation = on_processes()["decide"]
-    url = address(operation, instance, run)
+    url = form_url(operation, instance, run)
     return buttons_of(
         Button(
             operation,
@@ -131,37 +131,37 @@ def decide_buttons(
 
 @register.simple_tag
 def acts_on_event(event: InboxEvent, user: Any) -> SafeString:
-    """The buttons of one event."""
+    """Return the buttons of one event."""
     return buttons_of(event_buttons(event, user))
 
 
 @register.simple_tag
 def deliver_to(event: InboxEvent, process: ProcessInstance, user: Any) -> SafeString:
-    """The button that gives an event to a process."""
+    """Return the button that gives an event to a process."""
     return button_of(deliver_button(event, process, user))
 
 
 @register.simple_tag
 def forbidden(name: str, user: Any, definition: str) -> str:
-    """Why a reader may not do something with what is of a definition; "" if they may."""
+    """Return the reason why a reader may not do an action in a definition; "" if they may."""
     return OPERATIONS[name].forbidden(user, definition)
 
 
 @register.simple_tag(takes_context=True)
 def as_call(context: Context, address: str, *fields: Any, **values: Any) -> str:
-    """What a form does, as a call of curl.
+    """Return a form as a call of curl.
 
     Args:
         context: of the page.
-        address: where the form is posted to; "" for where the page is.
-        fields: some of a form, in lists or one by one.
-        values: others, by name; None for one that is not sent.
+        address: the target of the form; "" for the address of the page.
+        fields: fields of a form, in lists or one by one.
+        values: further values by name; None for a value that is not sent.
     """
     request = context["request"]
-    path = below_api(address or request.get_full_path())
+    path = api_address(address or request.get_full_path())
     bound = [
         one for some in fields for one in ([some] if hasattr(some, "field") else some)
     ]
-    given = values_of(bound)
+    given = form_values(bound)
     given |= {name: str(one) for name, one in values.items() if one is not None}
-    return call(request.build_absolute_uri(path), given)
+    return curl_call(request.build_absolute_uri(path), given)

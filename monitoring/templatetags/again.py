@@ -1,4 +1,4 @@
-"""What an action would do again, for its dialog; and errors that the page has said above."""
+"""Warnings of repeated work in dialogs, and references to errors that the page shows above."""
 
 from typing import Any
 
@@ -12,26 +12,26 @@ register = template.Library()
 
 @register.filter
 def redone_by(again: DoneAgain | None, step: str) -> str:
-    """What doing this step again would do; "" for what is no workflow's."""
+    """Return the warning before a redo of this step; "" in a process manager."""
     return again.of_step(step) if again else ""
 
 
 @register.filter
 def resumed_by(again: DoneAgain | None, revision: int | None) -> str:
-    """What resuming from this transition would do."""
+    """Return the warning before a resume from this transition."""
     return again.since(revision or 0) if again else ""
 
 
 @register.filter
 def as_above(error: Any, trouble: Trouble | None) -> bool:
-    """Whether the head of the page says this error already."""
+    """Whether the head of the page shows this error already."""
     said = last_line(error or "")
     return bool(trouble and said and trouble.message.strip().endswith(said))
 
 
 @register.filter
 def said_at(error: Any, page: Any) -> str:
-    """The id of the part of the page that says this error already; "" where none does."""
+    """Return the id of the part of the page that shows this error already; "" for none."""
     said = last_line(error or "")
     if as_above(said, getattr(page, "trouble", None)):
         return "header"

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from monitoring.places import begin_of
+from monitoring.places import begin_address
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import step_of
 from monitoring.queries.instances.filters import Filters
@@ -19,7 +19,7 @@ from orchestrator.models import BulkOperation, BulkVerdict
 
 register = Library()
 register.simple_tag(step_of, name="known_step")
-register.simple_tag(begin_of, name="begin_address")
+register.simple_tag(begin_address, name="begin_address")
 
 WORDS = {
     "waiting": "ready",
@@ -27,30 +27,30 @@ WORDS = {
     "gathering": "ready",
     "stopped": "failed",
 }
-"""Statuses and verdicts whose look is that of another word."""
+"""Statuses and verdicts with the look of another status."""
 
 
 @register.simple_tag
 def number_of(operation: BulkOperation) -> int:
-    """On how many it is: as long as they are being frozen, on those that were shown."""
+    """Return the number of items; until they are frozen, the number that the preview showed."""
     return operation.total if operation.frozen_at else operation.shown
 
 
 @register.simple_tag
 def text_of(text: str, row: Any) -> str:
-    """A text of the engine about a process, an event, or what is gone."""
+    """Return a text of the engine about a row, which may be gone."""
     return translated(text, getattr(row, "definition", None)) if text else "—"
 
 
 @register.simple_tag
 def bulk_chip(status: str, word: str) -> SafeString:
-    """The chip of an operation or of one of its items."""
+    """Return the chip of an operation or of one of its items."""
     return chip(WORDS.get(status, status), word)
 
 
 @register.simple_tag
 def verdict_chip(operation: BulkOperation, verdict: str) -> SafeString:
-    """The verdict of an item; what waits in a cancelled operation was not done."""
+    """Return the chip of an item's verdict; waiting items of a cancelled operation have not begun."""
     if verdict == BulkVerdict.WAITING and operation.status == "cancelled":
         return chip("cancelled", _("not begun"))
     return bulk_chip(verdict, str(verdict_word(verdict)))
@@ -58,13 +58,13 @@ def verdict_chip(operation: BulkOperation, verdict: str) -> SafeString:
 
 @register.filter
 def action_label(name: str) -> Any:
-    """An action as people read it."""
+    """Return the label of an action."""
     return OPERATIONS[name].label if name in OPERATIONS else name
 
 
 @register.filter
 def verdict_word(verdict: str) -> Any:
-    """A verdict as people read it, or all of them."""
+    """Return the label of a verdict; "" stands for all."""
     return dict(BulkVerdict.choices).get(verdict, verdict) if verdict else _("All")
 
 
@@ -76,14 +76,14 @@ def begin_bulk(
     definition: str = "",
     **given: str,
 ) -> dict[str, Any]:
-    """The button that opens the page on which an action on many is begun.
+    """Return the button that opens the form of a bulk operation.
 
     Args:
         context: of the page.
         name: the action.
-        filters: what the list is narrowed to, where it is begun on that.
-        definition: of all that is selected, where it is of one.
-        given: what else is selected, as parameters of the address.
+        filters: the filters of the list, for an operation on its rows.
+        definition: of all selected rows, if they have one.
+        given: further parameters of the selection.
     """
     operation, user = OPERATIONS[name], context["request"].user
     about = {**(filters.narrowing() if filters else {}), **given}
@@ -102,7 +102,7 @@ def begin_bulk(
 
 @register.inclusion_tag("monitoring/parts/begin.html", takes_context=True)
 def begin_on_events(context: Context, name: str) -> dict[str, Any]:
-    """The same for the events that their page shows."""
+    """Return the same for the events of the page."""
     filters = EventFilters(verdict=context["tab"])
     if context["looking"]:
         filters = context["filters"]
@@ -111,7 +111,7 @@ def begin_on_events(context: Context, name: str) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def begins_at(context: Context) -> str:
-    """Where the form that begins an operation could be posted to from anywhere; "" for where the page is."""
+    """Return the whole address of the form that begins an operation; "" for the address of the page."""
     filters: Filters | None = context.get("filters")
     if context.get("selection", "processes") != "processes" or filters is None:
         return ""
@@ -121,12 +121,12 @@ def begins_at(context: Context) -> str:
 
 @register.simple_tag(takes_context=True)
 def not_in_bulk(context: Context, name: str, definition: str) -> str:
-    """Why a reader may not do an action to many of a definition; "" if they may."""
+    """Return the reason why a reader may not do a bulk action in a definition; "" if they may."""
     return forbidden_in_bulk(OPERATIONS[name], context["request"].user, definition)
 
 
 @register.simple_tag
 def items_query(verdict: str, after: int | None = None) -> str:
-    """The parameters of a page of items."""
+    """Return the parameters of a page of items."""
     given = {"verdict": verdict, "after": after}
     return f"?{urlencode({name: value for name, value in given.items() if value})}"

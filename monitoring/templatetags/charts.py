@@ -17,15 +17,15 @@ register = Library()
 
 WIDE = 720, 120
 PART = 10
-"""Minutes that one row of the chart's table has."""
+"""Minutes of one row of the chart's table."""
 
 
 @register.inclusion_tag("monitoring/home/chart.html")
 def hour_chart(hour: Hour, until: datetime) -> dict[str, Any]:
-    """The last hour as a drawing, and as a table for those who do not see it."""
+    """Return the last hour as a drawing, and as a table for readers who cannot see it."""
     moved, failed = hour.transitions, hour.failures
     return {
-        "said": _said(hour),
+        "said": _hour_text(hour),
         "hour": hour,
         "width": WIDE[0],
         "height": WIDE[1],
@@ -45,23 +45,23 @@ def hour_chart(hour: Hour, until: datetime) -> dict[str, Any]:
 
 @register.inclusion_tag("monitoring/home/spark.html")
 def spark(hour: Hour) -> dict[str, Any]:
-    """The last hour of one definition in a line."""
-    moved, failed = _by_two(hour.transitions.each), _by_two(hour.failures.each)
-    return _small(_said(hour), moved, failed)
+    """Return the last hour of one definition in a line."""
+    moved, failed = _halve(hour.transitions.each), _halve(hour.failures.each)
+    return _small_chart(_hour_text(hour), moved, failed)
 
 
 @register.inclusion_tag("monitoring/home/spark.html")
 def volume_spark(row: TypeVolume, window: str) -> dict[str, Any]:
-    """The events of one type over a window in a line, with those that nothing took."""
+    """Return the events of one type over a window in a line, with those that no process took."""
     said = _("%(type)s: %(number)s in the %(window)s") % {
         "type": row.type,
         "number": row.received[window],
         "window": window_word(window),
     }
-    return _small(said, row.each, row.problems, max(row.each))
+    return _small_chart(said, row.each, row.problems, max(row.each))
 
 
-def _small(
+def _small_chart(
     said: str, moved: list[int], failed: list[int], most: int = 0
 ) -> dict[str, Any]:
     width, height = SMALL
@@ -74,12 +74,12 @@ def _small(
     }
 
 
-def _said(hour: Hour) -> str:
+def _hour_text(hour: Hour) -> str:
     return _(
         "%(moved)s transitions, %(ended)s processes ended, %(failed)s failures in the last hour"
     ) % {"moved": hour.transitions, "ended": hour.ended, "failed": hour.failures}
 
 
-def _by_two(each: list[int]) -> list[int]:
-    """As many as a small drawing can show."""
+def _halve(each: list[int]) -> list[int]:
+    """Return half as many numbers, for a small drawing."""
     return [sum(each[at : at + 2]) for at in range(0, len(each), 2)]

@@ -18,14 +18,13 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from monitoring.access import seen_in as names_seen_in
-from monitoring.access import shown_in
+from monitoring.access import shown_definitions, visible_definitions
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.diagrams.words import detail_of
 from monitoring.icons import ICONS
 from monitoring.keys import SHEET
 from monitoring.masking import event_body, names_of
-from monitoring.moments import ago, clock, exact, in_full, span
+from monitoring.moments import age_text, clock, exact, full_time, span
 from monitoring.queries.definition.page import DefinitionPage
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.health import Health, health
@@ -45,27 +44,27 @@ register.filter("detail", detail_of)
 register.filter("exact", exact)
 register.filter("last_line", last_line)
 register.filter("looked", look)
-register.simple_tag(ago, name="spoken_ago")
+register.simple_tag(age_text, name="spoken_ago")
 
 LONG = 300
 """Characters of a value that are shown in a row."""
 
 
 BESIDE_SUB = ("at", "beside", *VisitFilters.names(), "before")
-"""What else an address of a process's page says, which stays when a sub-process is opened or closed in it."""
+"""The parameters of a process's page that stay when a sub-process is opened or closed in it."""
 
 
 @register.filter
 def seen_in(definition: str, request: HttpRequest) -> bool:
     """Whether the reader of a page may see something of a definition's processes."""
-    names = names_seen_in(request)
+    names = visible_definitions(request)
     return names is None or definition in names
 
 
 @register.simple_tag
 @cache
 def icon(name: str) -> SafeString:
-    """An icon for the eye; the word beside it says the same."""
+    """Return an icon; the word beside it says the same."""
     return format_html(
         '<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="{}"/></svg>',
         ICONS[name],
@@ -74,7 +73,7 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def chip(status: str, word: str = "") -> SafeString:
-    """A status as a chip: icon, word and colour."""
+    """Return a status as a chip: icon, word and colour."""
     shown = look(status)
     return format_html(
         '<span class="chip c-{}">{}{}</span>',
@@ -91,43 +90,43 @@ def looked_word(status: str) -> str:
 
 @register.filter
 def tone(status: str) -> str:
-    """The colour class of a status."""
+    """Return the colour class of a status."""
     return look(status).tone
 
 
 @register.filter
 def add_text(before: Any, after: Any) -> str:
-    """Two values as one text."""
+    """Return two values as one text."""
     return f"{before}{after}"
 
 
 @register.filter
 def percent(units: float) -> str:
-    """A place on the axis of a timeline, which has a thousand units, for an attribute."""
+    """Return a place on the axis of a timeline, which has a thousand units, for an attribute."""
     return f"{units / 10:.2f}%"
 
 
 @register.filter
 def unlocalized(number: Any) -> str:
-    """A number for an attribute, in no language and all its digits; 0 for anything else, which may come as JSON."""
+    """Return a number with all its digits for an attribute, in no language; 0 for other values, which JSON may have."""
     return str(number) if isinstance(number, int | float) else "0"
 
 
 @register.filter
 def of(found: dict[Any, Any], key: Any) -> Any:
-    """What is found under a key; "" where nothing is."""
+    """Return the value of a key; "" without one."""
     return found.get(key, "")
 
 
-@register.filter
-def start(text: str) -> str:
-    """The beginning of a text, for a line of its own."""
+@register.filter("start")
+def beginning(text: str) -> str:
+    """Return the beginning of a text, for a line of its own."""
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 @register.filter
 def reindented(text: str) -> str:
-    """Stored JSON on several lines; as it is when it was cut."""
+    """Return stored JSON on several lines; unchanged if it was cut."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except ValueError:
@@ -142,25 +141,25 @@ def long_error(error: str) -> bool:
 
 @register.simple_tag
 def moment(at: datetime | None) -> SafeString:
-    """A moment: time of day, how long ago, and on hovering the date with its zone."""
+    """Return a moment: time of day, how long ago, and on hovering the date with its zone."""
     if at is None:
         return SafeString("—")
-    said = f'<b class="num">{clock(at)}</b> <span class="ago">{escape(ago(at))}</span>'
+    said = f'<b class="num">{clock(at)}</b> <span class="ago">{escape(age_text(at))}</span>'
     return _time("moment", at, said)
 
 
 @register.simple_tag
 def clock_time(at: datetime) -> SafeString:
-    """The time of day alone, the rest on hovering."""
+    """Return the time of day alone, the rest on hovering."""
     return _time("num", at, clock(at))
 
 
 def _time(look: str, at: datetime, said: str) -> SafeString:
-    """An element that says a time, in HTML, and on hovering its date with the zone.
+    """Return the element of a time, with the date and the zone on hovering.
 
-    Put together by hand, as are those around it: a list has hundreds.
+    It has no template, since a list has hundreds of them.
     """
-    full = escape(in_full(at))
+    full = escape(full_time(at))
     return SafeString(
         f'<time class="{look}" datetime="{at.isoformat()}" title="{full}">{said}</time>'
     )
@@ -168,20 +167,20 @@ def _time(look: str, at: datetime, said: str) -> SafeString:
 
 @register.simple_tag
 def countdown(until: datetime | None, remaining: timedelta | None = None) -> SafeString:
-    """The time left, which the page counts down; what remains of it stands still where its process does."""
+    """Return the time left, which the page counts down; for a paused process the fixed remainder."""
     if until is None:
-        return _standing(remaining)
+        return _paused_time(remaining)
     left = max(until - timezone.now(), timedelta())
     return _time("countdown num", until, span(left))
 
 
 @register.simple_tag
 def deadline(until: datetime, *, bare: bool = False) -> SafeString:
-    """The time left until a deadline, and once that is over since when: the page turns from one to the other itself.
+    """Return the time left until a deadline, and after it the time since. The page switches between them by itself.
 
     Args:
-        until: when it is, or was.
-        bare: whether the word is left out as long as there is time; it stands above then.
+        until: the time of the deadline.
+        bare: whether the word before the time left is omitted, since the page has it above.
     """
     look = "deadline is-overdue" if until <= timezone.now() else "deadline"
     word = "" if bare else escape(_("Deadline in"))
@@ -192,7 +191,7 @@ def deadline(until: datetime, *, bare: bool = False) -> SafeString:
     )
 
 
-def _standing(remaining: timedelta | None) -> SafeString:
+def _paused_time(remaining: timedelta | None) -> SafeString:
     if remaining is None:
         return SafeString("")
     text = _("%(time)s left when it goes on") % {
@@ -203,7 +202,7 @@ def _standing(remaining: timedelta | None) -> SafeString:
 
 @register.simple_tag
 def elapsed(since: datetime | None, until: datetime | None = None) -> SafeString:
-    """The time since a moment, which the page counts up, or a span that is over."""
+    """Return the time since a moment, which the page counts up, or a span that is over."""
     if since is None:
         return SafeString("—")
     if until is not None:
@@ -213,7 +212,7 @@ def elapsed(since: datetime | None, until: datetime | None = None) -> SafeString
 
 @register.filter
 def value(anything: Any) -> str:
-    """A value of the data as JSON, cut when it is long."""
+    """Return a value of the data as JSON, cut when it is long."""
     if anything == "" or anything is None:
         return "—"
     text = (
@@ -226,40 +225,40 @@ def value(anything: Any) -> str:
 
 @register.filter
 def body(event: InboxEvent, definition: Definition | None = None) -> Any:
-    """What an event says, without secrets; of a process of that definition, if it is of one."""
+    """Return the body of an event without secrets; the definition is that of its process, if it has one."""
     return event_body(event, definition or None)
 
 
 @register.filter
 def discreet(value: Any, definition: Definition) -> Any:
-    """JSON values of a process of that definition, without secrets."""
+    """Return JSON values of a process of that definition, without secrets."""
     return masked(value, names_of(definition))
 
 
 @register.filter
 def pretty(anything: Any) -> str:
-    """A body as indented JSON."""
+    """Return a body as indented JSON."""
     return json.dumps(anything, ensure_ascii=False, indent=2)
 
 
 @register.filter
 def as_json(anything: Any) -> str:
-    """JSON for an attribute; the template escapes it."""
+    """Return JSON for an attribute; the template escapes it."""
     return json.dumps(anything, ensure_ascii=False, separators=(",", ":"))
 
 
 @register.simple_tag
 def query(filters: Search, **changed: str) -> str:
-    """The filters as a query string, some of them changed."""
+    """Return the filters as a query string, some of them changed."""
     return filters.address(**changed)
 
 
 class Sorting(NamedTuple):
-    """How a list is sorted by a column.
+    """The sorting of a list by a column.
 
     Args:
-        turned: the parameters of the list the other way round, or sorted by this column.
-        how: "ascending" or "descending"; "" where it is sorted by another one.
+        turned: the parameters of the list in reverse order, or sorted by this column.
+        how: "ascending" or "descending"; "" for a list with another sorting.
     """
 
     turned: str
@@ -267,12 +266,12 @@ class Sorting(NamedTuple):
 
 
 BY_START = {"started": OLDEST, "-started": ""}
-"""What the orders of that column are called: all lists have them, however many match."""
+"""The names of the orders of that column, which lists of any size have."""
 
 
 @register.simple_tag
 def sorting(filters: Filters, column: str, unsorted: bool) -> Sorting:
-    """How a list is sorted by a column, where it could be sorted as it is asked for."""
+    """Return the sorting of a list by a column; `unsorted` if the list is too long for the wanted order."""
     names = {sort: name for name, sort in BY_START.items()}
     sort = "" if unsorted else filters.sort
     up, down = column, f"-{column}"
@@ -284,7 +283,7 @@ def sorting(filters: Filters, column: str, unsorted: bool) -> Sorting:
 
 @register.simple_tag(takes_context=True)
 def with_sub(context: Context, pk: Any = "") -> str:
-    """The address of a process's page as it is, with this sub-process opened in it, or none."""
+    """Return the address of the same process's page with this sub-process opened, or with none."""
     given = context["request"].GET
     kept = {name: given[name] for name in BESIDE_SUB if given.get(name)}
     return f"?{urlencode({**kept, 'sub': pk} if pk else kept)}"
@@ -292,19 +291,20 @@ def with_sub(context: Context, pk: Any = "") -> str:
 
 @register.simple_tag(takes_context=True)
 def subjects_shown(context: Context) -> str:
-    """What a page is to hear of where its reader sees some definitions alone: of those that it shows."""
-    return "".join(f" definition:{name}" for name in shown_in(context["request"])[:4])
+    """Return the subjects that a page follows besides, for a reader with grants: the definitions that it shows."""
+    shown = shown_definitions(context["request"])[:4]
+    return "".join(f" definition:{name}" for name in shown)
 
 
 @register.simple_tag(takes_context=True)
 def query_of_shown(context: Context) -> str:
-    """The parameters of the list that such a reader is shown; "" for who sees all."""
-    shown = shown_in(context["request"])[:1]
+    """Return the parameters of the list for a reader with grants; "" for other readers."""
+    shown = shown_definitions(context["request"])[:1]
     return f"?{urlencode({'definition': shown[0]})}" if shown else ""
 
 
-@register.simple_tag
-def picture(
+@register.simple_tag(name="picture")
+def diagram(
     drawing: Drawing,
     state: DiagramState,
     label: str,
@@ -312,13 +312,13 @@ def picture(
     table: str = "",
     second: bool = False,
 ) -> Svg:
-    """A diagram as it is now; `second` where the page has another one of the same drawing."""
+    """Return a diagram as it is now; `second` where the page has another one of the same drawing."""
     return drawing.svg(state, label=label, linked=linked, table=table, named=not second)
 
 
 @register.simple_tag
 def map_picture(page: DefinitionPage, label: str, table: str) -> Svg:
-    """The map of a definition as it is now; `table` is the id of the table that its groups of steps lead to."""
+    """Return the map of a definition as it is now; `table` is the id of the table that its groups of steps lead to."""
     return page.drawing.svg(
         page.state,
         label=label,
@@ -331,34 +331,34 @@ def map_picture(page: DefinitionPage, label: str, table: str) -> Svg:
 
 @register.simple_tag
 def since(at: datetime) -> SafeString:
-    """How long ago, in words, which the page counts up."""
+    """Return the age of a moment in words, which the page counts up."""
     return format_html(
-        '<time class="since" datetime="{}">{}</time>', at.isoformat(), ago(at)
+        '<time class="since" datetime="{}">{}</time>', at.isoformat(), age_text(at)
     )
 
 
 @register.filter
 def said(text: str, definition: Definition | None = None) -> str:
-    """A text of the engine in the reader's language; of a process of that definition, if it is of one."""
+    """Return a text of the engine in the reader's language; the definition is that of its process, if it has one."""
     return translated(text, definition or None)
 
 
 @register.filter
 def step_label(step: str, definition: Definition) -> str:
-    """A step as people read it."""
+    """Return the label of a step."""
     return labels_of(definition).get(step, step) or "—"
 
 
 @register.filter
 def humps(name: str) -> SafeString:
-    """A class's name that may be broken where its words begin: "OrderCreated" between r and C."""
+    """Return a class's name that may be broken where its words begin: "OrderCreated" between r and C."""
     words = re.split(r"(?<=[a-z0-9])(?=[A-Z])", name)
     return format_html_join(mark_safe("<wbr>"), "{}", ((word,) for word in words))
 
 
 @register.filter
 def why(event: InboxEvent) -> str:
-    """Why an event is where it is."""
+    """Return the reason for the verdict of an event."""
     if event.error:
         definition = event.process.definition if event.process else None
         return translated(last_line(event.said), definition)
@@ -374,7 +374,7 @@ def why(event: InboxEvent) -> str:
 
 @register.filter
 def same_site(address: str | None, request: HttpRequest) -> str:
-    """The address when it leads to this site, else the console's first page."""
+    """Return the address when it leads to this site, else the console's first page."""
     good = url_has_allowed_host_and_scheme(
         address, {request.get_host()}, request.is_secure()
     )
@@ -383,11 +383,11 @@ def same_site(address: str | None, request: HttpRequest) -> str:
 
 @register.simple_tag(takes_context=True)
 def the_health(context: Context) -> Health:
-    """The state of the machinery, read once for a page, and once for all open pages that wait."""
+    """Return the state of the machinery, read once for a page, and once for all open pages that wait."""
     return context.get("health") or shared_part(context.get("request"), health)
 
 
 @register.inclusion_tag("monitoring/parts/keys.html")
 def the_keys() -> dict[str, Any]:
-    """What the keys do."""
+    """Return the effects of the keyboard keys."""
     return {"sheet": SHEET}

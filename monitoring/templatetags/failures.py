@@ -26,26 +26,26 @@ LONG = 4_000
 
 @register.simple_tag
 def failures_query(definition: str, **given: Any) -> str:
-    """The parameters of the list of failures; "?" when there are none."""
+    """Return the parameters of the list of failures; "?" when there are none."""
     named = {"definition": definition, **given}
     return f"?{urlencode({name: value for name, value in named.items() if value})}"
 
 
 @register.simple_tag
 def cause_address(fingerprint: str) -> str:
-    """Where the failures of one cause are."""
+    """Return the address of the failures of one cause."""
     return reverse("monitoring:failure-group", args=[fingerprint or NO_CAUSE])
 
 
 @register.simple_tag
 def in_common(messages: list[str], definition: Definition | None) -> str:
-    """What messages of one cause have in common, in the reader's language."""
+    """Return the common part of the messages of one cause, in the reader's language."""
     return alike([translated(message, definition) for message in messages])
 
 
 @register.filter
 def body_of(incident: Incident) -> str:
-    """What the command or event that failed says, as JSON without secrets, cut when it is long; "" of a step."""
+    """Return the body of the failed command or event as JSON, without secrets and cut; "" for a step."""
     definition = incident.instance.definition if incident.instance else None
     if incident.command:
         body = command_body(incident.command, definition)
@@ -59,7 +59,7 @@ def body_of(incident: Incident) -> str:
 
 @register.filter
 def dotted(name: str) -> SafeString:
-    """A dotted name that may be broken before its dots."""
+    """Return a dotted name that may be broken before its dots."""
     return format_html_join(
         mark_safe("<wbr>."), "{}", ((part,) for part in name.split("."))
     )
@@ -67,7 +67,7 @@ def dotted(name: str) -> SafeString:
 
 @register.inclusion_tag("monitoring/failures/trend.html")
 def trend(of_group: Trend) -> dict[str, Any]:
-    """How the newest failures of a group have come, in a line."""
+    """Return the newest failures of a group over time, as a line."""
     number = of_group.number
     if of_group.by_day:
         said = ngettext(

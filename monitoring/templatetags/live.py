@@ -1,7 +1,7 @@
-"""Page and live answer are one file: what stands between `live` tags is what an open page is brought up to date with.
+"""Tags for live parts: one template makes both the page and the updates of the open page.
 
-A live answer is the page rendered once more with `Fragments` in its context: conditions and loops around a live part
-hold for the answer too, and no part can be in one and be forgotten in the other.
+For an update the page is rendered again with `Fragments` in its context, and only its live parts are sent. So the
+conditions and loops around a live part hold for both.
 """
 
 from functools import partial
@@ -53,10 +53,10 @@ class StillNode(Node):
 
 @register.tag
 def live(parser: Parser, token: Token) -> LiveNode:
-    """`{% live "id" swap="innerMorph" when=changed %}…{% endlive %}`: the part for the element with that id.
+    """Parse `{% live "id" swap="innerMorph" when=changed %}…{% endlive %}`: the part for the element with that id.
 
-    `swap` is how htmx puts it in place, "outerMorph" unless it is said. Where `when` is false the part stays as it
-    is, but live parts within it are sent.
+    `swap` is the swap style of htmx, by default "outerMorph". If `when` is false, the part is not sent, but live parts
+    within it are.
     """
     name, *bits = token.split_contents()
     if not bits:
@@ -65,16 +65,16 @@ def live(parser: Parser, token: Token) -> LiveNode:
     options: dict[str, Any] = token_kwargs(bits, parser)
     if bits or options.keys() - {"swap", "when"}:
         raise TemplateSyntaxError(f"{name} knows the options swap and when")
-    return LiveNode(_until(parser, "endlive"), target, options)
+    return LiveNode(_parse_until(parser, "endlive"), target, options)
 
 
 @register.tag
 def still(parser: Parser, token: Token) -> StillNode:
-    """`{% still %}…{% endstill %}`: rendered with the page and with a live part around it, else not again."""
-    return StillNode(_until(parser, "endstill"))
+    """Parse `{% still %}…{% endstill %}`: a part that is rendered with the page and with a live part around it."""
+    return StillNode(_parse_until(parser, "endstill"))
 
 
-def _until(parser: Parser, end: str) -> NodeList:
+def _parse_until(parser: Parser, end: str) -> NodeList:
     nodelist = parser.parse((end,))
     parser.delete_first_token()
     return nodelist

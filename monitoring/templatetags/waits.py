@@ -1,11 +1,11 @@
-"""The buttons beside what waits."""
+"""The buttons beside waits."""
 
 from typing import Any
 
 from django import template
 from django.utils.safestring import SafeString
 
-from monitoring.buttons import Button, address
+from monitoring.buttons import Button, form_url
 from monitoring.queries.waits.wait import Wait
 from monitoring.templatetags.acts import buttons_of
 from orchestrator.engine.operations import Circumstances, on_processes
@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.simple_tag
 def acts_on_wait(wait: Wait, user: Any) -> SafeString:
-    """What can be done about a wait: its deadline put off, its process escalated or that acknowledged, and assigned."""
+    """Return the buttons of a wait: extend its deadline; escalate its process, or acknowledge that; and assign it."""
     if wait.is_over:
         return SafeString("")
     process = Circumstances(wait.instance)
@@ -30,7 +30,7 @@ def acts_on_wait(wait: Wait, user: Any) -> SafeString:
         Button(
             known[name],
             f"{name}-{wait.run.pk}",
-            address(known[name], wait.instance, wait.run),
+            form_url(known[name], wait.instance, wait.run),
             known[name].refusal(user, process),
             f"{wait.instance} · {wait.label}",
             revision=wait.instance.revision,

@@ -1,1 +1,1 @@
-"""Pages: each view reads one read model or asks for one operation."""
+"""The views of the console: each reads one read model, or requests one operation."""

@@ -3,21 +3,21 @@
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from monitoring.access import AUDIT, EVENTS, page_for
-from monitoring.exports import Columns, exported
+from monitoring.exports import Columns, export_list
 from monitoring.masking import sees_data
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import SPANS, AuditFilters
 from monitoring.queries.audit.pages import audit_page, batches
 from monitoring.queries.audit.tallies import people, tallies
 from monitoring.queries.audit.words import action_names
-from monitoring.sharing import shared
+from monitoring.sharing import share_answer
 from monitoring.views.page import page
 from orchestrator.models import OperatorAction
 from orchestrator.text import code_of
 
 
 @page_for(AUDIT)
-@shared
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
     """The actions of people, filtered by the address."""
     filters = AuditFilters.from_query(request.GET)
@@ -35,12 +35,12 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @page_for(AUDIT)
-def export(request: HttpRequest, form: str) -> HttpResponseBase:
+def export_audit(request: HttpRequest, form: str) -> HttpResponseBase:
     """All matches as CSV or as lines of JSON."""
     filters = AuditFilters.from_query(request.GET)
     events, data = request.user.has_perm(EVENTS), sees_data(request.user)
     columns = _columns(events=events, data=data)
-    return exported(request, form, "audit", columns, filters, batches(filters))
+    return export_list(request, form, "audit", columns, filters, batches(filters))
 
 
 def _columns(*, events: bool, data: bool) -> Columns:

@@ -14,23 +14,23 @@ from django.utils.translation import gettext as _
 from monitoring.access import (
     EVENTS,
     action_for,
+    bulk_scope,
     form_for,
-    of_operation,
-    of_selection,
     page_for,
+    selection_scope,
 )
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.bulk_form import BulkForm
 from monitoring.buttons import Button, Dialog
-from monitoring.masking import about_told, sees_data
-from monitoring.open_pages import by_script
+from monitoring.masking import sees_data, visible_selection
+from monitoring.open_pages import is_from_script
 from monitoring.places import NO_CAUSE
 from monitoring.queries import bulk as queries
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.lists import Chip, Search
 from monitoring.views.failures import fingerprint_of
-from monitoring.views.operations import answer_of, known, plain, shown
+from monitoring.views.operations import answer_of, entry_or_404, finish, live_answer
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
     SELECTIONS,
@@ -66,23 +66,23 @@ def index(request: HttpRequest) -> HttpResponse:
     return page(request, "operations", page=found, going_on=going_on)
 
 
-@form_for(of=of_selection)
+@form_for(of=selection_scope)
 def begin(request: HttpRequest) -> HttpResponse:
     """Show the preview of an operation; a post begins it."""
-    selection, about = selected(request)
+    selection, about = read_selection(request)
     operation = action_of(request, selection)
     given = request.POST if request.method == "POST" else None
     form = BulkForm(operation, given, user=request.user)
     if given is None:
-        return _asking(request, operation, selection, about, form)
-    done = begun(request, form, selection, about)
+        return _form_page(request, operation, selection, about, form)
+    done = begin_from_form(request, form, selection, about)
     if done.done:
         return redirect(done.leads_to)
     said, status = str(done.text), done.status
-    return _asking(request, operation, selection, about, form, said, status)
+    return _form_page(request, operation, selection, about, form, said, status)
 
 
-def begun(
+def begin_from_form(
     request: HttpRequest, form: BulkForm, selection: str, about: Mapping[str, Any]
 ) -> ActionAnswer:
     """Begin the operation of a form, and return the answer."""
@@ -94,11 +94,11 @@ def begun(
         return start_bulk(wanted, request=form.asked(request))
 
     return answer_of(
-        form, started, lambda done: {"text": start_bulk.done, **_leading(done)}
+        form, started, lambda done: {"text": start_bulk.done, **_leads_to(done)}
     )
 
 
-def _asking(
+def _form_page(
     request: HttpRequest,
     operation: Operation,
     selection: str,
@@ -121,7 +121,7 @@ def _asking(
         status=status,
         operation=operation,
         others=[
-            (one, _address(request, one.name))
+            (one, _address_for(request, one.name))
             for one in in_bulk().values()
             if one.model is SELECTIONS[selection].model
         ],
@@ -138,7 +138,7 @@ def _asking(
     )
 
 
-def selected(request: HttpRequest) -> tuple[str, dict[str, str]]:
+def read_selection(request: HttpRequest) -> tuple[str, dict[str, str]]:
     """Return the selection of an address: the failures of a cause, or events or processes of a list.
 
     Raises:
@@ -203,43 +203,43 @@ def action_of(request: HttpRequest, selection: str) -> Operation:
     return found
 
 
-def _address(request: HttpRequest, action: str) -> str:
+def _address_for(request: HttpRequest, action: str) -> str:
     """Return the address of the same page for another action."""
     given = request.GET.copy()
     given["action"] = action
     return f"?{given.urlencode()}"
 
 
-@page_for(of=of_operation)
+@page_for(of=bulk_scope)
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One operation, live; `?verdict=` filters its items, `?after=` shows the next page."""
     return page(request, "operation", **_context(request, pk))
 
 
-@action_for(of=of_operation)
+@action_for(of=bulk_scope)
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
     """Pause, resume or cancel an operation, or repeat it for its failed items."""
-    answer = pressed(request, name, pk)
-    if by_script(request) and not answer.leads_to:
-        return shown(request, "operation", answer, _context(request, pk))
-    if by_script(request):
+    answer = perform_on_bulk(request, name, pk)
+    if is_from_script(request) and not answer.leads_to:
+        return live_answer(request, "operation", answer, _context(request, pk))
+    if is_from_script(request):
         return HttpResponse(headers={"HX-Redirect": answer.leads_to})
-    return plain(request, answer, redirect("monitoring:bulk-operation", pk=pk))
+    return finish(request, answer, redirect("monitoring:bulk-operation", pk=pk))
 
 
-def pressed(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
+def perform_on_bulk(request: HttpRequest, name: str, pk: UUID) -> ActionAnswer:
     """Carry out an action on an operation, and return the answer.
 
     Raises:
         Http404: there is no such action or operation.
     """
-    control: Any = known(CONTROLS, name)
+    control: Any = entry_or_404(CONTROLS, name)
     get_object_or_404(BulkOperation.objects.only("pk"), pk=pk)
     form = ActionForm(control, request.POST)
-    return answer_of(form, lambda: control(pk, request=form.asked(request)), _leading)
+    return answer_of(form, lambda: control(pk, request=form.asked(request)), _leads_to)
 
 
-def _leading(done: BulkOperation | OperatorAction) -> dict[str, Any]:
+def _leads_to(done: BulkOperation | OperatorAction) -> dict[str, Any]:
     """Return the address of an operation that has begun."""
     if not isinstance(done, BulkOperation):
         return {}
@@ -253,32 +253,36 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     found = queries.operation_page(
         operation, request.GET.get("verdict", ""), request.GET.get("after", "")
     )
-    about = about_told(operation, request.user)
+    about = visible_selection(operation, request.user)
     return {
         "page": found,
         "operation": operation,
         "action": in_bulk().get(operation.action),
         "chips": _chips(operation.selection, about),
         "newcomers": queries.newcomers(operation),
-        "same": same_again(operation.selection, about),
+        "same": current_list_address(operation.selection, about),
         "again": operation.again.order_by("pk").first(),
-        "buttons": [
-            Button(
-                control,
-                f"{name}-button",
-                reverse("monitoring:act-on-bulk", args=[pk, name]),
-                control.refusal(request.user, operation),
-                str(control.label),
-                revision=operation.revision,
-            )
-            for name, control in CONTROLS.items()
-            if name != "repeat_bulk" or operation.failed
-        ],
+        "buttons": _buttons(request, operation),
         "dialogs": [Dialog(control) for control in CONTROLS.values()],
     }
 
 
-def same_again(selection: str, about: Mapping[str, Any]) -> str:
+def _buttons(request: HttpRequest, operation: BulkOperation) -> list[Button]:
+    return [
+        Button(
+            control,
+            f"{name}-button",
+            reverse("monitoring:act-on-bulk", args=[operation.pk, name]),
+            control.refusal(request.user, operation),
+            str(control.label),
+            revision=operation.revision,
+        )
+        for name, control in CONTROLS.items()
+        if name != "repeat_bulk" or operation.failed
+    ]
+
+
+def current_list_address(selection: str, about: Mapping[str, Any]) -> str:
     """Return the address of an operation's list as it is now; "" if the reader may not see all of its filters."""
     if None in about.values():
         return ""

@@ -1,18 +1,18 @@
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import of_list, page_for
+from monitoring.access import list_scope, page_for
 from monitoring.buttons import Dialog
 from monitoring.queries.decisions import decision_page
-from monitoring.sharing import shared
-from monitoring.views.page import named, page
+from monitoring.sharing import share_answer
+from monitoring.views.page import definition_in, page
 from orchestrator.engine.operations import OPERATIONS
 
 
-@page_for(of=of_list)
-@shared
+@page_for(of=list_scope)
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
     """Everything that a workflow asks a person to decide."""
-    after, definition = request.GET.get("after", ""), named(request)
+    after, definition = request.GET.get("after", ""), definition_in(request)
     dialogs = [Dialog(OPERATIONS["decide"])]
     shown = decision_page(after, definition)
     return page(

@@ -2,12 +2,12 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from monitoring.access import of_definition, page_for
+from monitoring.access import definition_scope, page_for
 from monitoring.diagrams import transition_table
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.page import DefinitionPage, definition_page
 from monitoring.queries.definition.steps import step_page
-from monitoring.sharing import shared
+from monitoring.sharing import share_answer
 from monitoring.views.listing import listing
 from monitoring.views.page import page
 
@@ -15,8 +15,8 @@ FEW = 20
 """Processes below a definition's map."""
 
 
-@page_for(of=of_definition)
-@shared
+@page_for(of=definition_scope)
+@share_answer
 def detail(request: HttpRequest, name: str) -> HttpResponse:
     """One definition: its map, the instances in the chosen step, its transition table."""
     filters = MapFilters.from_query(request.GET, request.user, definition=name)
@@ -47,8 +47,8 @@ def _table(request: HttpRequest, shown: DefinitionPage) -> dict[str, Any]:
     return {"steps": step_page(*args)}
 
 
-@page_for(of=of_definition)
-def picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
+@page_for(of=definition_scope)
+def definition_picture(request: HttpRequest, name: str, form: str) -> HttpResponse:
     """The map as a file, `svg` or `dot`, as the page shows it; with `?plain=1` only the declaration."""
     shown = definition_page(
         name, MapFilters.from_query(request.GET, request.user, definition=name)

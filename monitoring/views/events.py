@@ -9,16 +9,16 @@ from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
 from monitoring.queries.event_volume import event_volume
 from monitoring.queries.events import TABS, event_page, tabs
 from monitoring.queries.nearest import nearest
-from monitoring.sharing import shared
-from monitoring.views.page import named, page
+from monitoring.sharing import share_answer
+from monitoring.views.page import definition_in, page
 from orchestrator.models import Verdict
 
 
 @page_for(EVENTS)
-@shared
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
     """Events that no process took, and events that wait for one; or the results of a search."""
-    definition = named(request)
+    definition = definition_in(request)
     context: dict[str, Any] = {"dialogs": event_dialogs(), "definition": definition}
     if not is_live(request):
         context["volume"] = event_volume(request.GET.get("volume", ""))

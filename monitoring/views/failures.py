@@ -6,19 +6,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from monitoring.access import action_for, of_cause, of_list, page_for
+from monitoring.access import action_for, cause_scope, list_scope, page_for
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, dialog_of
-from monitoring.open_pages import by_script, is_live
+from monitoring.open_pages import is_from_script, is_live
 from monitoring.places import NO_CAUSE
 from monitoring.queries.bulk import newcomers, newest_on
 from monitoring.queries.failure_group import MembersPage, members_page
 from monitoring.queries.failures import failure_groups, handled_groups, number_open
 from monitoring.queries.handled import handling_of
 from monitoring.queries.resolved import resolved_page
-from monitoring.sharing import shared
-from monitoring.views.operations import answer_of, known, plain, shown
-from monitoring.views.page import named, page
+from monitoring.sharing import share_answer
+from monitoring.views.operations import answer_of, entry_or_404, finish, live_answer
+from monitoring.views.page import definition_in, page
 from orchestrator.engine.operations import (
     assign_failures,
     mark_handled,
@@ -32,11 +32,11 @@ CONTROLS = {
 }
 
 
-@page_for(of=of_list)
-@shared
+@page_for(of=list_scope)
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
     """The open failures of all definitions or of one; with `show=` the handled or the resolved ones."""
-    query, definition = request.GET, named(request)
+    query, definition = request.GET, definition_in(request)
     show = query.get("show", "")
     context: dict[str, Any] = {"show": show, "definition": definition}
     if show == "handled":
@@ -49,34 +49,33 @@ def index(request: HttpRequest) -> HttpResponse:
     return page(request, "failures", groups=groups, **context)
 
 
-@page_for(of=of_cause)
-@shared
+@page_for(of=cause_scope)
+@share_answer
 def group(request: HttpRequest, cause: str) -> HttpResponse:
     """The failures of one cause."""
     return page(request, "failure_group", **_context(request, cause))
 
 
-@action_for(of=of_cause)
+@action_for(of=cause_scope)
 def act(request: HttpRequest, cause: str, name: str) -> HttpResponse:
     """Mark the failures of one cause as handled, unmark them, or assign them."""
-    answer = pressed(request, name, cause)
-    if by_script(request):
-        return shown(request, "failure_group", answer, _context(request, cause))
-    return plain(request, answer, redirect("monitoring:failure-group", cause=cause))
+    answer = perform_on_failures(request, name, cause)
+    if is_from_script(request):
+        return live_answer(request, "failure_group", answer, _context(request, cause))
+    return finish(request, answer, redirect("monitoring:failure-group", cause=cause))
 
 
-def pressed(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
+def perform_on_failures(request: HttpRequest, name: str, cause: str) -> ActionAnswer:
     """Carry out an action on the failures of one cause, and return the answer.
 
     Raises:
         Http404: there is no such action.
     """
-    control = known(CONTROLS, name)
+    control = entry_or_404(CONTROLS, name)
     form = ActionForm(control, request.POST)
     fingerprint = fingerprint_of(cause)
     return answer_of(
-        form,
-        lambda: control(fingerprint, *form.given(), request=form.asked(request)),
+        form, lambda: control(fingerprint, *form.given(), request=form.asked(request))
     )
 
 

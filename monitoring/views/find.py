@@ -1,19 +1,19 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from monitoring.access import EVENTS, of_all_seen, page_for, seen_in
+from monitoring.access import EVENTS, page_for, reader_scope, visible_definitions
 from monitoring.queries.find import Lookup, only_place
 from monitoring.queries.instances.filters import Filters
 from monitoring.views.page import page
 
 
-@page_for(of=of_all_seen)
+@page_for(of=reader_scope)
 def find(request: HttpRequest) -> HttpResponse:
     """Redirect to the only match, or show all matches."""
     filters = Filters(q=Filters.from_query(request.GET).q)
     if not filters.q:
         return redirect("monitoring:instances")
-    definitions = seen_in(request)
+    definitions = visible_definitions(request)
     events = definitions is None and request.user.has_perm(EVENTS)
     kinds = Lookup(filters.q, events, definitions).found()
     if place := only_place(kinds):

@@ -18,10 +18,16 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import content_disposition_header
 
-from monitoring.access import DATA, of_list, of_process, page_for, seen_in
+from monitoring.access import (
+    DATA,
+    list_scope,
+    page_for,
+    process_scope,
+    visible_definitions,
+)
 from monitoring.buttons import dialogs_of
 from monitoring.condition_form import ConditionForm
-from monitoring.exports import Columns, download, exported
+from monitoring.exports import Columns, download, export_list
 from monitoring.masking import names_of, sees_data
 from monitoring.queries.columns import written
 from monitoring.queries.declared import field_names
@@ -42,7 +48,7 @@ from monitoring.queries.instances.pages import batches
 from monitoring.queries.lists import number_in
 from monitoring.queries.processes import processes
 from monitoring.queries.saved_views import views_for
-from monitoring.sharing import shared
+from monitoring.sharing import share_answer
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import names_to_choose, page
@@ -64,13 +70,13 @@ COLUMNS: Columns = {
     "changed": lambda row: row.changed_at.isoformat(),
     "finished": lambda row: row.finished_at and row.finished_at.isoformat(),
 }
-"""What a row says to programs: names and texts as they are stored, times in UTC."""
+"""The columns for programs: names and texts as stored, times in UTC."""
 
 
-@page_for(of=of_list)
-@shared
+@page_for(of=list_scope)
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
-    """Instances, narrowed by what the URL says."""
+    """The processes that match the filters of the address."""
     filters = Filters.from_query(request.GET, request.user).by_name()
     adding = ConditionForm.from_query(request.GET, filters.where)
     picked = request.GET.getlist("column")
@@ -85,7 +91,7 @@ def index(request: HttpRequest) -> HttpResponse:
         adding=adding,
         known_fields=field_names(filters.definition),
         # None of it for an open page, which has them.
-        views=partial(views_for, request.user, seen_in(request)),
+        views=partial(views_for, request.user, visible_definitions(request)),
         share_why=partial(save_view.forbidden, request.user),
         saved_query=urlencode(filters.parameters()),
         new_key=uuid4(),
@@ -96,30 +102,30 @@ def index(request: HttpRequest) -> HttpResponse:
     )
 
 
-@page_for(of=of_list)
+@page_for(of=list_scope)
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """All that the list has, as CSV or as lines of JSON."""
+    """The whole list as CSV or as lines of JSON."""
     filters = Filters.from_query(request.GET, request.user).by_name()
-    return exported(request, form, "processes", COLUMNS, filters, batches(filters))
+    return export_list(request, form, "processes", COLUMNS, filters, batches(filters))
 
 
-def told(row: ProcessInstance) -> dict[str, Any]:
-    """A row for programs."""
+def process_row(row: ProcessInstance) -> dict[str, Any]:
+    """Return a row for programs."""
     return {name: value(row) for name, value in COLUMNS.items()}
 
 
-@page_for(of=of_process)
-@shared
+@page_for(of=process_scope)
+@share_answer
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One instance, live; `?before=` pages back in its history, `?at=` shows it as it was after a transition."""
     return page(request, "instance", **instance_context(request, pk))
 
 
-@page_for(of=of_process)
+@page_for(of=process_scope)
 def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The instance's diagram as a file: as it is now, or with `?at=` as it was after a transition.
 
-    A file is looked at without its page, so it says in words which moment it shows; 404 for one that never was.
+    The file of a past moment names it in words. 404 for a transition that does not exist.
     """
     at = _number(request.GET.get("at", ""))
     shown = instance_page(pk, request.user, at=at)
@@ -133,7 +139,7 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
     return svg_file(drawn, f"{name}-at-{at}")
 
 
-@page_for(of=of_process)
+@page_for(of=process_scope)
 def history_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Return the rows of the history before a transition, for a page that is scrolled."""
     before, at = (_number(request.GET.get(name, "")) for name in ("before", "at"))
@@ -149,7 +155,7 @@ def history_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     return HttpResponse(answer, headers={"Cache-Control": "no-store"})
 
 
-@page_for(DATA, of=of_process)
+@page_for(DATA, of=process_scope)
 def history(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     """Stream the whole history as JSON lines, the oldest transition first."""
     instance = get_object_or_404(processes(), pk=pk)
@@ -160,12 +166,12 @@ def history(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     return StreamingHttpResponse(lines, "application/x-ndjson", headers=headers)
 
 
-@page_for(of=of_process)
+@page_for(of=process_scope)
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
     instance = get_object_or_404(processes(), pk=pk)
     filters = VisitFilters.from_query(request.GET, request.user)
-    data, seen = sees_data(request.user), seen_in(request)
+    data, seen = sees_data(request.user), visible_definitions(request)
 
     def child_of(run: StepRun) -> str | None:
         shown = run.child and (seen is None or run.child.name in seen)
@@ -186,7 +192,7 @@ def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     return download(request, form, f"elements-{pk}", columns, parts)
 
 
-@page_for(DATA, of=of_process)
+@page_for(DATA, of=process_scope)
 def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     """The whole result of a step's visit, as a file."""
     rows = StepRun.objects.select_related("instance__definition")
@@ -203,27 +209,27 @@ def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
 
 
 def _number(text: str) -> int | None:
-    """A number of a transition; 0, which there is none of, for what is no number; None where nothing is asked for."""
+    """Return the number of a transition; 0, which no transition has, for other texts; None for ""."""
     if not text:
         return None
     return number_in(text, 9) or 0
 
 
-def _redrawn(request: HttpRequest, shown: InstancePage) -> bool:
-    """Whether an open page gets another picture: a better one, or that of another version of the definition."""
+def _is_redrawn(request: HttpRequest, shown: InstancePage) -> bool:
+    """Whether an open page gets another picture: a better one, or one of another version."""
     better = "undrawn" in request.GET and not shown.moment.drawing.pending
     own = shown.instance.definition.fingerprint
     return better or request.GET.get("drawn", own) != own
 
 
-def _reopened(request: HttpRequest, shown: InstancePage) -> bool:
+def _is_reopened(request: HttpRequest, shown: InstancePage) -> bool:
     """Whether an open page gets another sub-process, or another picture of it; the answer to a button leaves it."""
     drawn = shown.opened.drawn if shown.opened else ""
     return request.method != "POST" and request.GET.get("opened", "") != drawn
 
 
 def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
-    """What the templates of one instance need."""
+    """Return the context of the page of one process."""
     before, at = request.GET.get("before", ""), request.GET.get("at", "")
     filters = VisitFilters.from_query(request.GET, request.user)
     beside = request.GET.get("beside", "") == "now"
@@ -232,7 +238,7 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     )
     if sub := request.GET.get("sub", "").replace("\0", ""):
         opened = opened_subprocess(shown.moment, sub)
-        shown = replace(shown, opened=opened.for_whom(seen_in(request)))
+        shown = replace(shown, opened=opened.for_whom(visible_definitions(request)))
     place = str(shown.moment.revision) if shown.moment.is_past else ""
     crossed = request.GET.get("shown", "") != place
     return {
@@ -242,18 +248,18 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "is_workflow": shown.moment.is_workflow,
         "drawing": shown.moment.drawing,
         "before": before,
-        # Kept when one goes to now and back, so that the page has a place for the second diagram.
+        # The page keeps a place for the second diagram, also while the reader looks at now.
         "beside": beside,
         "never": at if at and not place else "",
-        # Whether an open page goes to another moment; and whether what it shows may have changed: the past does not.
+        # Whether an open page shows another moment, and whether its moment may have changed, as only now does.
         "crossed": crossed,
         "moved": crossed or not place,
-        # Not while the reader has scrolled down in it.
+        # Not while the reader has scrolled down in the history.
         "told": crossed or not (place or "held" in request.GET),
         # Not for an open page, which has them.
         "dialogs": partial(dialogs_of, Circumstances(shown.present), request.user),
         "drawn": shown.instance.definition.fingerprint,
-        "redrawn": _redrawn(request, shown),
+        "redrawn": _is_redrawn(request, shown),
         "opened": shown.opened,
-        "reopened": _reopened(request, shown),
+        "reopened": _is_reopened(request, shown),
     }

@@ -2,16 +2,16 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import of_process, page_for, seen_in
+from monitoring.access import page_for, process_scope, visible_definitions
 from monitoring.queries.flow.page import flow_page
-from monitoring.sharing import shared
+from monitoring.sharing import share_answer
 from monitoring.views.page import page
 
 
-@page_for(of=of_process)
-@shared
+@page_for(of=process_scope)
+@share_answer
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """What a process was sent and sends; with `?key=1` also what others of its key do, `?before=` pages back."""
-    together = bool(request.GET.get("key", "")) and seen_in(request) is None
+    """The messages of a process; with `?key=1` also those of others with its key, `?before=` pages back."""
+    together = bool(request.GET.get("key", "")) and visible_definitions(request) is None
     shown = flow_page(pk, request.GET.get("before", ""), together=together)
     return page(request, "messages", page=shown, instance=shown.instance)

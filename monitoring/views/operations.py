@@ -1,4 +1,4 @@
-"""The actions of buttons. Each makes one request to the engine, and answers with the page as it is now."""
+"""The actions of buttons. Each requests one operation of the engine, and answers with the page as it is now."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,15 +12,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from monitoring.access import EVENTS, action_for, of_process, shows_only
+from monitoring.access import EVENTS, action_for, process_scope, shows_only
 from monitoring.actions import ActionAnswer, ActionForm
-from monitoring.given import with_stored_secrets
-from monitoring.open_pages import by_script
+from monitoring.given import restore_stored_secrets
+from monitoring.open_pages import is_from_script
 from monitoring.queries.decisions import decision_page
 from monitoring.queries.texts import translated
 from monitoring.views.events import events_context
 from monitoring.views.instances import instance_context
-from monitoring.views.page import live_parts, named
+from monitoring.views.page import definition_in, live_parts
 from monitoring.views.stalled import stalled_context
 from monitoring.views.waits import waits_context
 from orchestrator.engine.operations import (
@@ -41,55 +41,61 @@ from orchestrator.models import (
 Known = TypeVar("Known")
 
 LISTS: dict[str, Callable[[HttpRequest], dict[str, Any]]] = {
-    "decisions": lambda request: {"page": decision_page(definition=named(request))},
+    "decisions": lambda request: {
+        "page": decision_page(definition=definition_in(request))
+    },
     "stalled": stalled_context,
     "waits": waits_context,
 }
-"""The lists whose rows have buttons of processes, each with what its page needs."""
+"""The lists whose rows have buttons of processes, each with the context of its page."""
 
 
-@action_for(of=of_process)
+@action_for(of=process_scope)
 def act(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """Does something to a process."""
-    return acted(request, pk, name)
+    """Act on a process."""
+    return act_unchecked(request, pk, name)
 
 
-def acted(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """The answer of `act`, for callers that have checked access."""
-    return _page_of_instance(request, pk, pressed(request, name, pk))
+def act_unchecked(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
+    """Return the answer of `act`, for callers that have checked access."""
+    return _page_of_instance(request, pk, perform_on_process(request, name, pk))
 
 
-@action_for(of=of_process)
+@action_for(of=process_scope)
 def act_on_step(request: HttpRequest, pk: UUID, run: int, name: str) -> HttpResponse:
-    """Does something to one visit of a step."""
-    return _page_of_instance(request, pk, pressed(request, name, pk, run))
+    """Act on one visit of a step."""
+    return _page_of_instance(request, pk, perform_on_process(request, name, pk, run))
 
 
 @action_for(EVENTS)
 def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """Does something to an event that nothing took."""
-    answer = pressed_on_event(request, name, pk)
-    if by_script(request):
-        return shown(request, "events", answer, events_context(request))
-    return plain(request, answer, redirect("monitoring:events"))
+    """Act on an event that no process took."""
+    answer = perform_on_event(request, name, pk)
+    if is_from_script(request):
+        return live_answer(request, "events", answer, events_context(request))
+    return finish(request, answer, redirect("monitoring:events"))
 
 
-def known(those: Mapping[str, Known], name: str) -> Known:
-    """The entry of a name; 404 without one."""
+def entry_or_404(those: Mapping[str, Known], name: str) -> Known:
+    """Return the entry of a name.
+
+    Raises:
+        Http404: there is none.
+    """
     if name not in those:
         raise Http404
     return those[name]
 
 
-def pressed(
+def perform_on_process(
     request: HttpRequest, name: str, pk: UUID, run: int | None = None
 ) -> ActionAnswer:
-    """Carries out an action on a process, or on one of its visits.
+    """Carry out an action on a process, or on one of its visits.
 
     Raises:
         Http404: there is no such action or process, or the action is not for such a target.
     """
-    operation = known(on_processes(), name)
+    operation = entry_or_404(on_processes(), name)
     if operation.on_step != (run is not None):
         raise Http404
     if run is not None:
@@ -98,13 +104,13 @@ def pressed(
     return _carry_out(request, operation, pk, *([run] if run is not None else []))
 
 
-def pressed_on_event(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
-    """Carries out an action on an event.
+def perform_on_event(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
+    """Carry out an action on an event.
 
     Raises:
         Http404: there is no such action or event.
     """
-    operation = known(on_events(), name)
+    operation = entry_or_404(on_events(), name)
     get_object_or_404(InboxEvent, pk=pk)
     return _carry_out(request, operation, pk)
 
@@ -112,19 +118,20 @@ def pressed_on_event(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
 def _page_of_instance(
     request: HttpRequest, pk: UUID, answer: ActionAnswer
 ) -> HttpResponse:
-    if not by_script(request):
-        return plain(request, answer, redirect("monitoring:instance", pk=pk))
-    for name, context in LISTS.items() if shows_only(request, named(request)) else ():
-        if _asked_from(request, f"monitoring:{name}"):
-            return shown(request, name, answer, context(request))
-    return shown(request, "instance", answer, instance_context(request, pk))
+    if not is_from_script(request):
+        return finish(request, answer, redirect("monitoring:instance", pk=pk))
+    listed = shows_only(request, definition_in(request))
+    for name, context in LISTS.items() if listed else ():
+        if _is_from_page(request, f"monitoring:{name}"):
+            return live_answer(request, name, answer, context(request))
+    return live_answer(request, "instance", answer, instance_context(request, pk))
 
 
 def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnswer:
     form = ActionForm(operation, request.POST)
 
     def carry_out() -> Any:
-        given, why = with_stored_secrets(
+        given, why = restore_stored_secrets(
             operation, target[0], form.given(), request.user
         )
         OperationRefused.raise_for(why)
@@ -135,7 +142,7 @@ def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnsw
         place = reverse("monitoring:instance", args=[started]) if started else ""
         return {"text": translated(action.said) or operation.done, "leads_to": place}
 
-    told = partial(_told, operation, target[0])
+    told = partial(_refusal_text, operation, target[0])
     return answer_of(form, carry_out, then, told)
 
 
@@ -145,7 +152,7 @@ def answer_of(
     then: Callable[[Any], dict[str, Any]] = lambda done: {},
     told: Callable[[str], str] = translated,
 ) -> ActionAnswer:
-    """Carries out the action of a form, and returns the answer, which may be a refusal.
+    """Carry out the action of a form, and return the answer, which may be a refusal.
 
     Args:
         form: as it was sent.
@@ -162,8 +169,8 @@ def answer_of(
     return ActionAnswer(**{"text": form.operation.done, **then(done)})
 
 
-def _told(operation: Operation, target: Any, refusal: str) -> str:
-    """A refusal in the language of the user."""
+def _refusal_text(operation: Operation, target: Any, refusal: str) -> str:
+    """Return a refusal in the language of the user."""
     rows = Definition.objects.defer("graph")
     if isinstance(operation, ProcessOperation):
         rows = rows.filter(processinstance=target)
@@ -172,7 +179,7 @@ def _told(operation: Operation, target: Any, refusal: str) -> str:
     return translated(refusal, rows.first())
 
 
-def _asked_from(request: HttpRequest, name: str) -> bool:
+def _is_from_page(request: HttpRequest, name: str) -> bool:
     """Whether the form stands on that page."""
     try:
         address = urlsplit(request.headers.get("HX-Current-URL", ""))
@@ -181,21 +188,21 @@ def _asked_from(request: HttpRequest, name: str) -> bool:
     return address.path == reverse(name)
 
 
-def shown(
+def live_answer(
     request: HttpRequest, name: str, answer: ActionAnswer, context: dict[str, Any]
 ) -> HttpResponse:
-    """The answer to an open page, with its live parts as they are now."""
+    """Answer an open page, with its live parts as they are now."""
     said = render_to_string("monitoring/parts/answer.html", {"answer": answer}, request)
     text = said + live_parts(request, name, context)
     return HttpResponse(text, status=answer.status)
 
 
-def plain(
+def finish(
     request: HttpRequest, answer: ActionAnswer, done: HttpResponse
 ) -> HttpResponse:
-    """The same for a browser that posts the form by itself."""
+    """Answer a browser without scripts: redirect after the action, or show its refusal."""
     if answer.done:
-        # A project may do without messages; the page shows what was done anyway.
+        # A project may lack messages; the page shows the effect anyway.
         messages.success(request, str(answer.text), fail_silently=True)
         return redirect(answer.leads_to) if answer.leads_to else done
     return render(

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from monitoring.access import seen_in
+from monitoring.access import visible_definitions
 from monitoring.fragments import Fragments
 from monitoring.masking import sees_data
 from monitoring.open_pages import is_live
@@ -19,12 +19,14 @@ def page(
     request: HttpRequest, name: str, *, status: int = 200, **context: Any
 ) -> HttpResponse:
     """Render `monitoring/<name>/page.html`; with `?since=` only its live parts."""
-    shown = live_parts if is_live(request) else whole
+    shown = live_parts if is_live(request) else render_page
     text = shown(request, name, context)
     return HttpResponse(text, status=status, headers={"Cache-Control": "no-store"})
 
 
-def whole(request: HttpRequest, name: str, context: Mapping[str, Any]) -> SafeString:
+def render_page(
+    request: HttpRequest, name: str, context: Mapping[str, Any]
+) -> SafeString:
     """Return the whole page."""
     # A callable, since not all templates need it.
     shown = {**context, "sees_data": partial(sees_data, request.user)}
@@ -36,18 +38,18 @@ def live_parts(
 ) -> SafeString:
     """Return the live parts of the page."""
     fragments = Fragments()
-    whole(request, name, {**context, "fragments": fragments})
+    render_page(request, name, {**context, "fragments": fragments})
     return fragments.html
 
 
-def named(request: HttpRequest) -> str:
+def definition_in(request: HttpRequest) -> str:
     """Return the definition of the address; "" for all."""
     return request.GET.get("definition", "").replace("\0", "")[:100]
 
 
 def names_to_choose(request: HttpRequest) -> Iterable[str]:
     """Return the definitions by which the reader may filter a list."""
-    seen = seen_in(request)
+    seen = visible_definitions(request)
     if seen is not None:
         return sorted(seen)
     names = Definition.objects.order_by("name").values_list("name", flat=True)

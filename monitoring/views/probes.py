@@ -7,7 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from monitoring.access import may
+from monitoring.access import may_view
 from monitoring.metrics import exposition
 from monitoring.readiness import PARTS, readiness
 from orchestrator.site_settings import metrics_token
@@ -43,7 +43,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
     """The metrics, for requests with the token of the setting, or users who may view processes."""
-    if not _brings_token(request) and not may(request.user):
+    if not _brings_token(request) and not may_view(request.user):
         if request.user.is_authenticated:
             return HttpResponse(status=403)
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})

@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
-from monitoring.access import action_for, form_for, of_process
+from monitoring.access import action_for, form_for, process_scope
 from monitoring.actions import ActionAnswer
 from monitoring.queries.instance.repair import repair_page, with_secrets
 from monitoring.queries.lists import number_in
@@ -52,34 +52,34 @@ class Attempt:
     path: str = ""
 
 
-@form_for(of=of_process)
+@form_for(of=process_scope)
 def index(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Shows the staged edits and their result; a POST applies them."""
+    """Show the staged edits and their result; a POST applies them."""
     if request.method == "POST":
-        return operations.acted(request, pk, "repair")
-    return _shown(request, pk)
+        return operations.act_unchecked(request, pk, "repair")
+    return _page(request, pk)
 
 
-@action_for(of=of_process)
+@action_for(of=process_scope)
 def change(request: HttpRequest, pk: UUID, name: str) -> HttpResponse:
-    """Changes the staged edits, and not the process."""
-    attempt, answer = changed(request, pk, name)
+    """Change the staged edits, and not the process."""
+    attempt, answer = change_draft(request, pk, name)
     if attempt is not None:
-        return _shown(request, pk, attempt, answer.status)
+        return _page(request, pk, attempt, answer.status)
     address = reverse("monitoring:instance-repair", args=[pk])
     step = request.POST.get("step", "")[:LONGEST]
     return redirect(f"{address}?{urlencode({'step': step})}" if step else address)
 
 
-def changed(
+def change_draft(
     request: HttpRequest, pk: UUID, name: str
 ) -> tuple[Attempt | None, ActionAnswer]:
-    """Changes the staged edits; returns the refused edit, if there is one, and the answer.
+    """Change the staged edits, and return the refused edit, if there is one, with the answer.
 
     Raises:
         Http404: there is no such change or process.
     """
-    change = operations.known(CHANGES, name)
+    change = operations.entry_or_404(CHANGES, name)
     instance = get_object_or_404(processes(), pk=pk)
     try:
         attempt = change(instance, request)
@@ -140,14 +140,12 @@ CHANGES: dict[str, Callable[[ProcessInstance, HttpRequest], Attempt | None]] = {
 }
 
 
-def _shown(
+def _page(
     request: HttpRequest, pk: UUID, attempt: Attempt | None = None, status: int = 200
 ) -> HttpResponse:
     given = request.POST if attempt is not None else request.GET
-    step, item = (
-        given.get("step", "")[:LONGEST].replace("\0", ""),
-        given.get("item", "")[:9],
-    )
+    step = given.get("step", "")[:LONGEST].replace("\0", "")
+    item = given.get("item", "")[:9]
     shown = repair_page(pk, request.user, step, number_in(item))
     return page(
         request,

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
-from monitoring.access import DATA, form_for, of_process
+from monitoring.access import DATA, form_for, process_scope
 from monitoring.actions import ActionForm
 from monitoring.masking import names_of
 from monitoring.queries.instance.revealed import Holder, secrets_of_process
@@ -16,7 +16,7 @@ from orchestrator.engine.operations import reveal
 from orchestrator.models import ProcessInstance
 
 
-@form_for(DATA, of=of_process)
+@form_for(DATA, of=process_scope)
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Ask for a reason; the answer to a post shows the secrets."""
     instance = get_object_or_404(processes(data=False), pk=pk)

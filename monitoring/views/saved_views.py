@@ -8,17 +8,13 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 
-from monitoring.access import action_for, of_all_seen, page_for, seen_in
+from monitoring.access import action_for, page_for, reader_scope, visible_definitions
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.saved_views import place_of_view, views_for
-from monitoring.views.operations import answer_of, plain
+from monitoring.views.operations import answer_of, finish
 from monitoring.views.page import page
-from orchestrator.engine.operations import (
-    delete_view,
-    rename_view,
-    save_view,
-)
+from orchestrator.engine.operations import delete_view, rename_view, save_view
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import SavedView
 
@@ -33,46 +29,46 @@ class NameForm(ActionForm):
     team = forms.BooleanField(required=False)
 
 
-@page_for(of=of_all_seen)
+@page_for(of=reader_scope)
 def index(request: HttpRequest) -> HttpResponse:
     """All views that the reader may open, with buttons to rename and delete them."""
     return page(
         request,
         "saved_views",
-        views=[(view, uuid4()) for view in _shown(request)],
+        views=[(view, uuid4()) for view in _visible_views(request)],
         why=save_view.forbidden(request.user),
     )
 
 
-@page_for(of=of_all_seen)
-def opened(request: HttpRequest, pk: int) -> HttpResponse:
+@page_for(of=reader_scope)
+def open_view(request: HttpRequest, pk: int) -> HttpResponse:
     """Redirect to the list of the view."""
     if pk >= 2**63:
         raise Http404
-    return redirect(place_of_view(get_object_or_404(_shown(request), pk=pk)))
+    return redirect(place_of_view(get_object_or_404(_visible_views(request), pk=pk)))
 
 
-@action_for(of=of_all_seen)
+@action_for(of=reader_scope)
 def save(request: HttpRequest) -> HttpResponse:
     """Save the list of an address."""
-    return plain(request, saved(request), redirect("monitoring:saved-views"))
+    return finish(request, save_from_form(request), redirect("monitoring:saved-views"))
 
 
-@action_for(of=of_all_seen)
+@action_for(of=reader_scope)
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Rename or delete a view."""
-    answer = pressed(request, name, pk)
-    return plain(request, answer, redirect("monitoring:saved-views"))
+    answer = perform_on_view(request, name, pk)
+    return finish(request, answer, redirect("monitoring:saved-views"))
 
 
-def _shown(request: HttpRequest) -> QuerySet[SavedView]:
+def _visible_views(request: HttpRequest) -> QuerySet[SavedView]:
     """Return the views whose lists the reader may see."""
-    return views_for(request.user, seen_in(request))
+    return views_for(request.user, visible_definitions(request))
 
 
-def saved(request: HttpRequest) -> ActionAnswer:
+def save_from_form(request: HttpRequest) -> ActionAnswer:
     """Save the view of a form, and return the answer."""
-    seen = seen_in(request)
+    seen = visible_definitions(request)
 
     form = NameForm(save_view, request.POST)
 
@@ -90,7 +86,7 @@ def saved(request: HttpRequest) -> ActionAnswer:
     return answer_of(form, done)
 
 
-def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
+def perform_on_view(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     """Carry out an action on a view, and return the answer.
 
     Raises:
@@ -98,8 +94,8 @@ def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
     """
     if name not in CONTROLS or pk >= 2**63:
         raise Http404
-    if seen_in(request) is not None:
-        get_object_or_404(_shown(request), pk=pk)
+    if visible_definitions(request) is not None:
+        get_object_or_404(_visible_views(request), pk=pk)
 
     form = NameForm(CONTROLS[name], request.POST)
 

@@ -26,57 +26,57 @@ from orchestrator.models import InboxEvent, OperatorAction
 
 @form_for(EVENTS)
 def index(request: HttpRequest) -> HttpResponse:
-    """Shows the form for an event of the type in the address, previews its effect, or sends it."""
+    """Show the form for an event of the type in the address; preview its effect, or send it."""
     kind = request.GET.get("type", "")
     try:
         event = registry.event_class(kind)
     except UnknownEventType:
-        return _choosing(request, kind)
+        return _type_page(request, kind)
     if request.method != "POST":
         given = {name: request.GET.get(name, "") for name in ("definition", "process")}
-        return _asking(request, SendForm(event, None, initial=given))
-    return _pressed(request, event)
+        return _form_page(request, SendForm(event, None, initial=given))
+    return _answer_post(request, event)
 
 
-def _choosing(request: HttpRequest, kind: str) -> HttpResponse:
-    """The page without a type that is known."""
+def _type_page(request: HttpRequest, kind: str) -> HttpResponse:
+    """Return the page that asks for the type, for a missing or unknown one."""
     status = 404 if kind or request.method == "POST" else 200
     known = {"types": registry.event_types(), "kind": kind, "operation": send}
     return page(request, "send_event", status=status, **known)
 
 
-def _pressed(request: HttpRequest, event: type[Event]) -> HttpResponse:
+def _answer_post(request: HttpRequest, event: type[Event]) -> HttpResponse:
     sends = "preview" not in request.POST
     form = SendForm(event, request.POST, sends=sends)
     if not form.is_valid():
-        return _asking(request, form, status=400)
+        return _form_page(request, form, status=400)
     if not sends:
-        return _asking(request, form, foreseen(form.wanted(), request.user))
-    answer = sent(request, form)
+        return _form_page(request, form, foreseen(form.wanted(), request.user))
+    answer = send_from_form(request, form)
     if not answer.done:
         form.new_key = uuid4().hex  # this one was answered
         shown = foreseen(form.wanted(), request.user)
-        return _asking(request, form, shown, str(answer.text), answer.status)
+        return _form_page(request, form, shown, str(answer.text), answer.status)
     messages.success(request, str(answer.text), fail_silently=True)
     return redirect(answer.leads_to)
 
 
-def sent(request: HttpRequest, form: SendForm) -> ActionAnswer:
-    """Sends the event of a form."""
+def send_from_form(request: HttpRequest, form: SendForm) -> ActionAnswer:
+    """Send the event of a form."""
 
     def then(done: OperatorAction) -> dict[str, Any]:
         said = translated(done.said) if done.detail else str(send.done)
         place = urlencode({"q": form.cleaned_data["event_id"]})
         address = f"{reverse('monitoring:events')}?{place}"
-        return {"text": said, "leads_to": address, "about": _received(done)}
+        return {"text": said, "leads_to": address, "about": _receipt(done)}
 
     return answer_of(
         form, lambda: send(form.wanted(), request=form.asked(request)), then
     )
 
 
-def _received(done: OperatorAction) -> dict[str, Any]:
-    """The receipt of an event that was sent, its verdict so far, and its process if it has one."""
+def _receipt(done: OperatorAction) -> dict[str, Any]:
+    """Return the receipt of an event that was sent, its verdict so far, and its process if it has one."""
     event = InboxEvent.objects.defer("body").filter(pk=done.event_id).first()
     if event is None:  # it was sent long ago, and its row is removed
         return {}
@@ -84,7 +84,7 @@ def _received(done: OperatorAction) -> dict[str, Any]:
 
 
 def _forbidden(request: HttpRequest, form: SendForm) -> str:
-    """The reason why the user may not send the event to its target; without a target yet, to any. "" if they may."""
+    """Return the reason why the user may not send the event to its target, or to any target yet; "" if they may."""
     process, definition = form["process"].value(), form["definition"].value()
     kind = form.event.__name__
     if key := uuid_in(process):  # else none, or a business key
@@ -94,7 +94,7 @@ def _forbidden(request: HttpRequest, form: SendForm) -> str:
     return send.forbidden_everywhere(request.user)
 
 
-def _asking(
+def _form_page(
     request: HttpRequest,
     form: SendForm,
     shown: Foreseen | None = None,

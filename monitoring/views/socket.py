@@ -1,4 +1,4 @@
-"""What HTTP has to say at the address of the open pages' sockets, which `routing` answers."""
+"""The answer over HTTP at the address of open pages' sockets; `routing` answers WebSockets."""
 
 from http import HTTPStatus
 
@@ -8,8 +8,8 @@ from monitoring.access import page_for
 
 
 @page_for()
-def live(request: HttpRequest) -> HttpResponse:
-    """Asks for a WebSocket. Where the server has none, pages ask for changes by themselves every ten seconds."""
+def upgrade_required(request: HttpRequest) -> HttpResponse:
+    """Ask for a WebSocket. Without one, pages ask for changes by themselves every ten seconds."""
     return HttpResponse(
         status=HTTPStatus.UPGRADE_REQUIRED, headers={"Upgrade": "websocket"}
     )

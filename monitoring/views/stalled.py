@@ -2,16 +2,16 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import of_list, page_for
+from monitoring.access import list_scope, page_for
 from monitoring.buttons import Dialog
 from monitoring.queries.stalled import stalled_page
-from monitoring.sharing import shared
-from monitoring.views.page import named, page
+from monitoring.sharing import share_answer
+from monitoring.views.page import definition_in, page
 from orchestrator.engine.operations import OPERATIONS
 
 
-@page_for(of=of_list)
-@shared
+@page_for(of=list_scope)
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
     """Stalled processes, the reasons, and a button to nudge each."""
     dialogs = [Dialog(OPERATIONS["nudge"])]
@@ -20,6 +20,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 def stalled_context(request: HttpRequest) -> dict[str, Any]:
     """Return the context of the page."""
-    definition, after = named(request), request.GET.get("after", "")
+    definition, after = definition_in(request), request.GET.get("after", "")
     shown = stalled_page(request.user, definition, after)
     return {"page": shown, "definition": definition, "after": after}

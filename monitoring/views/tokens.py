@@ -10,9 +10,9 @@ from django.urls import reverse
 from monitoring.access import action_for, form_for
 from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, Dialog
-from monitoring.open_pages import by_script
+from monitoring.open_pages import is_from_script
 from monitoring.queries.tokens import tokens_page
-from monitoring.views.operations import answer_of, plain, shown
+from monitoring.views.operations import answer_of, finish, live_answer
 from monitoring.views.page import page
 from orchestrator.access_tokens import LONGEST_LIFE, MOST
 from orchestrator.engine.operations import make_token, revoke_token
@@ -26,21 +26,20 @@ AGAIN = Text(
 
 @form_for()
 def index(request: HttpRequest) -> HttpResponse:
-    """Lists the user's tokens; a POST makes one, and shows its value this once."""
+    """List the user's tokens; a POST makes one, and shows its value this once."""
     if request.method != "POST":
         return page(request, "tokens", **_context(request))
     form = ActionForm(make_token, request.POST)
-    answer = _made(request, form)
+    answer = _make_token(request, form)
     if not answer.done:
-        asked = {"form": form, "refusal": answer.text}
-        context = _context(request) | asked
+        context = _context(request) | {"form": form, "refusal": answer.text}
         return page(request, "tokens", status=answer.status, **context)
     made = {"made": form.cleaned_data["name"], "value": answer.about["value"]}
     return page(request, "tokens", **_context(request), **made)
 
 
-def _made(request: HttpRequest, form: ActionForm) -> ActionAnswer:
-    """Makes a token; the answer's `about` has its value."""
+def _make_token(request: HttpRequest, form: ActionForm) -> ActionAnswer:
+    """Make a token; the answer's `about` has its value."""
 
     def made() -> str:
         token, value = make_token(*form.given(), request=form.asked(request))
@@ -53,15 +52,15 @@ def _made(request: HttpRequest, form: ActionForm) -> ActionAnswer:
 
 @action_for()
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """Revokes a token."""
-    answer = pressed(request, name, pk)
-    if by_script(request):
-        return shown(request, "tokens", answer, _context(request))
-    return plain(request, answer, redirect("monitoring:tokens"))
+    """Revoke a token."""
+    answer = perform_on_token(request, name, pk)
+    if is_from_script(request):
+        return live_answer(request, "tokens", answer, _context(request))
+    return finish(request, answer, redirect("monitoring:tokens"))
 
 
-def pressed(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
-    """Carries out an action on a token.
+def perform_on_token(request: HttpRequest, name: str, pk: int) -> ActionAnswer:
+    """Carry out an action on a token.
 
     Raises:
         Http404: there is no such action.
@@ -90,7 +89,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _button(row: Any) -> Button:
-    """The button that revokes one's own token, which needs no permission."""
+    """Return the button that revokes the user's own token, which needs no permission."""
     return Button(
         revoke_token,
         f"revoke-{row.pk}",

@@ -8,20 +8,16 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
-from monitoring.access import form_for, of_definition, page_for
+from monitoring.access import definition_scope, form_for, page_for
 from monitoring.bulk_form import BulkForm
 from monitoring.queries.graphs import in_code
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.versions.compared import compared, mapped, version_row
 from monitoring.queries.versions.listing import in_code_of, versions_page
 from monitoring.queries.versions.preview import migration_preview
-from monitoring.views.bulk import begun
+from monitoring.views.bulk import begin_from_form
 from monitoring.views.page import page
-from orchestrator.engine.operations import (
-    forbidden_in_bulk,
-    migrate,
-    moment_shown,
-)
+from orchestrator.engine.operations import forbidden_in_bulk, migrate, moment_shown
 from orchestrator.models import Definition
 
 MAPPED = "map."
@@ -31,13 +27,13 @@ NARROWING = ("step", "status", "q", "where", "owner", "escalated", "overdue")
 """The filters of the processes to migrate."""
 
 
-@page_for(of=of_definition)
+@page_for(of=definition_scope)
 def index(request: HttpRequest, name: str) -> HttpResponse:
     """The versions of a definition: their processes, and what the running code lacks."""
     return page(request, "versions", page=versions_page(name))
 
 
-@form_for(of=of_definition)
+@form_for(of=definition_scope)
 def compare(request: HttpRequest, name: str) -> HttpResponse:
     """Two versions side by side, `?from=1&to=2`; the default is the newest two.
 
@@ -49,7 +45,7 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
     given = request.GET
     old = version_row(name, given.get("from") or str(numbers[min(1, len(numbers) - 1)]))
     new = version_row(name, given.get("to") or str(shown.target or numbers[0]))
-    chosen = _chosen(given)
+    chosen = _step_mapping(given)
     both = compared(old, new, mapped(old, new, chosen))
     filters = _filters(request, old)
     refusal, status, form = "", 200, None
@@ -60,7 +56,7 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
         can, status = False, 400
     if can and request.method == "POST":
         form = BulkForm(migrate, request.POST, user=request.user)
-        answer = begun(request, form, "processes", about)
+        answer = begin_from_form(request, form, "processes", about)
         if answer.done:
             return redirect(answer.leads_to)
         refusal, status = str(answer.text), answer.status
@@ -74,7 +70,7 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
         compared=both,
         can=can,
         filters=filters,
-        kept=_kept(given),
+        kept=_kept_filters(given),
         looks=looks,
         operation=migrate,
         refusal=refusal or filters.mistake,
@@ -95,10 +91,8 @@ def _preview(
     shown = migration_preview(about, at, request.user, versions, chosen)
     if form is None:
         form = BulkForm(migrate, None, user=request.user)
-    for name, value in (
-        ("version", versions[1].version),
-        ("steps", json.dumps(chosen, ensure_ascii=False)),
-    ):
+    steps = json.dumps(chosen, ensure_ascii=False)
+    for name, value in (("version", versions[1].version), ("steps", steps)):
         form.fields[name].widget = forms.HiddenInput()
         form.fields[name].initial = value
     return {"preview": shown, "found": shown.found, "form": form}
@@ -106,12 +100,12 @@ def _preview(
 
 def _filters(request: HttpRequest, old: Definition) -> Filters:
     """Return the filters of live processes of the older version, and of the address."""
-    wanted = {"status": "live", **dict(_kept(request.GET))}
+    wanted = {"status": "live", **dict(_kept_filters(request.GET))}
     fixed = {"definition": old.name, "version": str(old.version)}
     return Filters.from_query(wanted, request.user, **fixed).by_name()
 
 
-def _chosen(given: QueryDict) -> dict[str, str]:
+def _step_mapping(given: QueryDict) -> dict[str, str]:
     """Return the mapping of steps in the address."""
     found = {
         name.removeprefix(MAPPED).replace("\0", "")[:LONGEST]: value.replace("\0", "")
@@ -125,6 +119,6 @@ LONGEST = 100
 """The maximum length of a step's name."""
 
 
-def _kept(given: QueryDict) -> list[tuple[str, str]]:
+def _kept_filters(given: QueryDict) -> list[tuple[str, str]]:
     """Return the filters of the address, for hidden fields of forms."""
     return [(name, str(given[name])) for name in NARROWING if given.get(name)]

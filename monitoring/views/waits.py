@@ -3,21 +3,21 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import of_list, page_for, seen_in
+from monitoring.access import list_scope, page_for, visible_definitions
 from monitoring.buttons import list_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.waits.filters import DUES, WaitFilters
 from monitoring.queries.waits.kinds import KINDS
 from monitoring.queries.waits.page import same_waits, tallies, wait_page
-from monitoring.sharing import shared
+from monitoring.sharing import share_answer
 from monitoring.views.page import names_to_choose, page, shown_rows
 
 ACTIONS = ("extend", "acknowledge", "escalate", "assign", "decide")
 """The actions of the list."""
 
 
-@page_for(of=of_list)
-@shared
+@page_for(of=list_scope)
+@share_answer
 def index(request: HttpRequest) -> HttpResponse:
     """All waits, filtered by the address."""
     # A callable, since an open page has them already.
@@ -30,7 +30,7 @@ def waits_context(request: HttpRequest) -> dict[str, Any]:
     filters = WaitFilters.from_query(request.GET, request.user)
     after = request.GET.get("after", "")
     # A row that no longer matches keeps its place, unless the reader may not see it.
-    within = "" if seen_in(request) is None else filters.definition
+    within = "" if visible_definitions(request) is None else filters.definition
     listing = (
         same_waits(filters, shown_rows(request), after, within)
         if is_live(request)

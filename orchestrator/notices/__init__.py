@@ -1,6 +1,6 @@
-"""How people are told: what a notice says, and the ways by which it goes out.
+"""Notices to people: their message, and the channels that send them.
 
-A way of your own is a class with one method, `send`, that is named in `PROCESSION_NOTICES`:
+A project's own channel is a class with the method `send`. `PROCESSION_NOTICES` names it:
 
     class Chat:
         def __init__(self, room: str) -> None: ...

@@ -1,4 +1,4 @@
-"""What a way of telling people has to do."""
+"""The interface of channels, and the channel of a recipient."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from orchestrator.notice_settings import Recipient
 from orchestrator.notices.message import NoticeMessage
 
 SECRET_FROM = 4
-"""Letters from which on a text is taken for a secret."""
+"""The least length in characters of a text that counts as a secret."""
 
 
 class Channel(Protocol):
-    """A way by which notices go out; it is made anew for each attempt, with the `options` of the recipient.
+    """A way to send notices, made for each attempt with the `options` of the recipient.
 
-    It runs in a process of its own, which is killed after 30 s. It may be asked to send the same message again, when it
-    is not known whether it arrived: `message.id` is the same then.
+    It runs in a process of its own, which is killed after 30 s. When it is not known whether a message arrived, the
+    message is sent again with the same `message.id`.
     """
 
     def send(self, message: NoticeMessage) -> None:
-        """Sends a message.
+        """Send a message.
 
         Raises:
-            Permanent: it will never be taken; it is given up.
-            Retry: it may be taken after some time.
+            Permanent: the receiver will never accept it; the notice is given up.
+            Retry: the receiver may accept it later.
             Exception: it was not sent, and is tried again.
         """
 
 
 def channel_of(recipient: Recipient) -> Channel:
-    """The way to a recipient.
+    """Return the channel of a recipient.
 
     Raises:
         ImportError: there is no such class.
     """
-    from orchestrator.notices.email import Email  # noqa: PLC0415  what is not used is not loaded
-    from orchestrator.notices.webhook import Webhook  # noqa: PLC0415  what is not used is not loaded
+    from orchestrator.notices.email import Email  # noqa: PLC0415  unused channels are not loaded
+    from orchestrator.notices.webhook import Webhook  # noqa: PLC0415  unused channels are not loaded
 
     if recipient.to:
         return Email(recipient.to)
@@ -49,8 +49,8 @@ def channel_of(recipient: Recipient) -> Channel:
     return channel
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
-    """A text without the secrets that stand in it, as they are or as a program spells them."""
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Replace the secrets in a text, also those in the spellings of programs."""
     long = (secret for secret in secrets if len(secret) >= SECRET_FROM)
     forms = {form for secret in long for form in (secret, *spellings(secret))}
     for form in sorted(forms, key=len, reverse=True):

@@ -23,10 +23,10 @@ class Email:
         self.to = to
 
     def send(self, message: NoticeMessage) -> None:
-        """Sends a message; its mails bear its id, by which mail programs know a repeat.
+        """Send a message with its id as `Message-ID`, by which mail programs recognise a repeat.
 
         Raises:
-            Retry: the backend has sent none.
+            Retry: the backend has not sent it.
             Exception: whatever the backend raises.
         """
         host = urlsplit(site_url()).hostname or "procession.invalid"
@@ -36,7 +36,7 @@ class Email:
             to=list(self.to),
             headers={
                 "Message-ID": f"<{message.id}@{host}>",
-                "Auto-Submitted": "auto-generated",  # nobody's absence notice is wanted
+                "Auto-Submitted": "auto-generated",  # absence notices are not wanted
             },
         )
         sent: int | None = mail.send()  # backends of others do not all count

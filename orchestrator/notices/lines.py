@@ -1,4 +1,4 @@
-"""What is said of each thing that happened, in a line; and texts from anywhere made fit to stand in one."""
+"""The line of each item of a notice, and cleaning of texts for one line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from orchestrator.text import Text, unpack_text
 
 LONGEST = 300
 TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""What turns the direction of a text, and would make a name read as another."""
+"""Characters that change the direction of a text, and could disguise a name."""
 NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
-"""Categories of characters that end a line, or are none."""
+"""Categories of characters that end a line or cannot be shown."""
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    """A text that stands in one line, whatever is in it: no line's end, no control character, not too long."""
+    """Return a text as one line: without line ends and control characters, and cut at a length."""
     plain = "".join(
         " " if one in TURNING or unicodedata.category(one) in NO_TEXT else one
         for one in text[: 4 * longest]
@@ -29,12 +29,12 @@ def one_line(text: str, longest: int = LONGEST) -> str:
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
 
-def line(item: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
-    """What is said of a thing that happened.
+def item_line(item: Mapping[str, Any], texts: Mapping[str, Any]) -> str:
+    """Return the line of an item.
 
     Args:
-        item: as it stands in the notice.
-        texts: the engine's words in the notice, as template and values, by their English.
+        item: as the notice stores it.
+        texts: the texts of the engine in the notice, as template and values, by their English.
     """
     message = unpack_text(item["message"], texts.get(item["message"]))
     if isinstance(message, Text):
@@ -100,8 +100,8 @@ _SAYING: dict[Topic, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """How much of what has happened."""
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return the number of items of each topic in words."""
     said = {
         Topic.ESCALATION: lambda n: ngettext(
             "%(n)s escalation", "%(n)s escalations", n

@@ -1,4 +1,4 @@
-"""Where the console's pages are, as people outside reach them."""
+"""The addresses of the console's pages, as recipients of notices reach them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from orchestrator.site_settings import site_url
 log = logging.getLogger(__name__)
 
 
-def page(name: str, *args: object) -> str:
-    """The whole address of a page of the console; "" where it is not known."""
+def console_address(name: str, *args: object) -> str:
+    """Return the absolute URL of a page of the console; "" if it is unknown."""
     site = site_url()
     if not site:
         return ""

@@ -1,4 +1,4 @@
-"""What a notice says, in the language of the site."""
+"""The message of a notice, in the language of the site."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from orchestrator.notices.lines import counted, line, one_line
-from orchestrator.notices.links import page
+from orchestrator.notices.lines import counts_text, item_line, one_line
+from orchestrator.notices.links import console_address
 
 LONGEST_SUBJECT = 150
 
@@ -23,22 +23,22 @@ class Item:
     """One thing that happened.
 
     Args:
-        topics: what it is: "escalation", "failure", "deadline", "queue"; a deadline may be an escalation too.
+        topics: some of "escalation", "failure", "deadline" and "queue"; a deadline may be an escalation too.
         state: of a group of failures "new", "again" or "more", of a queue "dead" or "back".
-        text: all of it in a line.
-        url: the page where it is seen; "" if the site's address is not known.
+        text: the whole item in a line.
+        url: its page in the console; "" if the site's address is not known.
         definition: the name of the process's definition; "" if there is no process.
         process_id: the process; of a group of failures the first that was counted.
         correlation_key: its key.
-        step: where it is.
+        step: the step.
         queue: the queue.
         kind: of the incident.
         error: the class of the error.
-        place: the innermost function of the application that it was raised through.
-        message: what the error says, or who escalated, and why.
-        fingerprint: what all failures of the group have in common.
-        number: how many of them there are.
-        at: when, in ISO 8601.
+        place: the innermost function of the application that raised it.
+        message: the text of the error, or the reason of an escalation with its person.
+        fingerprint: the fingerprint of the group of failures.
+        number: the number of failures in the group.
+        at: the time, in ISO 8601.
     """
 
     topics: Sequence[str]
@@ -61,17 +61,17 @@ class Item:
 
 @dataclass(frozen=True)
 class NoticeMessage:
-    """What one recipient is told at once.
+    """The message of one notice to one recipient.
 
     Args:
-        id: the same whenever it is sent again.
-        recipient: its name in `PROCESSION_NOTICES`.
-        subject: in a line of up to 150 letters.
-        text: all of it, in lines.
-        number: how many things it tells of.
+        id: the id, which stays the same when the message is sent again.
+        recipient: the name in `PROCESSION_NOTICES`.
+        subject: one line of up to 150 characters.
+        text: the whole message, in lines.
+        number: the number of things that happened.
         counts: the same by topic.
         items: the first 20 of them.
-        at: when the first of them was noted.
+        at: the time of the first of them.
     """
 
     id: str
@@ -84,7 +84,7 @@ class NoticeMessage:
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values, as a webhook sends it."""
+        """Return the message as JSON values, as a webhook sends it."""
         return {
             "type": "procession.notice",
             "timestamp": self.at.isoformat(),
@@ -92,7 +92,7 @@ class NoticeMessage:
         }
 
 
-def compose(
+def compose_message(
     id: str,
     recipient: str,
     counts: Mapping[str, int],
@@ -100,11 +100,11 @@ def compose(
     texts: Mapping[str, Any],
     at: datetime,
 ) -> NoticeMessage:
-    """Puts a stored notice into words."""
+    """Return the message of a stored notice."""
     with translation.override(settings.LANGUAGE_CODE):
         told = [_item(stored, texts) for stored in items]
         number = sum(counts.values())
-        subject = told[0].text if number == 1 else counted(counts)
+        subject = told[0].text if number == 1 else counts_text(counts)
         return NoticeMessage(
             id=id,
             recipient=recipient,
@@ -118,14 +118,14 @@ def compose(
 
 
 def _item(stored: Mapping[str, Any], texts: Mapping[str, Any]) -> Item:
-    known = {**stored, "text": line(stored, texts), "url": _url(stored)}
+    known = {**stored, "text": item_line(stored, texts), "url": _url(stored)}
     return Item(**{field.name: known[field.name] for field in fields(Item)})
 
 
 def _url(item: Mapping[str, Any]) -> str:
     if item["process_id"]:
-        return page("instance", item["process_id"])
-    return page("definitions" if item["queue"] else "failures")
+        return console_address("instance", item["process_id"])
+    return console_address("definitions" if item["queue"] else "failures")
 
 
 def _text(told: Sequence[Item], number: int, recipient: str) -> str:

@@ -16,7 +16,7 @@ from orchestrator.exceptions import Permanent, Retry
 from orchestrator.notices.message import NoticeMessage
 
 ANSWER_SECONDS = 10.0
-"""How long the receiver may be silent."""
+"""Seconds that the receiver may take to answer."""
 BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 MOST_DIGITS = 6
 
@@ -26,19 +26,19 @@ class Webhook:
 
     Args:
         url: the address.
-        keys: what it is signed with, by each of them: one may be replacing the other.
+        keys: the signing keys. While a key is replaced there are two, and each signs.
     """
 
     def __init__(self, url: str, keys: Sequence[str]) -> None:
         self.url, self.keys = url, keys
 
     def send(self, message: NoticeMessage) -> None:
-        """Posts a message; any answer of 2xx means that it has arrived.
+        """Post a message; any answer of 2xx means that it has arrived.
 
         Raises:
-            Permanent: the receiver says that it is gone (410).
-            Retry: it answered something else; where it is busy, after as long as it says.
-            OSError: it cannot be reached, or does not answer in time.
+            Permanent: the receiver answers 410 (gone).
+            Retry: the receiver answers with another status; if it is busy, after the pause that it asks for.
+            OSError: the receiver cannot be reached, or does not answer in time.
         """
         body = json.dumps(message.as_json(), ensure_ascii=False)
         request = Request(  # noqa: S310  the settings take https alone, and http on loopback
@@ -79,7 +79,7 @@ class Webhook:
 
 
 class NoRedirects(HTTPRedirectHandler):
-    """A receiver that has moved is not followed: what is signed for one is not sent to another."""
+    """Follows no redirects: a message that is signed for one receiver is not sent to another."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None

@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 
 from orchestrator.conf import SettingRefused, conf
 from orchestrator.engine.notices import outages, outbox
-from orchestrator.engine.notices.gathering import gather
+from orchestrator.engine.notices.gathering import gather_notices
 from orchestrator.models import Notice
 from orchestrator.notice_settings import recipients
 from orchestrator.workers.sending import Sending, SendingOutcome
@@ -71,7 +71,7 @@ class Notifier:
         now = time.monotonic()
         if now >= self._outages_at:
             self._outages_at = now + OUTAGES_SECONDS
-            outages.look()
+            outages.check_queues()
         self._more = self._gather(now + PORTION_SECONDS)
         if now >= self._forget_at:
             outbox.give_up_unknown()
@@ -84,7 +84,7 @@ class Notifier:
 
     def _gather(self, until: float) -> bool:
         """Gather occurrences until a time; return whether there may be more."""
-        while gather():
+        while gather_notices():
             if time.monotonic() > until:
                 return True
         return False
@@ -115,12 +115,14 @@ class Notifier:
 
     def _store(self, notice: Notice, outcome: SendingOutcome) -> None:
         if not outcome.error:
-            stored = outbox.sent(notice)
+            stored = outbox.mark_sent(notice)
         else:
             name, attempt, error = notice.recipient, notice.attempt, outcome.error
             log.warning("%s was not told, attempt %s: %s", name, attempt, error)
             after = timedelta(seconds=outcome.after)
-            stored = outbox.not_sent(notice, error, after, hopeless=outcome.hopeless)
+            stored = outbox.mark_not_sent(
+                notice, error, after, hopeless=outcome.hopeless
+            )
         if not stored:
             log.info("another notifier has claimed notice %s", notice)
 

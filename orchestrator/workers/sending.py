@@ -18,9 +18,9 @@ from django.db import connections
 from orchestrator.exceptions import Permanent, Retry
 from orchestrator.models import Notice
 from orchestrator.notice_settings import Recipient
-from orchestrator.notices.channel import channel_of, without
+from orchestrator.notices.channel import channel_of, redact
 from orchestrator.notices.lines import one_line
-from orchestrator.notices.message import compose
+from orchestrator.notices.message import compose_message
 from orchestrator.workers import group
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def send_notice(notice: Notice, recipient: Recipient) -> SendingOutcome:
     """Send a notice in this process; return the outcome."""
     try:
         said = notice.recipient, notice.counts, notice.items, notice.texts
-        message = compose(str(notice.pk), *said, notice.created_at)
+        message = compose_message(str(notice.pk), *said, notice.created_at)
         channel_of(recipient).send(message)
     except Permanent as error:
         return SendingOutcome(_reason(error, recipient), hopeless=True)
@@ -111,4 +111,4 @@ def _reason(error: Exception, recipient: Recipient) -> str:
     except Exception:  # noqa: BLE001  # the channel's
         text = ""
     # Never "", which means success.
-    return one_line(without(text, recipient.secrets), 400) or type(error).__name__
+    return one_line(redact(text, recipient.secrets), 400) or type(error).__name__

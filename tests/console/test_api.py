@@ -17,7 +17,7 @@ from pytest_django import Settings
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import curl
-from monitoring.api.descriptions import address_of, described
+from monitoring.api.descriptions import address_pattern, described_actions
 from monitoring.api.wrong_tokens import wrong_tokens
 from orchestrator.engine.operations import OPERATIONS, Operation
 from orchestrator.models import (
@@ -101,7 +101,7 @@ def test_s12_5_every_action_has_an_address_and_a_place_where_it_is_shown() -> No
     others = {name for name, one in OPERATIONS.items() if not one.by_rest}
     assert others == {"export", "reveal", "import", "make_token"}
     assert set(BY_REST) <= PLACES.keys()
-    for one in described():
+    for one in described_actions():
         place = re.sub(r"\{(visit|event|view|token)\}", "1", one["address"])
         place = re.sub(r"\{(process|operation)\}", str(uuid4()), place)
         place = place.replace("{cause}", "none").partition("?")[0]
@@ -116,7 +116,7 @@ def test_the_manual_has_every_action_as_it_is_told() -> None:
     text = (DOCS / "api.md").read_text()
     usual = ("key", "[revision]", "reason", "[reason]")
 
-    for one in described():
+    for one in described_actions():
         fields = ", ".join(f"`{name}`" for name in one["fields"] if name not in usual)
         assert f"| `{one['action']}` | `{one['address']}` | {fields or '—'} |" in text
     assert text.count("| `/api/") + text.count("` | `/api/") >= len(BY_REST)
@@ -192,7 +192,7 @@ def call_of(
     operation: Operation, targets: dict[str, str]
 ) -> tuple[str, dict[str, object]]:
     """The address of an action on something that there is, and what it is told."""
-    address = address_of(operation)
+    address = address_pattern(operation)
     for place in sorted(targets, key=len, reverse=True):
         address = address.replace(place, targets[place])
     given = {one.name: GIVEN[one.form] for one in operation.given}
@@ -431,7 +431,7 @@ def test_broken_bodies_are_refused(program: Program, order: ProcessInstance) -> 
 
 
 def test_a_call_is_one_word_each_and_nothing_a_terminal_acts_upon() -> None:
-    text = curl.call(
+    text = curl.curl_call(
         "https://a.example/x?a=1&b=2", {"reason": "it's\x1b\u202e", "to": "a b"}
     )
 

@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from urllib3 import HTTPResponse
 
-from monitoring.api.descriptions import address_of, by_rest
+from monitoring.api.descriptions import address_pattern, api_actions
 from monitoring.api.urls import urlpatterns
 from monitoring.queries.event_search import EventFilters
 from orchestrator.engine.operations import OPERATIONS
@@ -51,8 +51,8 @@ def test_the_document_is_valid_and_whole(document: dict[str, Any]) -> None:
     generic = {name for name in named if name.startswith("api-act")}
     hidden = {"api-nothing", "api-root", "api-document", "api-docs"}
     assert {name_of(path) for path in paths} >= named - generic - hidden
-    for operation in by_rest():
-        post = paths[address_of(operation).partition("?")[0]]["post"]
+    for operation in api_actions():
+        post = paths[address_pattern(operation).partition("?")[0]]["post"]
         assert post["operationId"] == operation.name
         assert operation.permission in post["description"]
         assert post["security"] == [{"Token": []}]
@@ -185,7 +185,7 @@ def test_calls_made_of_the_document_are_answered_as_it_says(
                 seeded()
             except hypothesis.errors.Unsatisfiable:
                 assert mode is GenerationMode.NEGATIVE  # nothing is wrong for it
-    assert number > len(by_rest())
+    assert number > len(api_actions())
     assert wrong == []
 
 

@@ -15,8 +15,8 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from monitoring.admin.grants import grantable
-from monitoring.sharing import SharedKey, SharedReader, key_of
+from monitoring.admin.grants import grantable_permissions
+from monitoring.sharing import SharedKey, SharedReader, shared_key
 from orchestrator.engine.operations import (
     OPERATIONS,
     EventToSend,
@@ -418,7 +418,7 @@ def test_s12_1_open_pages_share_an_answer_among_who_may_the_same() -> None:
     def key(name: str, definition: str) -> SharedKey:
         request: HttpRequest = RequestFactory().get("/", headers={"host": "127.0.0.1"})
         request.user = grant(person(name, *VIEWER_MAY), definition, "escalate")
-        return key_of(request)
+        return shared_key(request)
 
     one = key("one", ORDERS)
 
@@ -438,7 +438,7 @@ def test_s12_1_grants_are_given_in_the_admin_and_it_keeps_who_gave_them(
     page = admin.read(adding)
     for name in (ORDERS, PARCELS):
         assert f'<option value="{name}">' in page
-    offered = {one.codename for one in grantable()}
+    offered = {one.codename for one in grantable_permissions()}
     assert {"escalate_processinstance", "run_bulkoperation"} <= offered
     nobodys = {"use_accesstoken", "share_savedview", "import_processinstance"}
     assert offered.isdisjoint(nobodys)

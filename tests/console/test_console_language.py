@@ -11,7 +11,7 @@ from django.utils import timezone, translation
 from examples.order_listing.messages import Destination
 from monitoring.diagrams import drawing_of
 from monitoring.diagrams.drawing import Drawing
-from monitoring.diagrams.sketch import level_plan, plan
+from monitoring.diagrams.sketch import best_sketch, level_sketch
 from monitoring.diagrams.words import detail_of, phrase
 from orchestrator.definition.graph import Graph, Node
 from orchestrator.engine.change import retrying
@@ -88,8 +88,8 @@ def test_parts_that_stand_for_several_steps_are_named_in_the_readers_language() 
     graph = Broad.graph()
 
     with translation.override("ja"):
-        folded = Drawing(graph, plan(graph)).svg()
-        levels = Drawing(graph, level_plan(graph)).svg()
+        folded = Drawing(graph, best_sketch(graph)).svg()
+        levels = Drawing(graph, level_sketch(graph)).svg()
 
     assert "並行する 70 ステップ" in folded
     assert "レベル 2" in levels

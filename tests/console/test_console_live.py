@@ -17,7 +17,7 @@ from django.db import OperationalError, connections
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import audience, consumers
-from monitoring.broadcaster import Broadcaster, as_hint, merged
+from monitoring.broadcaster import Broadcaster, change_hint, merge_hints
 from monitoring.turns import need
 from orchestrator.asgi import application
 from orchestrator.engine.drain import drain
@@ -199,16 +199,16 @@ async def test_a_burst_of_changes_is_one_hint_that_keeps_the_whole_path() -> Non
     second = hint(3, "e2", B="done", C="waiting")
 
     whole = hint(3, "e1", "e2", A="done", B="done", C="waiting")
-    assert merged(first, second) == merged(second, first) == whole
+    assert merge_hints(first, second) == merge_hints(second, first) == whole
 
 
 async def test_a_hint_stays_short_however_many_branches_a_change_has_taken() -> None:
     wide = change(edge=",".join(f"e{number}" for number in range(10_000)))
 
-    hint = as_hint(wide)
+    hint = change_hint(wide)
 
     assert hint["edges"] == [f"e{number}" for number in range(100)]
-    assert len(merged({**hint, "revision": 1}, hint)["edges"]) == 100
+    assert len(merge_hints({**hint, "revision": 1}, hint)["edges"]) == 100
 
 
 async def test_a_dead_channel_layer_never_reaches_the_code_that_commits(
@@ -280,7 +280,11 @@ def in_memory(settings: Any) -> None:
 async def test_a_layer_in_memory_tells_pages(viewer: User, in_memory: None) -> None:
     sockets = [await opened(viewer) for _ in range(2)]
 
-    hint = {"type": "live.change", "group": "overview", **as_hint(change(revision=2))}
+    hint = {
+        "type": "live.change",
+        "group": "overview",
+        **change_hint(change(revision=2)),
+    }
     await get_channel_layer().group_send("overview", hint)
 
     assert [(await told(socket))["revision"] for socket in sockets] == [2, 2]

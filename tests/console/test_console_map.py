@@ -16,7 +16,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from examples.order_listing.processes import OrderListing
 from monitoring.diagrams.drawing import Drawing, MapLayer
-from monitoring.diagrams.layout import laid_out
+from monitoring.diagrams.layout import lay_out_small
 from monitoring.diagrams.painting import DiagramState, NodeState
 from monitoring.queries.definition import seen as visits
 from monitoring.queries.definition import standing as standings
@@ -403,7 +403,7 @@ def test_s2_5_the_files_are_the_view_of_the_address(viewing: Client) -> None:
         full, plain = file(form, rates), file(form, f"{rates}&plain=1")
         assert ("100 %" in full, also in full) == (True, True)
         assert ("100 %" in plain, "Failure rate" in plain) == (False, False)
-    assert "<svg" in laid_out(file("dot", rates))  # it is DOT
+    assert "<svg" in lay_out_small(file("dot", rates))  # it is DOT
 
 
 @cases("text", *HARMFUL)
@@ -419,7 +419,7 @@ def test_s2_5_no_text_of_a_map_leaves_its_place(text: str) -> None:
 
     tags = {one.tag.rpartition("}")[2] for root in (page, file) for one in root.iter()}
     assert not tags & {"script", "img", "b", "hx-partial", "foreignObject"}
-    assert "<svg" in laid_out(drawing.dot_with(state, layer))
+    assert "<svg" in lay_out_small(drawing.dot_with(state, layer))
     links = [element.get("href", "") for element in page.iter("a")]
     assert all(link.startswith("?step=") for link in links)
 

@@ -17,7 +17,7 @@ from django.utils import translation
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring import sharing
-from monitoring.sharing import ARRIVED, KEPT, shared, shared_part
+from monitoring.sharing import ARRIVED, KEPT, share_answer, shared_part
 from orchestrator.collecting import LruCache
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import run
@@ -49,7 +49,7 @@ def counted(about: Callable[[Any], object] = lambda request: "") -> View:
     """A view that says how often it was computed, and something about its request."""
     computed: list[HttpRequest] = []
 
-    @shared
+    @share_answer
     def view(request: HttpRequest) -> HttpResponse:
         computed.append(request)
         return HttpResponse(f"{len(computed)} {about(request)}")

@@ -3,7 +3,7 @@
 import pytest
 
 from monitoring.diagrams import transition_table
-from monitoring.management.commands.draw import drawn
+from monitoring.management.commands.draw import drawing_text
 from orchestrator.definition.graph import Graph
 from tests.apps.process_managers.processes import Shipping
 from tests.services.client import Client
@@ -34,11 +34,11 @@ def test_the_table_says_which_events_a_step_ignores_and_rejects(graph: Graph) ->
 
 
 def test_the_picture_has_no_edge_for_what_changes_nothing() -> None:
-    assert "ParcelWeighed" not in drawn(GRAPH, "svg")
+    assert "ParcelWeighed" not in drawing_text(GRAPH, "svg")
 
 
 def test_the_table_as_text_says_it_too() -> None:
-    lines = drawn(GRAPH, "table").splitlines()
+    lines = drawing_text(GRAPH, "table").splitlines()
 
     assert lines[3].startswith("| Packing |")
     assert lines[3].endswith("| ignored | rejected |")

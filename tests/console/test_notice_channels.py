@@ -29,8 +29,8 @@ from orchestrator.management.commands import notices
 from orchestrator.models import Notice, Occurrence
 from orchestrator.notices import NoticeMessage
 from orchestrator.notices.lines import one_line
-from orchestrator.notices.links import page
-from orchestrator.notices.message import compose
+from orchestrator.notices.links import console_address
+from orchestrator.notices.message import compose_message
 from orchestrator.serving.programs import Programs
 from orchestrator.text import Text, pack_text, with_error_type
 from orchestrator.workers import sending
@@ -213,7 +213,7 @@ def test_every_line_is_translated(topics: str, state: str, number: int) -> None:
         counts = {topics: number + 1}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("django.conf.settings.LANGUAGE_CODE", language)
-            return compose("i", "ops", counts, [item], {}, datetime.now(UTC))
+            return compose_message("i", "ops", counts, [item], {}, datetime.now(UTC))
 
     english, japanese = said("en"), said("ja")
     lines = zip(english.text.splitlines(), japanese.text.splitlines(), strict=True)
@@ -475,7 +475,7 @@ def test_a_path_in_front_of_the_whole_site_stands_once_in_a_link(
 ) -> None:
     settings.PROCESSION_SITE_URL = site
     with override_script_prefix("/branch/"):
-        assert page("failures") == "https://h/branch/failures/"
+        assert console_address("failures") == "https://h/branch/failures/"
 
 
 def test_up_is_known_at_its_own_address_unless_it_has_another(

@@ -20,7 +20,7 @@ from django.utils import timezone
 from examples.order_listing.messages import Destination, OrderCreated
 from examples.order_listing.processes import OrderListing
 from monitoring.command_line import chosen, watching
-from monitoring.command_line.terminal import Terminal, columns
+from monitoring.command_line.terminal import Terminal, text_width
 from orchestrator import start_process
 from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.models import OperatorAction, ProcessInstance, Status
@@ -169,10 +169,10 @@ def test_a_table_of_wide_characters_fits(monkeypatch: pytest.MonkeyPatch) -> Non
     _, text = process("list")
 
     heads, row = text.splitlines()
-    assert columns(row) <= 110
+    assert text_width(row) <= 110
     assert "注文番号" in row
     assert "…" in row
-    assert columns(row[: row.index("waiting")]) == heads.index("STATUS")
+    assert text_width(row[: row.index("waiting")]) == heads.index("STATUS")
 
 
 def test_files_are_whole_and_steer_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

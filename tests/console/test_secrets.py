@@ -34,7 +34,7 @@ from orchestrator.models import (
     Repair,
     StepRun,
 )
-from orchestrator.notices.lines import line
+from orchestrator.notices.lines import item_line
 from tests.apps.kept_secret.fixtures import Filled, filled, secretive
 from tests.apps.kept_secret.processes import (
     CODE,
@@ -482,7 +482,7 @@ def test_notices_have_no_secret() -> None:
     assert (len(notice.items), len(notice.texts)) == (8, 4)
     stored = [notice.items, notice.texts]
     assert not told(json.dumps(stored, ensure_ascii=False))
-    assert not told("".join(line(one, notice.texts) for one in notice.items))
+    assert not told("".join(item_line(one, notice.texts) for one in notice.items))
 
 
 def test_what_the_code_forgot_stays_masked(filled: Filled, admin: Client) -> None:

@@ -16,9 +16,9 @@ from django.urls import resolve, reverse
 from django.utils import timezone
 
 from monitoring import sharing
-from monitoring.access import seen_by
-from monitoring.admin.grants import grantable
-from monitoring.consumers import groups_wanted
+from monitoring.access import definitions_visible_to
+from monitoring.admin.grants import grantable_permissions
+from monitoring.consumers import groups_in_query
 from monitoring.queries import resolved
 from monitoring.sharing import KEPT
 from monitoring.views import instances
@@ -463,7 +463,7 @@ def test_s12_1_a_button_pressed_there_is_the_engines_to_allow(
 
 
 def test_s12_1_both_can_be_given_in_the_admin() -> None:
-    assert {VIEW, DATA} <= {one.codename for one in grantable()}
+    assert {VIEW, DATA} <= {one.codename for one in grantable_permissions()}
 
 
 def failure_of(process: ProcessInstance, cause: str, message: str) -> Incident:
@@ -653,10 +653,10 @@ def test_s12_1_what_a_process_is_part_of_is_not_told_where_it_is_of_another(
 def test_s12_1_a_grant_for_no_definition_is_none(ann: User) -> None:
     DefinitionGrant.objects.update(definition="")
 
-    assert seen_by(User.objects.get(pk=ann.pk)) == frozenset()
+    assert definitions_visible_to(User.objects.get(pk=ann.pk)) == frozenset()
 
 
 def test_s12_1_the_longest_name_of_a_definition_can_be_followed() -> None:
     name = "d" * 100
 
-    assert list(groups_wanted(f"watch=definition:{name}")) == [f"definition.{name}"]
+    assert list(groups_in_query(f"watch=definition:{name}")) == [f"definition.{name}"]

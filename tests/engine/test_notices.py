@@ -204,7 +204,7 @@ def outage() -> Iterator[None]:
 def look(times: int = 1) -> list[str]:
     """Look so often for dead queues; return what is told of them."""
     for _ in range(times):
-        outages.look()
+        outages.check_queues()
     return [f"{item['queue']} is {item['state']}" for item in gathered_items()]
 
 
@@ -323,8 +323,8 @@ def test_a_lost_notice_is_claimed_again_by_its_id(escalated: ProcessInstance) ->
     again = claimed("other")
 
     assert (again.pk, again.items, again.attempt) == (lost.pk, lost.items, 2)
-    assert not outbox.sent(lost)
-    assert outbox.sent(again)
+    assert not outbox.mark_sent(lost)
+    assert outbox.mark_sent(again)
 
 
 def test_very_much_is_gathered_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -438,7 +438,7 @@ def test_hundreds_who_are_not_reached_keep_nobody_waiting(settings: Settings) ->
 
 def test_what_was_tried_stays_and_the_next_waits(escalated: ProcessInstance) -> None:
     first = claimed()
-    outbox.not_sent(first, "no", hopeless=False)
+    outbox.mark_not_sent(first, "no", hopeless=False)
     escalate(escalated, 3)
     [next_] = gathered()
     assert next_.counts == {"escalation": 3}
@@ -453,7 +453,7 @@ def test_what_was_tried_stays_and_the_next_waits(escalated: ProcessInstance) -> 
 def test_it_is_tried_ever_less_often_and_given_up(escalated: ProcessInstance) -> None:
     pauses = []
     while (notice := outbox.claim("one")) is not None:
-        outbox.not_sent(notice, "no\x00thing", hopeless=False)
+        outbox.mark_not_sent(notice, "no\x00thing", hopeless=False)
         found = Notice.objects.get(pk=notice.pk)
         if found.wake_at is not None:
             pauses.append(in_seconds(found.wake_at))
@@ -468,7 +468,7 @@ def test_it_is_tried_ever_less_often_and_given_up(escalated: ProcessInstance) ->
 def test_a_receiver_may_ask_for_an_hour_at_most(escalated: ProcessInstance) -> None:
     for wanted, seconds in ((120, 120), (10**6, 3600)):
         after = timedelta(seconds=wanted)
-        outbox.not_sent(claimed(), "busy", after, hopeless=False)
+        outbox.mark_not_sent(claimed(), "busy", after, hopeless=False)
         pause = in_seconds(Notice.objects.get().wake_at)
         assert pause == pytest.approx(seconds, abs=60)
         due_now()
@@ -513,9 +513,9 @@ def test_failures_that_are_all_unlike_each_other_cost_no_question_each(
 ) -> None:
     failures(400, of="f{}")
     with django_assert_max_num_queries(15):
-        gathering.gather()
+        gathering.gather_notices()
     failures(400, of="f{}")
-    gathering.gather()
+    gathering.gather_notices()
 
     assert FailureGroup.objects.filter(number=2, lately=2, told=1).count() == 400
     [notice] = gathered()

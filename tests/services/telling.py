@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 
 from orchestrator.engine.notices import outbox
-from orchestrator.engine.notices.gathering import gather
+from orchestrator.engine.notices.gathering import gather_notices
 from orchestrator.models import Notice
 from orchestrator.notice_settings import recipients
 from orchestrator.workers.sending import SendingOutcome, send_notice
@@ -15,7 +15,7 @@ OPS = "ops"
 
 def gathered() -> list[Notice]:
     """Gather all that has happened; return the notices that wait for their time."""
-    while gather():
+    while gather_notices():
         pass
     return list(Notice.objects.filter(status="gathering").order_by("recipient"))
 
@@ -40,8 +40,8 @@ def deliver() -> list[SendingOutcome]:
         seen.add(notice.pk)
         outcome = send_notice(notice, recipients()[notice.recipient])
         if outcome.error:
-            outbox.not_sent(notice, outcome.error, hopeless=outcome.hopeless)
+            outbox.mark_not_sent(notice, outcome.error, hopeless=outcome.hopeless)
         else:
-            outbox.sent(notice)
+            outbox.mark_sent(notice)
         found.append(outcome)
     return found

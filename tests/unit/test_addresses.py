@@ -9,7 +9,7 @@ import pytest
 from django.urls import NoReverseMatch, reverse, set_script_prefix
 from django.utils import translation
 
-from monitoring.addresses import address_of
+from monitoring.addresses import url_for
 
 PROCESS = uuid4()
 VIEWS: list[tuple[str, list[UUID | int | str]]] = [
@@ -37,15 +37,15 @@ def test_it_is_what_django_finds(
 ) -> None:
     with translation.override(language):
         for _ in range(2):  # the second one is filled in
-            assert address_of(name, *parts) == reverse(name, args=parts)
+            assert url_for(name, *parts) == reverse(name, args=parts)
 
 
 def test_another_row_has_another_address() -> None:
     for number in (1, 2):
-        address = address_of("monitoring:act-on-event", number, "discard")
+        address = url_for("monitoring:act-on-event", number, "discard")
         assert address == f"/events/{number}/discard/"
 
 
 def test_an_address_that_there_is_not_is_none() -> None:
     with pytest.raises(NoReverseMatch):
-        address_of("monitoring:act-on-event", PROCESS, "discard")
+        url_for("monitoring:act-on-event", PROCESS, "discard")

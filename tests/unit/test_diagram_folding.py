@@ -10,8 +10,8 @@ import pytest
 
 from monitoring.diagrams import cache
 from monitoring.diagrams.cache import drawing_of
-from monitoring.diagrams.folding import by_level, folded
-from monitoring.diagrams.sketch import level_plan, plan
+from monitoring.diagrams.folding import fold, group_by_level
+from monitoring.diagrams.sketch import best_sketch, level_sketch
 from orchestrator.definition.graph import Edge, Graph, Node
 from tests.services.cases import cases
 from tests.services.patience import SHARED
@@ -56,19 +56,19 @@ def layers(count: int, width: int) -> Pairs:
 
 @cases("pairs, steps", (chain(70), 70), (alike_branches(40, 5), 200))
 def test_steps_in_a_row_and_branches_fold_into_one(pairs: Pairs, steps: int) -> None:
-    groups = folded(workflow(pairs))
+    groups = fold(workflow(pairs))
 
     assert list(map(len, groups.values())) == [steps]
 
 
 def test_steps_side_by_side_are_one_part() -> None:
-    groups = folded(workflow(alike_branches(40, 1)))
+    groups = fold(workflow(alike_branches(40, 1)))
 
     assert {name: len(some) for name, some in groups.items()} == {"siblings:b0_0": 40}
 
 
 def test_steps_of_a_kind_of_their_own_stay_visible() -> None:
-    groups = folded(workflow(chain(70), c35="ask"))
+    groups = fold(workflow(chain(70), c35="ask"))
 
     assert sorted(len(some) for some in groups.values()) == [34, 35]
     assert all("c35" not in some for some in groups.values())
@@ -77,7 +77,7 @@ def test_steps_of_a_kind_of_their_own_stay_visible() -> None:
 def test_levels_hold_every_step_once_in_order() -> None:
     graph = workflow(layers(100, 20))
 
-    groups = by_level(graph)
+    groups = group_by_level(graph)
 
     held = [name for some in groups.values() for name in some]
     assert sorted(held) == sorted(node.id for node in graph.nodes)
@@ -86,13 +86,13 @@ def test_levels_hold_every_step_once_in_order() -> None:
 
 
 def test_a_small_workflow_is_not_folded() -> None:
-    assert not plan(workflow(chain(30))).folded
+    assert not best_sketch(workflow(chain(30))).folded
 
 
 def test_every_edge_of_a_folded_workflow_is_inside_a_part_or_on_a_line() -> None:
     graph = workflow(alike_branches(40, 5))
 
-    sketch = plan(graph)
+    sketch = best_sketch(graph)
 
     drawn = {edge for line in sketch.lines for edge in line.edges}
     members = {n: part.id for part in sketch.steps() for n in part.members}
@@ -101,7 +101,7 @@ def test_every_edge_of_a_folded_workflow_is_inside_a_part_or_on_a_line() -> None
 
 
 def test_lines_between_levels_join_neighbours_only() -> None:
-    sketch = level_plan(workflow(layers(100, 20)))
+    sketch = level_sketch(workflow(layers(100, 20)))
 
     order = [part.id for part in sketch.parts]
     between = [line for line in sketch.lines if "levels" in line.source + line.target]
@@ -144,7 +144,7 @@ def test_a_layout_that_takes_too_long_leaves_the_levels(
     def never(dot: str) -> str:
         raise TimeoutError
 
-    monkeypatch.setattr(cache, "laid_out_apart", never)
+    monkeypatch.setattr(cache, "lay_out_large", never)
     graph = workflow(layers(11, 20))
     drawing_of(graph, "layers-11-20")
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 from monitoring.diagrams import Drawing
-from monitoring.diagrams.sketch import plan
+from monitoring.diagrams.sketch import best_sketch
 from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
 from tests.apps.patterns import patterns as p
@@ -84,7 +84,7 @@ def test_of_very_many_commands_a_label_names_the_first(number: int) -> None:
     nodes = (Node("a", "A", "start"), Node("b", "B", "final"))
     commands = tuple(f"Print{n}" for n in range(number))
     edge = Edge("e", "a", "b", "event", "Closed", commands=commands)
-    [line] = plan(Graph("printing", 1, "process manager", nodes, (edge,))).lines
+    [line] = best_sketch(Graph("printing", 1, "process manager", nodes, (edge,))).lines
 
     assert len(line.label) == 1 + 12
     assert line.label[-1].strip() == ("Print11" if number == 12 else "189 more")

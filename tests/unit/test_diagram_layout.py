@@ -6,21 +6,21 @@ from collections.abc import Iterator
 import pytest
 
 from monitoring.diagrams import Drawing, cache, layout
-from monitoring.diagrams.dot import quoted
-from monitoring.diagrams.layout import LayoutFailed, Layouts
+from monitoring.diagrams.dot import quote_label
+from monitoring.diagrams.layout import GraphvizProcess, LayoutFailed
 from orchestrator.definition.graph import Edge, Graph, Node
 
 DOT = 'digraph { a [label="hello"]; b [label="you"]; a -> b }'
 
 
 @pytest.fixture
-def layouts() -> Iterator[Layouts]:
-    layouts = Layouts()
+def layouts() -> Iterator[GraphvizProcess]:
+    layouts = GraphvizProcess()
     yield layouts
     layouts.end()
 
 
-def test_a_process_draws_one_picture_after_the_other(layouts: Layouts) -> None:
+def test_a_process_draws_one_picture_after_the_other(layouts: GraphvizProcess) -> None:
     first = layouts.lay_out(DOT)
     process = layouts._process
     assert ">hello</text>" in first
@@ -28,13 +28,13 @@ def test_a_process_draws_one_picture_after_the_other(layouts: Layouts) -> None:
     assert layouts._process is process
 
 
-def test_what_graphviz_refuses_is_told_and_it_goes_on(layouts: Layouts) -> None:
+def test_what_graphviz_refuses_is_told_and_it_goes_on(layouts: GraphvizProcess) -> None:
     with pytest.raises(LayoutFailed, match="Graphviz could not draw a diagram: "):
         layouts.lay_out("digraph { a -> ")
     assert ">hello</text>" in layouts.lay_out(DOT)
 
 
-def test_after_a_process_died_another_draws(layouts: Layouts) -> None:
+def test_after_a_process_died_another_draws(layouts: GraphvizProcess) -> None:
     layouts.lay_out(DOT)
     assert layouts._process is not None
     layouts._process.kill()
@@ -42,7 +42,9 @@ def test_after_a_process_died_another_draws(layouts: Layouts) -> None:
     assert ">hello</text>" in layouts.lay_out(DOT)
 
 
-def test_a_slow_layout_ends(layouts: Layouts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_layout_ends(
+    layouts: GraphvizProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(layout, "PATIENCE", 0.05)
     links = " ".join(f"n{a} -> n{b};" for a in range(120) for b in range(a + 1, 120, 3))
     with pytest.raises(LayoutFailed, match="Graphviz ended with -9"):
@@ -51,7 +53,7 @@ def test_a_slow_layout_ends(layouts: Layouts, monkeypatch: pytest.MonkeyPatch) -
     assert ">hello</text>" in layouts.lay_out(DOT)
 
 
-def test_the_process_ends_with_ours(layouts: Layouts) -> None:
+def test_the_process_ends_with_ours(layouts: GraphvizProcess) -> None:
     layouts.lay_out(DOT)
     process = layouts._process
     layouts.end()
@@ -60,8 +62,8 @@ def test_the_process_ends_with_ours(layouts: Layouts) -> None:
 
 
 def test_no_line_of_a_label_is_empty() -> None:
-    assert quoted(["", "a", ""]) == "\N{NO-BREAK SPACE}\\na\\n\N{NO-BREAK SPACE}"
-    assert quoted([""], "\\l") == "\N{NO-BREAK SPACE}\\l"
+    assert quote_label(["", "a", ""]) == "\N{NO-BREAK SPACE}\\na\\n\N{NO-BREAK SPACE}"
+    assert quote_label([""], "\\l") == "\N{NO-BREAK SPACE}\\l"
 
 
 def test_pages_go_without_a_picture_that_cannot_be_drawn(

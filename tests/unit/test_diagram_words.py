@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from monitoring.diagrams import Drawing
-from monitoring.diagrams.sketch import WIDTH, wrapped
+from monitoring.diagrams.sketch import WIDTH, wrap_label
 from orchestrator.definition.graph import Edge, Graph, Node
 from tests.services.cases import cases
 
@@ -36,7 +36,7 @@ from tests.services.cases import cases
     ("[destination = both, external]", "edge", ["[destination = both, external]"]),
 )
 def test_lines_end_with_words(text: str, kind: str, lines: list[str] | None) -> None:
-    found = wrapped(text, kind)
+    found = wrap_label(text, kind)
 
     assert lines is None or found == lines
     assert "".join("".join(found).split()) == "".join(text.split())
@@ -45,7 +45,7 @@ def test_lines_end_with_words(text: str, kind: str, lines: list[str] | None) -> 
 @pytest.mark.parametrize("text", ["x" * 100, "\u6f22" * 100, "aB" * 60, "a " * 60])
 @pytest.mark.parametrize("kind", WIDTH)
 def test_no_line_is_too_wide(text: str, kind: str) -> None:
-    for line in wrapped(text, kind):
+    for line in wrap_label(text, kind):
         wide = sum(2 if char > "\u2e80" else 1 for char in line)
         assert wide <= WIDTH[kind]
 

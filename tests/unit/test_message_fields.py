@@ -13,7 +13,7 @@ import pytest
 from django import forms
 from pydantic import Field
 
-from monitoring.message_fields import OMITTED, MessageField, fields_of
+from monitoring.message_fields import OMITTED, MessageField, event_fields
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, mistakes
 from tests.services.cases import cases, words
@@ -89,7 +89,7 @@ GIVEN = {
 
 
 def made(event: type[Event]) -> dict[str, MessageField]:
-    return {one.name: one for one in fields_of(event)}
+    return {one.name: one for one in event_fields(event)}
 
 
 def body_of(event: type[Event], given: dict[str, str]) -> dict[str, Any]:
@@ -215,7 +215,7 @@ class NothingHappened(Event):
 
 
 def test_s9_4_an_event_may_have_no_fields() -> None:
-    assert fields_of(NothingHappened) == []
+    assert event_fields(NothingHappened) == []
     assert mistakes(NothingHappened, {}) == []
     assert mistakes(NothingHappened, {"a": 1})[0][0] == ("a",)
 

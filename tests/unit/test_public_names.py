@@ -13,7 +13,7 @@ from django.apps import apps
 from django.contrib.auth import get_permission_codename
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from monitoring.api.document import document
+from monitoring.api.document import openapi_document
 from orchestrator.engine.operations.registry import OPERATIONS
 
 LISTED = Path(__file__).parent.parent / "data/public_names.txt"
@@ -82,7 +82,7 @@ def addresses(found: URLResolver | URLPattern, before: str) -> Iterator[str]:
 
 def fields() -> Iterator[str]:
     """Yield the parameters of the API's calls and the fields of its answers."""
-    description = document()
+    description = openapi_document()
     for address, methods in description["paths"].items():
         for method, call in methods.items():
             named = [one["name"] for one in call.get("parameters", ())]

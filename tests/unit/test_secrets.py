@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from django.db import IntegrityError
 
-from monitoring.masking import locked
+from monitoring.masking import merge_secrets
 from orchestrator.definition import (
     Command,
     Event,
@@ -280,7 +280,7 @@ def test_an_edit_keeps_what_it_has_masked() -> None:
     kept = {"pin": "1", "cards": [{"number": "4", "holder": "B"}], "n": 2}
 
     for may in (True, False):
-        assert locked(edited, DATA, NAMES, may=may) == (kept, [])
+        assert merge_secrets(edited, DATA, NAMES, may=may) == (kept, [])
 
 
 @cases(
@@ -294,10 +294,10 @@ def test_an_edit_keeps_what_it_has_masked() -> None:
 def test_an_edit_of_a_secret_is_for_those_who_may_have_it_shown(
     edited: dict[str, object], wrong: list[str]
 ) -> None:
-    found = locked(edited, DATA, NAMES, may=False)[1]
+    found = merge_secrets(edited, DATA, NAMES, may=False)[1]
 
     assert set(wrong) <= set(found)
-    assert not locked(edited, DATA, NAMES, may=True)[1]
+    assert not merge_secrets(edited, DATA, NAMES, may=True)[1]
 
 
 def test_what_is_logged_holds_no_secret(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from monitoring import turns
-from monitoring.turns import AT_ONCE, LONGEST, InTurn, Need
+from monitoring.turns import AT_ONCE, LONGEST, Need, TurnLimiter
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,12 +30,12 @@ def asking(query: bytes = b"rows=1&since=3", method: str = "GET") -> dict[str, A
     return {**scope, "headers": headers}
 
 
-async def sent(site: InTurn, scope: dict[str, Any]) -> int:
+async def sent(site: TurnLimiter, scope: dict[str, Any]) -> int:
     """The status that is answered."""
     return int((await answered(site, scope))["status"])
 
 
-async def answered(site: InTurn, scope: dict[str, Any]) -> dict[str, Any]:
+async def answered(site: TurnLimiter, scope: dict[str, Any]) -> dict[str, Any]:
     """The status that is answered, and its headers."""
     messages: list[dict[str, Any]] = []
 
@@ -46,10 +46,10 @@ async def answered(site: InTurn, scope: dict[str, Any]) -> dict[str, Any]:
     return messages[0]
 
 
-async def crowd(number: int = AT_ONCE) -> tuple[Site, InTurn, list[Any]]:
+async def crowd(number: int = AT_ONCE) -> tuple[Site, TurnLimiter, list[Any]]:
     """A site that so many open pages ask, none of which is answered yet."""
     site = Site()
-    in_turn = InTurn(site)
+    in_turn = TurnLimiter(site)
     asked = [asyncio.create_task(sent(in_turn, asking())) for _ in range(number)]
     await settled()
     return site, in_turn, asked
@@ -137,7 +137,7 @@ async def test_a_turn_ends_with_an_error_too() -> None:
     async def broken(*_: Any) -> None:
         raise ZeroDivisionError
 
-    in_turn = InTurn(broken)
+    in_turn = TurnLimiter(broken)
 
     for _ in range(AT_ONCE + 1):
         with pytest.raises(ZeroDivisionError):

@@ -28,7 +28,7 @@ class Command(ProcessionCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         graph = graph_of(options["name"], options["version_number"])
-        text = drawn(graph, options["format"])
+        text = drawing_text(graph, options["format"])
         if options["output"] is None:
             self.stdout.write(text, ending="")
             return
@@ -40,8 +40,8 @@ class Command(ProcessionCommand):
             ) from None
 
 
-def drawn(graph: Graph, form: str) -> str:
-    """The graph as `svg`, `dot` or `table`."""
+def drawing_text(graph: Graph, form: str) -> str:
+    """Return the graph as `svg`, `dot` or `table`."""
     if form == "table":
         if graph.kind == Definition.Kind.WORKFLOW:
             return steps_as_text(graph)
@@ -54,7 +54,7 @@ def drawn(graph: Graph, form: str) -> str:
 
 
 def graph_of(name: str, version: int | None) -> Graph:
-    """The graph of a definition of the running code, else of one that ran before.
+    """Return the graph of a definition of the running code, else of a stored one.
 
     Raises:
         CommandError: there is none.

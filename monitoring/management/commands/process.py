@@ -1,26 +1,33 @@
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from monitoring.command_line import acting, carrying, listing, showing, watching
+from monitoring.command_line.acting import act_on_processes
+from monitoring.command_line.carrying import export_process, import_process
+from monitoring.command_line.listing import list_processes
+from monitoring.command_line.showing import show_process
 from monitoring.command_line.terminal import Terminal
+from monitoring.command_line.watching import watch_process
 from orchestrator.management.procession_command import ProcessionCommand
 
-PARTS: dict[str, tuple[Any, str]] = {
-    "list": (listing, "Lists processes, the newest first."),
-    "show": (showing, "Shows a process with its diagram."),
-    "watch": (watching, "Tells each change of a process until it ends."),
-    "retry": (acting, "Tries again what has failed in processes."),
-    "cancel": (acting, "Cancels processes."),
-    "escalate": (acting, "Escalates processes."),
-    "pause": (acting, "Lets processes stand still."),
-    "resume": (acting, "Lets paused processes go on."),
-    "export": (carrying, "Writes a process with its history as lines of JSON."),
-    "import": (carrying, "Stores what was exported elsewhere, paused."),
+PARTS: dict[str, tuple[Any, Callable[[Terminal, dict[str, Any]], int], str]] = {
+    "list": (listing, list_processes, "Lists processes, the newest first."),
+    "show": (showing, show_process, "Shows a process with its diagram."),
+    "watch": (watching, watch_process, "Tells each change of a process until it ends."),
+    "retry": (acting, act_on_processes, "Tries again what has failed in processes."),
+    "cancel": (acting, act_on_processes, "Cancels processes."),
+    "escalate": (acting, act_on_processes, "Escalates processes."),
+    "pause": (acting, act_on_processes, "Pauses processes."),
+    "resume": (acting, act_on_processes, "Resumes paused processes."),
+    "export": (carrying, export_process, "Writes a process with its history as JSON."),
+    "import": (carrying, import_process, "Stores an exported process, paused."),
 }
+"""The module with the arguments, the function and the help of each sub-command."""
 
 SHOWN = ("list", "show")
-"""What is over when its reader has seen enough; of the others something is left to be done or to be told."""
+"""The sub-commands that end without an error when their reader closes the pipe."""
 
 
 class Command(ProcessionCommand):
@@ -32,13 +39,13 @@ class Command(ProcessionCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parts = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-        for name, (part, told) in PARTS.items():
-            add = getattr(part, f"add_arguments_of_{name}", None) or part.add_arguments
+        for name, (part, _run, told) in PARTS.items():
+            add = getattr(part, f"add_{name}_arguments", None) or part.add_arguments
             add(parts.add_parser(name, help=told, description=told))
 
     def handle(self, *args: Any, **options: Any) -> None:
-        part, _ = PARTS[options["what"]]
+        _part, run, _told = PARTS[options["what"]]
         if options["what"] in SHOWN:
             self.unread = 0
-        if code := part.carry_out(Terminal(self.stdout), options):
+        if code := run(Terminal(self.stdout), options):
             raise SystemExit(code)

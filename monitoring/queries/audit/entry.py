@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy
 
-from monitoring.masking import TELLING, action_told, names_in, tells_data
+from monitoring.masking import TELLING, masked_action, names_in, tells_data
 from monitoring.places import NO_CAUSE
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.graphs import labels_of
@@ -121,12 +121,12 @@ class AuditEntry:
     @property
     def before(self) -> Any:
         """The fields before the action, without secrets."""
-        return action_told(self.row.before, self._definition)
+        return masked_action(self.row.before, self._definition)
 
     @property
     def after(self) -> Any:
         """The fields after the action, without secrets."""
-        return action_told(self.row.after, self._definition)
+        return masked_action(self.row.after, self._definition)
 
     @property
     def _definition(self) -> Definition | None:

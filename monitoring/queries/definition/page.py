@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from monitoring.diagrams import DiagramState, Drawing, MapLayer, drawing_of
-from monitoring.moments import in_full
+from monitoring.moments import full_time
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.overlay import (
     OVERLAYS,
@@ -162,7 +162,7 @@ class DefinitionPage:
             "version": self.definition.version,
         }
         lines = [
-            f"{about} · {self.compared_word} · {self.window_text} · {in_full(timezone.now())}"
+            f"{about} · {self.compared_word} · {self.window_text} · {full_time(timezone.now())}"
         ]
         if self.scale:
             levels = enumerate(self.scale, 1)

@@ -38,7 +38,7 @@ class StepRow:
 
     @property
     def needed(self) -> str:
-        return words.needed(self.node.join)
+        return words.join_text(self.node.join)
 
 
 @dataclass(frozen=True)

@@ -228,8 +228,8 @@ def _changes(
 def _said_by(deadline: Edge) -> str:
     """The escalation, assignment and notices of a deadline, in words."""
     said = [_("escalated")] if deadline.escalates else []
-    said += [words.assign(deadline.owner)] if deadline.owner else []
-    said += [words.notify(deadline.notifies)] if deadline.notifies else []
+    said += [words.assign_text(deadline.owner)] if deadline.owner else []
+    said += [words.notify_text(deadline.notifies)] if deadline.notifies else []
     return ", ".join(said)
 
 

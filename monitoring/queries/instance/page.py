@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from monitoring.buttons import Button, header_buttons
 from monitoring.diagrams import DiagramState, drawing_of
 from monitoring.masking import data_of, names_of
-from monitoring.moments import in_full
+from monitoring.moments import full_time
 from monitoring.queries.graphs import graph_of
 from monitoring.queries.instance.diagram import accepted_now, beside_now, diagram_of
 from monitoring.queries.instance.done_again import DoneAgain
@@ -206,7 +206,7 @@ class InstancePage(LedgerPart):
             return _("Now, live") if self.timeline.live else _("Now")
         numbers = {"number": self.moment.revision, "all": self.present.revision}
         words = _("Transition %(number)s of %(all)s") % numbers
-        return f"{words}, {in_full(self.moment.at)}: {self.happened}"
+        return f"{words}, {full_time(self.moment.at)}: {self.happened}"
 
     @property
     def compared(self) -> list[FieldChange]:

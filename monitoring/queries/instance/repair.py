@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, Drawing, drawing_of
 from monitoring.masking import (
-    action_told,
     data_of,
-    locked,
+    masked_action,
     may_reveal,
+    merge_secrets,
     names_of,
     sees_data,
 )
@@ -200,7 +200,7 @@ def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
 
 def edits_told(edits: Any, definition: Definition) -> Any:
     """Edits with the secrets in their values masked."""
-    return action_told({"edits": edits}, definition)["edits"]
+    return masked_action({"edits": edits}, definition)["edits"]
 
 
 def with_secrets_of_draft(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
@@ -251,7 +251,7 @@ def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> 
         stored = runs.values_list("result", flat=True).first()
     # Without a stored value there is nothing to learn; an event may be compared with stored ones.
     new = stored is None and kind != EditKind.EVENT
-    edit["value"], wrong = locked(
+    edit["value"], wrong = merge_secrets(
         edit["value"], stored, hidden, may=new or may_reveal(user, instance.name)
     )
     if wrong:

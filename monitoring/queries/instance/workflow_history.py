@@ -136,4 +136,4 @@ def _few(began: list[Began]) -> list[Began]:
     more = len(began) - NAMED
     if more <= 0:
         return began
-    return [*began[:NAMED], Began(words.more(more))]
+    return [*began[:NAMED], Began(words.more_text(more))]

@@ -1,1 +1,1 @@
-"""Notices: gathered from what has happened, claimed to be sent, settled. Sending itself is no part of the engine."""
+"""Notices: gathered from occurrences, claimed and settled. `orchestrator.workers.sending` sends them."""

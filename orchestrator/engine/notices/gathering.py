@@ -1,7 +1,7 @@
-"""Putting what has happened into notices, one to each recipient at a time.
+"""Gathering of occurrences into notices; each recipient has at most one open notice.
 
-In one transaction: read what has happened, count failures into their groups, add to the notice that waits for its time,
-forget what has happened. So whatever is killed in between, nothing is lost and nothing is told twice.
+One transaction reads the occurrences, counts failures into their groups, adds items to the open notices, and deletes
+the occurrences. A crash therefore neither loses an occurrence nor tells it twice.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from orchestrator.models import FailureGroup, Notice, NoticeStatus, Occurrence
 from orchestrator.notice_settings import Recipient, Topic, recipients
 
 MOST = 500
-"""How much one transaction takes in."""
+"""Occurrences of one transaction at most."""
 SHOWN = 20
-"""How much of it a notice tells in full; of the rest it says how many there are."""
+"""Items that a notice has in full; it only counts the others."""
 QUIET = timedelta(days=1)
-"""A group of failures that comes again after so long is told as if it were new."""
+"""The time without failures after which a group is told again."""
 TENFOLD = 10
 
 Item = dict[str, Any]
 
 
-def gather() -> bool:
-    """Takes in what has happened; whether there may be more of it.
+def gather_notices() -> bool:
+    """Gather occurrences into notices; return whether there may be more.
 
     Raises:
-        DatabaseError: it refused for now.
+        DatabaseError: the database refused the transaction.
     """
     if not Occurrence.objects.exists():  # no transaction, hence no lock, for nothing
         return False
     with transaction.atomic(durable=True):
-        if not turn.is_mine():
+        if not turn.acquire_turn():
             return False
         found = list(Occurrence.objects.order_by("pk")[:MOST])
         items = list(_items(found))
         now = database_now()
         for name, recipient in recipients().items():
-            mine = [one for one in items if _wants(name, recipient, one)]
-            _add(name, recipient, mine, now)
+            mine = [one for one in items if _is_wanted(name, recipient, one)]
+            _tell(name, recipient, mine, now)
         Occurrence.objects.filter(pk__in=[one.pk for one in found]).delete()
     return len(found) == MOST
 
 
-def _wants(name: str, recipient: Recipient, item: Item) -> bool:
+def _is_wanted(name: str, recipient: Recipient, item: Item) -> bool:
     named = name in item["recipients"]
     return named or recipient.wants(item["topics"], item["definition"])
 
 
 def _items(found: Sequence[Occurrence]) -> Iterator[Item]:
-    """What is worth telling: of failures, groups."""
+    """Yield the items of occurrences: one for each occurrence, and one for each group of failures."""
     yield from (_item(one) for one in found if not one.fingerprint)
     failures = group_by_key((one.fingerprint, one) for one in found if one.fingerprint)
     known = FailureGroup.objects.in_bulk(list(failures))
-    groups = [known.get(key) or _new(alike[0]) for key, alike in failures.items()]
+    groups = [known.get(key) or _new_group(alike[0]) for key, alike in failures.items()]
     for group, alike in zip(groups, failures.values(), strict=True):
-        yield _counted(group, alike)
+        yield _count_failures(group, alike)
     FailureGroup.objects.bulk_create(
         groups,
         update_conflicts=True,
@@ -74,13 +74,13 @@ def _items(found: Sequence[Occurrence]) -> Iterator[Item]:
 
 
 ALIKE = ("definition", "step", "kind", "error", "place", "message", "fingerprint")
-"""What failures of one group have in common."""
+"""The columns that are equal for all failures of a group."""
 
 TOLD = (*ALIKE, "recipients", "state", "correlation_key", "queue", "text")
-"""What is told of something as it was noted."""
+"""The columns of an occurrence that its item has."""
 
 APART = ("recipients", "text")
-"""What does not stand in the items of a notice."""
+"""The keys of an item that its notice does not store."""
 
 
 def _item(one: Occurrence, **more: Any) -> Item:
@@ -94,10 +94,11 @@ def _item(one: Occurrence, **more: Any) -> Item:
     }
 
 
-def _counted(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
-    """Counts failures into their group; tells of it when it is new, comes again, or has grown tenfold.
+def _count_failures(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
+    """Count failures into their group, and return its item.
 
-    In between, its number is kept right where it stands already.
+    The item has a state when the group is new, comes again, or has grown tenfold. Other items only update the number in
+    an open notice.
     """
     first, last = alike[0], max(one.at for one in alike)
     if not group.number:
@@ -115,21 +116,21 @@ def _counted(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
     return _item(first, state=state if tells else "", number=group.lately)
 
 
-def _new(first: Occurrence) -> FailureGroup:
+def _new_group(first: Occurrence) -> FailureGroup:
     alike = {name: getattr(first, name) for name in ALIKE}
     return FailureGroup(**alike, text=first.text, first_at=first.at, last_at=first.at)
 
 
-def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> None:
-    """Adds to the notice of a recipient that waits for its time, or begins one."""
+def _tell(name: str, recipient: Recipient, items: list[Item], now: datetime) -> None:
+    """Add items to the open notice of a recipient, or begin one."""
     if not items:
         return
     waiting = Notice.objects.filter(recipient=name, status=NoticeStatus.GATHERING)
-    notice = waiting.select_for_update().first() or _next(name, recipient, now)
+    notice = waiting.select_for_update().first() or _new_notice(name, recipient, now)
     counts, shown = Counter(notice.counts), list(notice.items)
     grown = {one["fingerprint"]: one for one in shown if one["fingerprint"]}
     for item in items:
-        if item["fingerprint"] in grown:  # it stands there already
+        if item["fingerprint"] in grown:  # the notice has the group
             grown[item["fingerprint"]]["number"] = item["number"]
         elif item["state"] or not item["fingerprint"]:
             counts[_topic(recipient, item)] += 1
@@ -142,20 +143,20 @@ def _add(name: str, recipient: Recipient, items: list[Item], now: datetime) -> N
 
 
 def _topic(recipient: Recipient, item: Mapping[str, Any]) -> Topic:
-    """Of what an item is, that which its recipient cares most about."""
+    """Return the topic of an item: the first that its recipient has subscribed to, else its first."""
     of_it = [topic for topic in Topic if topic in item["topics"]]
-    # Whoever is told by name may care about none of it.
+    # A recipient that is named in the definition may have subscribed to none of its topics.
     return next((one for one in of_it if one in recipient.about), of_it[0])
 
 
-def _next(name: str, recipient: Recipient, now: datetime) -> Notice:
-    """A new notice, due as soon as its recipient may be written to again."""
+def _new_notice(name: str, recipient: Recipient, now: datetime) -> Notice:
+    """Return a new notice, due when the pause of its recipient is over."""
     pause = timedelta(seconds=recipient.seconds)
-    # By the database's time: ids are made by the clocks of several hosts. None begun so lately was settled before that.
+    # The database has one clock, and hosts make ids by their own. A notice is settled after it has begun.
     lately = Notice.objects.filter(
         Q(wake_at__isnull=False) | Q(settled_at__gt=now - pause), recipient=name
     )
     last = lately.aggregate(at=Max("begun_at"))["at"]
-    # Where a clock was set back, the last one seems to be yet to come.
+    # If a clock was set back, the last notice may lie in the future.
     due = now if last is None else min(max(now, last + pause), now + pause)
     return Notice(recipient=name, wake_at=due, created_at=now)

@@ -1,4 +1,4 @@
-"""Dead queues: people are told once after some seconds without a worker, and once when a worker is back."""
+"""Outages of queues: recipients get a notice when a queue has no worker, and another when a worker is back."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from orchestrator.models import QueueOutage
 from orchestrator.notice_settings import Topic
 
 PATIENCE = timedelta(seconds=15)
-"""How long a queue may be without workers before people are told: one that is only restarted is not told of."""
+"""The time without workers before an outage is told; a restart takes less."""
 UNSEEN = timedelta(minutes=1)
-"""After this long without a look, earlier sightings say nothing of now."""
+"""The age after which an earlier sighting no longer counts."""
 
 
-def look() -> None:
-    """Looks for dead queues, and for those that are dead no longer.
+def check_queues() -> None:
+    """Record queues without workers, and end the outages of queues with workers.
 
     Raises:
-        DatabaseError: it refused for now.
+        DatabaseError: the database refused the transaction.
     """
     dead = set(unattended_queues())
     if not dead and not QueueOutage.objects.exists():
         return
     with transaction.atomic(durable=True):
-        if not turn.is_mine():
+        if not turn.acquire_turn():
             return
         now = database_now()
         known = {one.queue: one for one in QueueOutage.objects.all()}
@@ -46,15 +46,15 @@ def _note(outage: QueueOutage, now: datetime) -> None:
     outage.seen_at = now
     if outage.told_at is None and now - outage.since >= PATIENCE:
         outage.told_at = now
-        send(_told(outage, "dead", outage.since))
+        send(_occurrence(outage, "dead", outage.since))
     outage.save()
 
 
 def _end(outage: QueueOutage, now: datetime) -> None:
     if outage.told_at is not None:
-        send(_told(outage, "back", now))
+        send(_occurrence(outage, "back", now))
     outage.delete()
 
 
-def _told(outage: QueueOutage, state: str, at: datetime) -> list[Statement]:
+def _occurrence(outage: QueueOutage, state: str, at: datetime) -> list[Statement]:
     return incidents.note_occurrence([Topic.QUEUE], at, queue=outage.queue, state=state)

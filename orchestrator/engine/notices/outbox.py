@@ -1,11 +1,11 @@
-"""Notices that are due: claimed by one sender at a time, settled by whoever holds them, forgotten in the end.
+"""The outbox of notices: a sender claims and settles due notices. Old ones are deleted after their retention.
 
-A recipient gets one after the other: as long as one is between attempts, the next one goes on gathering.
+A recipient gets one notice after the other. While one is between attempts, the next one gathers items.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -17,15 +17,15 @@ from orchestrator.notice_settings import recipients
 from orchestrator.text import storable_text
 
 LEASE = timedelta(seconds=60)
-"""After which another sender may try; longer than any attempt takes."""
+"""The lease of a claimed notice; longer than any attempt takes."""
 ATTEMPTS = 20
-"""How often a notice is tried: for about half a day."""
+"""Attempts of a notice at most, over about half a day."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(hours=1)
 LOOKED_AT = 100
-"""How many that are due are looked at to take one: others may take the first of them meanwhile."""
+"""Due notices that a claim tries at most, since other senders may claim the first."""
 FORGOTTEN_AT_ONCE = 500
 UNKNOWN = timedelta(days=1)
-"""A notice that no host has tried for this long is to a recipient who is no longer declared anywhere."""
+"""The age without an attempt after which the recipient of a notice counts as undeclared on all hosts."""
 
 
 _ONE_BEFORE = Notice.objects.open().filter(
@@ -34,64 +34,65 @@ _ONE_BEFORE = Notice.objects.open().filter(
 
 
 def claim(owner: str) -> Notice | None:
-    """Takes a notice that is due and may be sent now, for a lease; None if there is none.
+    """Claim a due notice for a lease, and return it; None if there is none.
 
-    That which was tried least comes first, of those the oldest: however many do not answer, whoever does waits no
-    longer than one attempt takes.
+    The notice with the fewest attempts comes first, then the oldest. So recipients that do not answer delay the others
+    by one attempt at most.
 
-    One to somebody who is not declared here is left to those hosts that know more, or are yet to know less.
+    Notices to recipients that this host does not declare are left to hosts that do.
 
     Raises:
-        SettingRefused: who is to be told cannot be read.
+        SettingRefused: the setting with the recipients cannot be read.
     """
     now = database_now()
     due: QuerySet[Notice] = Notice.objects.filter(
         wake_at__lte=now, recipient__in=list(recipients())
     )
-    # Those that wait for another are not looked at, however many recipients are not reached for now.
+    # Notices behind another of their recipient are not tried, so unreachable recipients do not use up the limit.
     mine = Q(status=NoticeStatus.SENDING) | ~Exists(_ONE_BEFORE)
     for notice in due.filter(mine).order_by("attempt", "wake_at")[:LOOKED_AT]:
-        as_seen = Notice.objects.filter(
-            pk=notice.pk,
-            status=notice.status,
-            attempt=notice.attempt,
-            wake_at=notice.wake_at,
-        )
-        taken = as_seen.update(
-            status=NoticeStatus.SENDING,
-            attempt=F("attempt") + 1,
-            owner=owner,
-            wake_at=now + LEASE,
-            begun_at=notice.begun_at or now,
-        )
-        if taken:
-            # It may have taken in more until it was claimed.
+        if _claim(notice, owner, now):
+            # It may have gathered items until the claim.
             return Notice.objects.get(pk=notice.pk)
     return None
 
 
-def sent(notice: Notice) -> bool:
-    """Settles a claimed notice that has arrived; False if somebody else holds it by now."""
-    return _settle(_held(notice), NoticeStatus.SENT)
+def _claim(notice: Notice, owner: str, now: datetime) -> bool:
+    """Claim a notice; return whether no other sender has claimed it before."""
+    columns = ("pk", "status", "attempt", "wake_at")
+    as_read = {name: getattr(notice, name) for name in columns}
+    claimed = Notice.objects.filter(**as_read).update(
+        status=NoticeStatus.SENDING,
+        attempt=F("attempt") + 1,
+        owner=owner,
+        wake_at=now + LEASE,
+        begun_at=notice.begun_at or now,
+    )
+    return bool(claimed)
 
 
-def not_sent(
+def mark_sent(notice: Notice) -> bool:
+    """Settle a claimed notice as sent; return False if another sender holds it by now."""
+    return _settle(_claimed(notice), NoticeStatus.SENT)
+
+
+def mark_not_sent(
     notice: Notice, error: str, after: timedelta | None = None, *, hopeless: bool
 ) -> bool:
-    """Stores that an attempt has failed, and when to try again; False if somebody else holds it by now.
+    """Store a failed attempt and the time of the next; return False if another sender holds the notice by now.
 
     Args:
-        notice: the claimed one.
-        error: why, without secrets.
-        after: how long the receiver wants to be left alone.
-        hopeless: whether another attempt would not change it.
+        notice: the claimed notice.
+        error: the reason, without secrets.
+        after: the pause that the receiver asks for.
+        hopeless: whether further attempts are useless.
     """
     error = storable_text(error)[:500]
     if hopeless or notice.attempt >= ATTEMPTS:
-        return _settle(_held(notice), NoticeStatus.GIVEN_UP, error)
+        return _settle(_claimed(notice), NoticeStatus.GIVEN_UP, error)
     pause = min(max(after or timedelta(), _pause(notice.attempt)), LONGEST_PAUSE)
     wake_at = database_now() + pause
-    return bool(_held(notice).update(wake_at=wake_at, owner="", error=error))
+    return bool(_claimed(notice).update(wake_at=wake_at, owner="", error=error))
 
 
 def _pause(attempt: int) -> timedelta:
@@ -104,7 +105,7 @@ def _settle(rows: QuerySet[Notice], status: NoticeStatus, error: str = "") -> bo
     return bool(rows.update(**settled, settled_at=database_now()))
 
 
-def _held(notice: Notice) -> QuerySet[Notice]:
+def _claimed(notice: Notice) -> QuerySet[Notice]:
     return Notice.objects.filter(
         pk=notice.pk,
         owner=notice.owner,
@@ -114,10 +115,10 @@ def _held(notice: Notice) -> QuerySet[Notice]:
 
 
 def give_up_unknown() -> None:
-    """Gives up notices to those who are not declared any more.
+    """Give up the notices to recipients that no host declares any more.
 
     Raises:
-        SettingRefused: who is to be told cannot be read.
+        SettingRefused: the setting with the recipients cannot be read.
     """
     left = Notice.objects.filter(wake_at__lt=database_now() - UNKNOWN)
     unknown = left.exclude(recipient__in=list(recipients()))
@@ -125,10 +126,7 @@ def give_up_unknown() -> None:
 
 
 def forget_old() -> bool:
-    """Forgets notices that were settled long ago, and groups of failures that have not been seen since.
-
-    Gives whether there may be more of them: it takes a part at a time.
-    """
+    """Delete a batch of old settled notices and of groups without recent failures; return whether there may be more."""
     limit = database_now() - timedelta(days=conf().NOTICE_DAYS)
     old = Notice.objects.filter(settled_at__lt=limit)
     groups = FailureGroup.objects.filter(last_at__lt=limit)

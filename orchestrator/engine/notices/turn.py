@@ -7,11 +7,11 @@ from django.db import connection
 from orchestrator.engine.storage.beginnings import LOCKS, OURS
 
 PLACE = LOCKS + 1
-"""Beside the locks of beginning processes."""
+"""The number of the lock, after those of starting processes."""
 
 
-def is_mine() -> bool:
-    """Whether it is this transaction's turn, until it ends. SQLite has one writer at a time anyway."""
+def acquire_turn() -> bool:
+    """Take the lock until the transaction ends; return whether it was free. SQLite has one writer at a time anyway."""
     if connection.vendor != "postgresql":
         return True
     with connection.cursor() as cursor:
