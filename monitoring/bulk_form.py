@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from monitoring.actions import ActionForm, ProgramData
-from monitoring.queries.days import moment_of
+from monitoring.queries.days import parse_moment
 from orchestrator.engine.operations import Operation, Pace, Wanted
 
 USUAL = Pace()
@@ -22,7 +22,7 @@ class MomentField(forms.CharField):
         Raises:
             ValidationError: the text is none.
         """
-        found = moment_of(super().clean(value))
+        found = parse_moment(super().clean(value))
         if found is None:
             raise forms.ValidationError(_("Load this page again."))
         return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from django.http import QueryDict
 
-from monitoring.conditions import LONGEST, OPERATORS, ConditionMistake, added
+from monitoring.conditions import LONGEST, OPERATORS, ConditionMistake, add_condition
 
 ADDED = ("add_join", "add_field", "add_operator", "add_value")
 """The parameters that add a condition; a redirect removes them from the address."""
@@ -54,7 +54,7 @@ class ConditionForm:
         if not (field or operator or value):
             return found
         try:
-            more = added(where, found.join, field, operator, value)
+            more = add_condition(where, found.join, field, operator, value)
         except ConditionMistake as mistake:
             return replace(found, mistake=str(mistake), wrong=mistake.field)
         return replace(found, where=more)

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from monitoring.masking import merge_secrets, names_of, sees_data
-from monitoring.queries.instance.repair import with_secrets_of_draft
-from monitoring.queries.processes import processes
+from monitoring.queries.instance.repair import restore_draft_secrets
+from monitoring.queries.processes import process_rows
 from orchestrator.engine.operations import Operation
 from orchestrator.exceptions import PermissionMissing
 
@@ -32,7 +32,7 @@ def restore_stored_secrets(
         PermissionMissing: the user may not see the data that they would give.
     """
     if operation.name in REPAIRS:
-        edits, why = with_secrets_of_draft(pk, given[0], user)
+        edits, why = restore_draft_secrets(pk, given[0], user)
         return [edits, *given[1:]], why
     if operation.name == "restart":
         if not sees_data(user):
@@ -43,5 +43,5 @@ def restore_stored_secrets(
 
 def _restart_input(pk: UUID, given: Any) -> Any:
     """Return the input of a new process, with masks replaced by the secrets of the old one."""
-    old = processes().get(pk=pk)
+    old = process_rows().get(pk=pk)
     return merge_secrets(given, old.data, names_of(old.definition), may=True)[0]

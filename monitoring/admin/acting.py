@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.actions import MOST_REVISION, client_address
 from monitoring.admin.lists import MOST, ProcessRowAdmin, ReadOnlyAdmin
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import text_from
@@ -61,7 +61,7 @@ def _carry_out(
             )
             operation(row.pk, request=asked)
         except (OperationRefused, ValueError) as refused:
-            messages.error(request, f"{row}: {translated(text_from(refused))}")
+            messages.error(request, f"{row}: {translate(text_from(refused))}")
         else:
             messages.success(request, _("%s: done.") % row)
     return None

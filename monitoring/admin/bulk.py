@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionFilter
 from monitoring.admin.lists import ReadOnlyAdmin
-from monitoring.queries.lists import uuid_in
+from monitoring.queries.lists import parse_uuid
 from orchestrator.models import BulkItem, BulkOperation, FailureMark
 
 
@@ -57,7 +57,7 @@ class BulkItemAdmin(ReadOnlyAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        key = uuid_in(text)
+        key = parse_uuid(text)
         return queryset.filter(operation=key) if key else queryset.none(), False
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionFilter
 from monitoring.admin.lists import ProcessRowAdmin, ReadOnlyAdmin, join_definitions
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from orchestrator.models import FailureGroup, Incident, OperatorAction, Repair
 
 
@@ -28,7 +28,7 @@ class IncidentAdmin(ProcessRowAdmin):
     @admin.display(description=gettext_lazy("resolved by"))
     def shown_resolution(self, row: Incident) -> str:
         """Return the resolution, for lists."""
-        return translated(row.resolved_by)
+        return translate(row.resolved_by)
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:
         return join_definitions(super().listed(request))

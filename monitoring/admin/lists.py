@@ -18,7 +18,7 @@ from monitoring.masking import VALUES, masked_row, sees_data
 from monitoring.places import has_place, place_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import newest_keys
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 
 MOST = 100
 """Processes whose rows a search finds, and rows of one action, at most."""
@@ -107,7 +107,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
     def shown_text(self, row: Any) -> str:
         """Return the text of the row, for lists."""
         process = getattr(row, "instance", None)
-        return translated(row.said, process.definition if process else None)
+        return translate(row.said, process.definition if process else None)
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Return the columns, and the link to the console if the console shows such rows."""

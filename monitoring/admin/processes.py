@@ -14,7 +14,7 @@ from monitoring.admin.filters import (
     EscalatedFilter,
 )
 from monitoring.admin.lists import ProcessRowAdmin, ReadOnlyAdmin, join_definitions
-from monitoring.queries.events import received_as
+from monitoring.queries.events import events_with_id
 from monitoring.queries.graphs import labels_of
 from orchestrator.definition.graph import Graph
 from orchestrator.models import (
@@ -76,7 +76,7 @@ class InboxEventAdmin(ProcessActionAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         """Find events by their own ids first, with the row of that number; else by process."""
         text = search_term.replace("\0", "").strip()
-        if text and (named := received_as(text)):
+        if text and (named := events_with_id(text)):
             numbers = [int(text[:18])] if text.isdecimal() else []
             return queryset.filter(pk__in=[*named, *numbers]), False
         return super().get_search_results(request, queryset, search_term)

@@ -143,7 +143,7 @@ def preview(request: HttpRequest) -> Answer:
     if not SELECTIONS[selection].narrows(about):
         return {"shown": 0, "exact": True, "narrowed": False}
     at = moment_shown()
-    found = queries.preview(operation, selection, about, at, request.user)
+    found = queries.bulk_preview(operation, selection, about, at, request.user)
     number = 0 if found.forbidden else found.number
     shown = {"shown": number, "shown_at": found.at}
     limited = {"limits": found.limits, "left_out": found.left_out}

@@ -30,13 +30,13 @@ from monitoring.queries import bulk
 from monitoring.queries.causes import open_of_cause
 from monitoring.queries.failures import failure_groups
 from monitoring.queries.instance.checkpoints import checkpoints_of
-from monitoring.queries.instance.ledger_lines import lines_of
-from monitoring.queries.instance.visits import result_of
+from monitoring.queries.instance.ledger_lines import json_transitions
+from monitoring.queries.instance.visits import workflow_result
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of
+from monitoring.queries.instances.pages import process_page
 from monitoring.queries.lists import page_by_key
 from monitoring.queries.saved_views import views_for
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from monitoring.views.events import events_context
 from monitoring.views.failures import fingerprint_of
 from monitoring.views.instances import process_row
@@ -74,7 +74,7 @@ def processes(
     filters = Filters.from_query(request.GET, request.user).by_name()
     if filters.mistake:
         raise NotAnswered(422, "invalid", filters.mistake)
-    found = page_of(filters, request.GET.get("before", ""), asked.limit)
+    found = process_page(filters, request.GET.get("before", ""), asked.limit)
     rows = [{**process_row(row), "revision": row.revision} for row in found.rows]
     return _page(request, "processes", rows, before=found.older)
 
@@ -103,14 +103,14 @@ def process(
             "visits": list(visits.order_by("pk").defer("result", "element")[:MOST]),
             "failures": list(failures.select_related("instance__definition")[:MOST]),
             "refused": {
-                name: translated(said, row.definition)
+                name: translate(said, row.definition)
                 for name, said in why.items()
                 if said
             },
             "data": data_of(row) if sees else None,
-            "result": result_of(row) if sees else None,
+            "result": workflow_result(row) if sees else None,
         }
-        history = lines_of(row, page, sees=sees)
+        history = json_transitions(row, page, sees=sees)
         older = page.page[-1].revision if page.next else None
         return _page(request, "history", history, about, before=older)
 

@@ -14,7 +14,7 @@ from monitoring.masking import visible_selection
 from monitoring.places import NO_CAUSE
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.saved_views import place_of_view
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView
 
 Cause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]
@@ -107,7 +107,7 @@ class WithMessage(Schema):
 
     @staticmethod
     def resolve_message(row: Incident) -> str:
-        return translated(row.said, row.instance.definition if row.instance else None)
+        return translate(row.said, row.instance.definition if row.instance else None)
 
 
 class OpenFailure(WithMessage):

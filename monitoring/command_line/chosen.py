@@ -15,7 +15,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import ListPage, page_of
+from monitoring.queries.instances.pages import ListPage, process_page
 from monitoring.queries.lists import every_page
 from orchestrator.models import ProcessInstance, Status
 
@@ -81,7 +81,7 @@ def filters_from(options: Mapping[str, Any]) -> Filters:
 def matching_processes(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
     """Yield all processes that match, newest first; each query continues where the last one ended."""
     size = ONE_PAGE
-    for rows in every_page(lambda key: page_of(filters, key, size), before):
+    for rows in every_page(lambda key: process_page(filters, key, size), before):
         yield from rows
 
 
@@ -93,7 +93,7 @@ def newest_processes(filters: Filters, number: int, before: str = "") -> ListPag
     """
     rows: list[ProcessInstance] = []
     for _ in range(LOOKS + number // LOOKED_AT):
-        page = page_of(filters, before, number - len(rows))
+        page = process_page(filters, before, number - len(rows))
         rows += page.rows
         if len(rows) >= number or not page.older:
             break

@@ -12,7 +12,7 @@ from monitoring.command_line.terminal import Terminal
 from monitoring.diagrams.text import text_lines
 from monitoring.masking import data_of
 from monitoring.queries.instance.entries import Entry
-from monitoring.queries.instance.summary import Summary, summary_of
+from monitoring.queries.instance.summary import Summary, process_summary
 from monitoring.queries.instance.trouble import last_line
 from orchestrator.models import Incident, StepRun
 
@@ -33,7 +33,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def show_process(terminal: Terminal, options: Mapping[str, Any]) -> int:
     pk = process_id(options["id"])
-    found = summary_of(pk)
+    found = process_summary(pk)
     if found is None:
         raise CommandError(f"there is no process {pk}", returncode=USAGE)
     entries = found.history.entries[: max(options["rows"], 0)]

@@ -13,7 +13,7 @@ from django.db import connection
 from monitoring.command_line.chosen import USAGE, process_id, wait_seconds
 from monitoring.command_line.terminal import Terminal
 from monitoring.queries.graphs import labels_of
-from monitoring.queries.processes import processes
+from monitoring.queries.processes import process_rows
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.models import Checkpoint, ProcessInstance, Status
 
@@ -114,7 +114,7 @@ class ProcessWatch:
         return instance
 
     def _look(self) -> ProcessInstance:
-        rows = processes(data=False).filter(pk=self.pk)
+        rows = process_rows(data=False).filter(pk=self.pk)
         instance: ProcessInstance | None = rows.first()
         if instance is None:
             raise CommandError(f"there is no process {self.pk}", returncode=USAGE)

@@ -1,12 +1,17 @@
 """Conditions on the data of processes, as people write them: `amount > 100 and (country = JP or vip = true)`.
 
-text -> reading -> a tree of conditions -> asked of the values that the data has at their paths
+A text is parsed into a tree of conditions. The tree is checked against the values at the paths that it names.
 
-It is plain Python, so that a condition means the same on every database: that only hands the values out (see
+Python checks the conditions, so that they mean the same on every database. The database only reads the values (see
 `queries.data`).
 """
 
-from monitoring.conditions.reading import LONGEST, ConditionMistake, added, read
+from monitoring.conditions.reading import (
+    LONGEST,
+    ConditionMistake,
+    add_condition,
+    parse_conditions,
+)
 from monitoring.conditions.tree import (
     OPERATORS,
     ConditionGroup,
@@ -23,6 +28,6 @@ __all__ = [
     "Conditions",
     "DataCondition",
     "Path",
-    "added",
-    "read",
+    "add_condition",
+    "parse_conditions",
 ]

@@ -1,4 +1,4 @@
-"""Reading conditions from the text of an address, or from the fields of a form."""
+"""Parse conditions from the text of an address, or from the fields of a form."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from monitoring.conditions.tree import (
 from monitoring.conditions.values import WORD, Value
 
 LONGEST = 1_000
-"""Characters of a text."""
+"""The maximum number of characters of a text."""
 
 MOST = 20
-"""Conditions in one text."""
+"""The maximum number of conditions in one text."""
 
 DEEPEST = 10
-"""Parentheses in one another."""
+"""The maximum depth of nested parentheses."""
 
 IN_QUOTES = r'"((?:[^"\\]|\\.)*)"'
 PART = re.compile(rf'{IN_QUOTES}|([^\s()<>=!,".]+)')
@@ -34,13 +34,13 @@ JOIN = re.compile(r"(?:and|or)\b", re.IGNORECASE)
 
 
 class ConditionMistake(Exception):
-    """A text that cannot be read.
+    """A mistake in the text of conditions.
 
     Args:
-        reason: what is wrong.
-        at: before which character, counted from 0.
-        text: the whole.
-        field: of a form in which it is: "field", "operator" or "value"; "" where it is in the text.
+        reason: the mistake in words.
+        at: the character after the mistake, counted from 0.
+        text: the whole text.
+        field: the field of a form with the mistake: "field", "operator" or "value"; "" for a mistake in a text.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class ConditionMistake(Exception):
         return said % {"reason": self.reason, "before": shown.strip()}
 
 
-def read(text: str) -> Conditions:
-    """The conditions in a text.
+def parse_conditions(text: str) -> Conditions:
+    """Parse the conditions in a text.
 
     Raises:
-        ConditionMistake: it cannot be read, or says more than is looked for.
+        ConditionMistake: the text is malformed or too long, or has too many conditions.
     """
     if len(text) > LONGEST:
         said = _("This is longer than %(number)d characters.")
@@ -69,101 +69,104 @@ def read(text: str) -> Conditions:
     return _Reader(text).whole()
 
 
-def added(before: str, joined: str, path: str, operator: str, value: str) -> str:
-    """The text of some conditions with one more, from the fields of a form.
+def add_condition(
+    before: str, joined: str, path: str, operator: str, value: str
+) -> str:
+    """Return a text of conditions with one more condition, from the fields of a form.
 
     Args:
-        before: the conditions that are there; "" for none.
+        before: the text of the conditions so far; "" for none.
         joined: "and" or "or".
-        path: the field.
+        path: the field to compare.
         operator: one of `OPERATORS`.
-        value: what it is compared with; for "in" several with commas between them.
+        value: the value to compare with; for "in" several values with commas between them.
 
     Raises:
-        ConditionMistake: one of them cannot be read.
+        ConditionMistake: a field of the form is malformed.
     """
     found = _path(path)
     if operator not in OPERATORS:
         raise ConditionMistake(_("Choose a comparison."), field="operator")
-    given = value.split(",") if operator == "in" else [value]
-    values = tuple(_value(one.strip()) for one in given if one.strip())
-    if operator == "exists":
-        values = ()
-    elif not values:
-        raise ConditionMistake(_("Say what it is compared with."), field="value")
-    more: Conditions = DataCondition(found, operator, values)
+    more: Conditions = DataCondition(found, operator, _form_values(operator, value))
     if before:
-        more = ConditionGroup(
-            "or" if joined == "or" else "and", (*_parts(before, joined), more)
-        )
-    return str(read(str(more)))
+        word = "or" if joined == "or" else "and"
+        more = ConditionGroup(word, (*_parts(before, joined), more))
+    return str(parse_conditions(str(more)))
+
+
+def _form_values(operator: str, text: str) -> tuple[Value, ...]:
+    """Parse the value field of a form; "exists" has no value."""
+    if operator == "exists":
+        return ()
+    given = text.split(",") if operator == "in" else [text]
+    values = tuple(_value(one.strip()) for one in given if one.strip())
+    if not values:
+        raise ConditionMistake(_("Say what it is compared with."), field="value")
+    return values
 
 
 def _path(text: str) -> Path:
-    """A path that is written alone."""
+    """Parse a text that has a path and nothing else."""
     reader = _Reader(text)
     try:
         found = reader.path()
+        if reader.rest():
+            raise reader.mistake(_("Put a name with such characters in quotes."))
     except ConditionMistake as mistake:
         mistake.field = "field"
         raise
-    if reader.rest():
-        said = _("Put a name with such characters in quotes.")
-        raise ConditionMistake(said, reader.at, text, "field")
     return found
 
 
 def _parts(text: str, joined: str) -> tuple[Conditions, ...]:
-    """The conditions to which one more is added: those of a group that is joined in the same way, or the whole."""
-    whole = read(text)
-    same = isinstance(whole, ConditionGroup) and whole.joined == joined
-    return whole.parts if isinstance(whole, ConditionGroup) and same else (whole,)
+    """Return the parts of a group that the same word joins; other conditions are one part."""
+    whole = parse_conditions(text)
+    if isinstance(whole, ConditionGroup) and whole.joined == joined:
+        return whole.parts
+    return (whole,)
 
 
 def _value(text: str) -> Value:
     found = VALUE.fullmatch(text)
-    return _found(found) if found else Value(text, quoted=True)
+    return _to_value(found) if found else Value(text, quoted=True)
 
 
-def _found(match: re.Match[str]) -> Value:
+def _to_value(match: re.Match[str]) -> Value:
     quoted, plain = match.groups()
-    return Value(_unescaped(quoted), quoted=True) if plain is None else Value(plain)
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    if plain is not None:
+        return Value(plain)
+    return Value(re.sub(r"\\(.)", r"\1", quoted), quoted=True)
 
 
 class _Reader:
-    """Reads a text from its beginning to its end."""
+    """A parser that reads a text from its beginning to its end."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-        self.number = 0
+        self.text, self.at, self.number = text, 0, 0
 
     def whole(self) -> Conditions:
         found = self._alternatives(0)
         if self.rest():
-            raise self._mistake(_("Join conditions by “and” or “or”."))
+            raise self.mistake(_("Join conditions by “and” or “or”."))
         return found
 
     def rest(self) -> str:
-        """What has not been read yet."""
+        """Return the unread part of the text."""
         while self.text[self.at : self.at + 1].isspace():
             self.at += 1
         return self.text[self.at :]
 
     def _alternatives(self, depth: int) -> Conditions:
-        return self._group("or", lambda: self._group("and", lambda: self._one(depth)))
+        return self._group("or", lambda: self._group("and", lambda: self._term(depth)))
 
     def _group(self, joined: str, read_part: Callable[[], Conditions]) -> Conditions:
-        """The parts that a word joins, as a group; a single part as itself."""
+        """Return the parts that a word joins, as a group; a single part as itself."""
         parts = [read_part()]
-        while self._joined(joined):
+        while self._take_join(joined):
             parts.append(read_part())
         return parts[0] if len(parts) == 1 else ConditionGroup(joined, tuple(parts))
 
-    def _joined(self, word: str) -> bool:
+    def _take_join(self, word: str) -> bool:
         self.rest()
         found = JOIN.match(self.text, self.at)
         if found is None or found.group().lower() != word:
@@ -171,24 +174,23 @@ class _Reader:
         self.at = found.end()
         return True
 
-    def _one(self, depth: int) -> Conditions:
-        if self._taken("("):
+    def _term(self, depth: int) -> Conditions:
+        if self._take("("):
             if depth >= DEEPEST:
-                raise self._mistake(_("These are too many parentheses."))
+                raise self.mistake(_("These are too many parentheses."))
             found = self._alternatives(depth + 1)
-            if not self._taken(")"):
-                raise self._mistake(_("A parenthesis is not closed."))
+            if not self._take(")"):
+                raise self.mistake(_("A parenthesis is not closed."))
             return found
         self.number += 1
         if self.number > MOST:
             said = _("These are more than %(number)d conditions.")
-            raise self._mistake(said % {"number": MOST})
-        path = self.path()
-        operator = self._operator()
+            raise self.mistake(said % {"number": MOST})
+        path, operator = self.path(), self._operator()
         return DataCondition(path, operator, self._values(operator))
 
     def path(self) -> Path:
-        """The fields and places at this place of the text."""
+        """Parse the path at this place of the text."""
         parts = [self._part()]
         while self.text[self.at : self.at + 1] == ".":
             self.at += 1
@@ -196,7 +198,7 @@ class _Reader:
         return tuple(parts)
 
     def _part(self) -> str:
-        return _found(self._next(PART, _("Name a field of the data."))).text
+        return _to_value(self._next(PART, _("Name a field of the data."))).text
 
     def _operator(self) -> str:
         said = _("Write one of these: %(words)s.") % {"words": " ".join(OPERATORS)}
@@ -207,20 +209,20 @@ class _Reader:
             return ()
         if operator != "in":
             return (self._value(),)
-        if not self._taken("("):
-            raise self._mistake(_("Write the values in parentheses: in (a, b)."))
+        if not self._take("("):
+            raise self.mistake(_("Write the values in parentheses: in (a, b)."))
         values = [self._value()]
-        while self._taken(","):
+        while self._take(","):
             values.append(self._value())
-        if not self._taken(")"):
-            raise self._mistake(_("A parenthesis is not closed."))
+        if not self._take(")"):
+            raise self.mistake(_("A parenthesis is not closed."))
         return tuple(values)
 
     def _value(self) -> Value:
-        return _found(self._next(VALUE, _("Say what it is compared with.")))
+        return _to_value(self._next(VALUE, _("Say what it is compared with.")))
 
     def _next(self, form: re.Pattern[str], mistake: str) -> re.Match[str]:
-        """The next part of the text, which must have this form.
+        """Return the next part of the text, which must have this form.
 
         Raises:
             ConditionMistake: it has another form.
@@ -228,15 +230,15 @@ class _Reader:
         self.rest()
         found = form.match(self.text, self.at)
         if found is None:
-            raise self._mistake(mistake)
+            raise self.mistake(mistake)
         self.at = found.end()
         return found
 
-    def _taken(self, sign: str) -> bool:
+    def _take(self, sign: str) -> bool:
         if not self.rest().startswith(sign):
             return False
         self.at += len(sign)
         return True
 
-    def _mistake(self, reason: Any) -> ConditionMistake:
+    def mistake(self, reason: Any) -> ConditionMistake:
         return ConditionMistake(str(reason), self.at, self.text)

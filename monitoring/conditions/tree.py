@@ -1,4 +1,4 @@
-"""Conditions joined by AND and OR, and whether they hold of some values."""
+"""The tree of conditions, joined by AND and OR, and its check against values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from monitoring.conditions.values import Value, in_quotes
+from monitoring.conditions.values import Value, quote
 
 Path = tuple[str, ...]
 """The fields and places that lead to a value: ("lines", "0", "parcel")."""
@@ -35,7 +35,7 @@ class DataCondition:
     Args:
         path: to the value in the data.
         operator: one of `OPERATORS`.
-        values: what it is compared with; none where it only has to exist, several of which it may be one.
+        values: the values to compare with; none for "exists", several for "in".
     """
 
     path: Path
@@ -43,16 +43,16 @@ class DataCondition:
     values: tuple[Value, ...] = ()
 
     def holds(self, stored: Mapping[Path, Any]) -> bool:
-        """Whether it holds of what is stored at the paths."""
+        """Whether the stored value meets the condition."""
         found = stored[self.path]
         return found is not None and OPERATORS[self.operator](found, self.values)
 
     def paths(self) -> Iterator[Path]:
-        """Where it looks."""
+        """Yield the path of the condition."""
         yield self.path
 
     def __str__(self) -> str:
-        said = f"{written(self.path)} {self.operator}"
+        said = f"{format_path(self.path)} {self.operator}"
         if self.operator == "in":
             return f"{said} ({', '.join(map(str, self.values))})"
         return " ".join([said, *map(str, self.values)])
@@ -66,12 +66,12 @@ class ConditionGroup:
     parts: tuple[Conditions, ...]
 
     def holds(self, stored: Mapping[Path, Any]) -> bool:
-        """Whether they hold of what is stored at the paths."""
+        """Whether the stored values meet the conditions."""
         held = (part.holds(stored) for part in self.parts)
         return all(held) if self.joined == "and" else any(held)
 
     def paths(self) -> Iterator[Path]:
-        """Where they look."""
+        """Yield the paths of all conditions."""
         for part in self.parts:
             yield from part.paths()
 
@@ -86,6 +86,6 @@ class ConditionGroup:
 Conditions = DataCondition | ConditionGroup
 
 
-def written(path: Path) -> str:
-    """A path as it is written."""
-    return ".".join(part if PLAIN.fullmatch(part) else in_quotes(part) for part in path)
+def format_path(path: Path) -> str:
+    """Write a path as people write it."""
+    return ".".join(part if PLAIN.fullmatch(part) else quote(part) for part in path)

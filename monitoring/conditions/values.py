@@ -1,7 +1,7 @@
-"""What a condition compares with: a text that may mean a number, true or false, a day or a moment.
+"""The value of a condition: a text that may mean a number, true or false, a day or a moment.
 
-What it means is decided by what is stored: `12` is a number beside numbers and a text beside texts; in quotes it is a
-text alone. Stored texts that are written as numbers or moments, as amounts and times are, are compared as these.
+The stored value decides the meaning: `12` is a number beside numbers, and a text beside texts. A value in quotes is
+always a text. A stored text in the form of a number or a moment is compared as a number or a moment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 WORD = re.compile(r'[^\s()<>=!,"]+')
 
 Span = tuple[datetime, datetime]
-"""From when, and until before when; a moment ends where it begins."""
+"""The beginning and the end, exclusive; the two are equal for a moment."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Value:
 
     Args:
         text: without the quotes.
-        quoted: whether it stood in quotes, and so is a text whatever it looks like.
+        quoted: whether it was in quotes, and is always a text.
     """
 
     text: str
@@ -36,26 +36,26 @@ class Value:
 
     def __str__(self) -> str:
         plain = not self.quoted and WORD.fullmatch(self.text)
-        return self.text if plain else in_quotes(self.text)
+        return self.text if plain else quote(self.text)
 
     @cached_property
     def number(self) -> Decimal | None:
-        """The number that it means, if it means one."""
-        return None if self.quoted else number_in(self.text)
+        """The value as a number; None if it has another form."""
+        return None if self.quoted else parse_decimal(self.text)
 
     @cached_property
     def truth(self) -> bool | None:
-        """What it means where something is true or false."""
+        """The value as true or false; None if it has another form."""
         known = {"true": True, "false": False}
         return None if self.quoted else known.get(self.text.casefold())
 
     @cached_property
     def span(self) -> Span | None:
-        """The day or moment that it means, if it means one."""
-        return None if self.quoted else span_of(self.text)
+        """The value as a day or moment; None if it has another form."""
+        return None if self.quoted else parse_span(self.text)
 
     def equals(self, stored: Any) -> bool:
-        """Whether it is what is stored."""
+        """Whether it equals a stored value."""
         if isinstance(stored, bool):
             return self.truth is stored
         if isinstance(stored, str) and stored == self.text:
@@ -63,27 +63,27 @@ class Value:
         return self.order(stored, texts=False) == 0
 
     def order(self, stored: Any, *, texts: bool = True) -> int | None:
-        """The order of a stored value: less (-1), the same (0) or more (1); None where they cannot be compared.
+        """Return whether a stored value is less (-1), equal (0) or more (1); None for values of different kinds.
 
         Args:
-            stored: what the data has.
-            texts: whether two texts are compared letter by letter.
+            stored: the value in the data.
+            texts: whether to compare two texts letter by letter.
         """
         if isinstance(stored, bool):
             return None
         if isinstance(stored, int | float | Decimal):
-            return None if self.number is None else _compared(stored, self.number)
+            return None if self.number is None else _compare(stored, self.number)
         if not isinstance(stored, str):
             return None
-        if self.number is not None and (number := number_in(stored)) is not None:
-            return _compared(number, self.number)
-        if self.span is not None and (span := span_of(stored)) is not None:
-            return _placed(span[0], self.span)
+        if self.number is not None and (number := parse_decimal(stored)) is not None:
+            return _compare(number, self.number)
+        if self.span is not None and (span := parse_span(stored)) is not None:
+            return _place_in_span(span[0], self.span)
         means_more = self.number is not None or self.span is not None
-        return _compared(stored, self.text) if texts and not means_more else None
+        return _compare(stored, self.text) if texts and not means_more else None
 
     def is_in(self, stored: Any) -> bool:
-        """Whether what is stored contains it: a text some letters, a list an element, an object a key."""
+        """Whether a stored value contains it: a text as letters, a list as an element, an object as a key."""
         if isinstance(stored, str):
             return self.text.casefold() in stored.casefold()
         if isinstance(stored, list):
@@ -91,18 +91,18 @@ class Value:
         return isinstance(stored, dict) and self.text in stored
 
 
-def in_quotes(text: str) -> str:
-    """A text as it is written in quotes."""
+def quote(text: str) -> str:
+    """Write a text in quotes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def number_in(text: str) -> Decimal | None:
-    """The number that a text is written as."""
+def parse_decimal(text: str) -> Decimal | None:
+    """Parse a number; None for anything else."""
     return Decimal(text) if NUMBER.fullmatch(text) else None
 
 
-def span_of(text: str) -> Span | None:
-    """The day or moment that a text is written as, in the zone of the pages where it names none."""
+def parse_span(text: str) -> Span | None:
+    """Parse a day or a moment; a moment without a zone is in the zone of the pages. None for anything else."""
     if len(text) < len("2026-01-01") or not text[:4].isdecimal():
         return None
     try:
@@ -118,13 +118,11 @@ def span_of(text: str) -> Span | None:
     return moment, moment
 
 
-def _compared(stored: Any, given: Any) -> int:
+def _compare(stored: Any, given: Any) -> int:
     return int(stored > given) - int(stored < given)
 
 
-def _placed(moment: datetime, span: Span) -> int:
-    """Where a moment lies: before, in or after a span."""
+def _place_in_span(moment: datetime, span: Span) -> int:
+    """Return the place of a moment: before (-1), in (0) or after (1) a span."""
     begin, end = span
-    if moment < begin:
-        return -1
-    return 1 if moment >= end and moment != begin else 0
+    return -1 if moment < begin else int(moment >= end and moment != begin)

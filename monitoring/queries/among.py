@@ -1,6 +1,6 @@
-"""A condition that a column has one of many values, sent to PostgreSQL as one array.
+"""A lookup that a column has one of many values, sent to PostgreSQL as one array.
 
-A list of a thousand parameters costs three milliseconds more, since Django puts each into the statement by itself.
+Django would send each value as a parameter of its own: a thousand of them cost three milliseconds more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db.models import F
 from django.db.models.lookups import In
 
 
-class Among(In):
+class AnyOf(In):
     """Whether a column has one of some values."""
 
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
@@ -28,11 +28,11 @@ class Among(In):
         return f"{column} = ANY(%s)", [*params, list(self.rhs)]
 
 
-def among(column: str, values: Iterable[Any]) -> Among:
+def any_of(column: str, values: Iterable[Any]) -> AnyOf:
     """Return the condition that a column has one of many values.
 
     Args:
         column: its name; the name of a foreign key ends in `_id`.
         values: whole numbers or UUIDs; without any value no row matches.
     """
-    return Among(F(column), list(values))
+    return AnyOf(F(column), list(values))

@@ -1,4 +1,4 @@
-"""The first page: problems, numbers of what needs a person, the last hour, and the state of the machinery."""
+"""The first page: problems and their numbers, the last hour, and the state of workers and queues."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from django.db.models import QuerySet
 
 from monitoring import pulse
 from monitoring.pulse import Beat
-from monitoring.queries.attention import Needs, OfKind, needs, needs_of
-from monitoring.queries.counts import FEW, MARK, Capped, ForEach, grouped
+from monitoring.queries.attention import (
+    ProblemsByDefinition,
+    ProblemsByKind,
+    problems_by_definition,
+    problems_of_definitions,
+)
+from monitoring.queries.counts import FEW, MARK, Capped, ForEach, count_by
 from monitoring.queries.failures import AlikeFailures, largest_group
-from monitoring.queries.headline import problems
+from monitoring.queries.headline import current_problems
 from monitoring.queries.health import Health
 from monitoring.queries.last_hour import Hour, last_hour
 from monitoring.queries.problems import Problem
@@ -27,16 +32,16 @@ ROWS = 30
 
 @dataclass(frozen=True)
 class DefinitionRow:
-    """A definition with what needs a person, its number of live processes, and its last hour."""
+    """A definition with its problems, its number of live processes, and its last hour."""
 
     name: str
-    needs: OfKind
+    needs: ProblemsByKind
     live: Capped
     hour: Hour
 
     @property
     def rank(self) -> tuple[bool, bool, int, bool, str]:
-        """The sort key: the lowest comes first, and needs a person soonest."""
+        """The sort key; the row with the lowest key is the most urgent."""
         return (
             not self._urgent,
             not any(need.kind.person for need in self.wanting),
@@ -77,7 +82,7 @@ class Board:
         checked_at: the time of the queries, by the clock of the database; the hour ends then.
         problems: the most urgent first.
         largest: the group of failures for the headline.
-        needs: the totals of what needs a person.
+        needs: the problems of all definitions, by kind.
         definitions: the rows, the most urgent first.
         others: the names of definitions without a row.
         hour: the last hour in all.
@@ -86,7 +91,7 @@ class Board:
     checked_at: datetime
     problems: list[Problem]
     largest: AlikeFailures | None
-    needs: OfKind
+    needs: ProblemsByKind
     definitions: list[DefinitionRow]
     others: list[str]
     hour: Hour
@@ -100,7 +105,7 @@ class Board:
 
     @property
     def tiles(self) -> list[Problem]:
-        """The totals with a list, without zeros of kinds that are only shown if there are any."""
+        """The totals with a list; a kind without `always` is shown only above zero."""
         shown = (n for n in self.needs.values() if n.number or n.kind.always)
         return [need for need in shown if need.address]
 
@@ -120,15 +125,15 @@ def board(
     names = [name for name in dict.fromkeys(stored) if seen is None or name in seen]
     hours = last_hour(now, seen)
     if seen is None:
-        found = needs(health, names)
+        found = problems_by_definition(health, names)
         largest = largest_group() if health.failures else None
     else:
-        found, largest = needs_of(names), largest_group(names)
+        found, largest = problems_of_definitions(names), largest_group(names)
     if not events:
         for of_kind in found.values():
             of_kind.pop("events", None)
     redis, live = pulse.redis.beat(), pulse.live.beat()
-    every = problems(health.machinery, found[""], largest, redis, live)
+    every = current_problems(health.machinery, found[""], largest, redis, live)
     rows = sorted(_rows(names, found, hours), key=lambda row: row.rank)
     return Board(
         checked_at=now,
@@ -143,21 +148,18 @@ def board(
     )
 
 
-def _of_definition() -> QuerySet[ProcessInstance]:
+def _live_processes() -> QuerySet[ProcessInstance]:
     """Return the live processes of a definition."""
     return ProcessInstance.objects.live().filter(name=MARK)
 
 
 def _rows(
-    names: Sequence[str], needed: Needs, hours: Mapping[str, Hour]
+    names: Sequence[str], needed: ProblemsByDefinition, hours: Mapping[str, Hour]
 ) -> list[DefinitionRow]:
-    live = dict(grouped(ForEach(_of_definition, names, alike=True), "name", cap=FEW))
+    live = dict(count_by(ForEach(_live_processes, names, alike=True), "name", cap=FEW))
     return [
         DefinitionRow(
-            name,
-            needed[name],
-            Capped(live.get(name, 0), FEW),
-            hours.get(name, Hour()),
+            name, needed[name], Capped(live.get(name, 0), FEW), hours.get(name, Hour())
         )
         for name in names
     ]

@@ -12,13 +12,13 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.counts import CAP, Capped, capped, grouped, uuid_of
+from monitoring.queries.counts import CAP, Capped, count_by, count_rows, uuid_from_sql
 from monitoring.queries.event_search import EventFilters
 from monitoring.queries.graphs import vertex_of
 from monitoring.queries.kept_events import LOOKED_AT, next_events
-from monitoring.queries.lists import KeyedPage, page_by_key, page_of, uuid_in
-from monitoring.queries.processes import in_order, processes
-from monitoring.queries.selections import failures_of, unchanged
+from monitoring.queries.lists import KeyedPage, make_page, page_by_key, parse_uuid
+from monitoring.queries.processes import fetch_in_order, process_rows
+from monitoring.queries.selections import selected_failures, unchanged_arms
 from orchestrator.engine.operations import (
     Operation,
     definitions_in_bulk,
@@ -45,7 +45,7 @@ SHOWN = 20
 PAGE = 50
 
 LATELY = 200
-"""The newest operations among which one on the same selection is looked for."""
+"""The number of newest operations that are searched for one on the same selection."""
 
 GROUPS = 50
 """Groups by step and status that a preview shows."""
@@ -62,7 +62,7 @@ STANDING = ("name", "status", "step")
 
 
 @dataclass(frozen=True)
-class Standing:
+class RowGroup:
     """A group of matching rows: definition or type, status or verdict, step, and number."""
 
     name: str
@@ -86,7 +86,7 @@ class BulkPreview:
     """
 
     rows: Sequence[Any]
-    standing: Sequence[Standing]
+    standing: Sequence[RowGroup]
     number: int
     exact: bool
     at: datetime
@@ -116,7 +116,7 @@ class BulkPreview:
         return ", ".join([*names[:NAMES], *others])
 
 
-def preview(
+def bulk_preview(
     operation: Operation,
     selection: str,
     about: Mapping[str, Any],
@@ -133,7 +133,7 @@ def preview(
         user: the person.
     """
     definitions = definitions_in_bulk(operation, user)
-    whole = Selected(operation, selection, about, at, user)
+    whole = BulkSelection(operation, selection, about, at, user)
     if not definitions:  # without any permission the person still sees all matches
         return whole.preview()
     found = replace(whole, definitions=definitions).preview()
@@ -145,7 +145,7 @@ def preview(
 
 
 @dataclass(frozen=True)
-class Selected:
+class BulkSelection:
     """The selection of an operation.
 
     Args:
@@ -161,67 +161,69 @@ class Selected:
 
     def preview(self) -> BulkPreview:
         if self.selection == "events":
-            return self._of_events()
-        return self._of_failures() if self.selection == "failures" else self._of_list()
+            return self._preview_events()
+        if self.selection == "failures":
+            return self._preview_failures()
+        return self._preview_list()
 
     def _is_in(self, name: str | None) -> bool:
         """Whether the limit includes a definition."""
         return self.definitions is None or name in self.definitions
 
-    def _parted(
+    def _split(
         self, counted: Iterable[tuple[Any, ...]]
-    ) -> tuple[list[Standing], dict[str, int]]:
+    ) -> tuple[list[RowGroup], dict[str, int]]:
         """Split groups into those within the limit, and the numbers excluded of each other definition."""
-        kept, left = list[Standing](), Counter[str]()
-        for one in (Standing(*row) for row in counted):
+        kept, left = list[RowGroup](), Counter[str]()
+        for one in (RowGroup(*row) for row in counted):
             if self._is_in(one.name):
                 kept.append(one)
             else:
                 left[one.name] += one.number
         return kept, dict(left)
 
-    def _of_list(self) -> BulkPreview:
+    def _preview_list(self) -> BulkPreview:
         looks = SHOWN if self.definitions is None else SHOWN * LIMITED
         exact, parts, newest = True, list[QuerySet[Any]](), list[QuerySet[Any]]()
-        for arm in unchanged(self.about, self.at):
+        for arm in unchanged_arms(self.about, self.at):
             rows, edge = arm.newest(CAP)
             exact = exact and edge is None
             parts.append(rows)
             newest.append(arm.newest(looks)[0])
-        named = grouped(newest, "id", "name", cap=looks)
-        first = [uuid_of(stored) for stored, name, _ in named if self._is_in(name)]
-        kept, left = self._parted(grouped(parts, *STANDING, cap=CAP))
+        named = count_by(newest, "id", "name", cap=looks)
+        first = [uuid_from_sql(key) for key, name, _ in named if self._is_in(name)]
+        kept, left = self._split(count_by(parts, *STANDING, cap=CAP))
         number = sum(one.number for one in kept)
         # Each part was counted up to CAP.
         exact = exact and number + sum(left.values()) < CAP
         shown = sorted(set(first), reverse=True)
-        return self._of_processes(shown, kept, number, exact, left)
+        return self._preview_processes(shown, kept, number, exact, left)
 
-    def _of_failures(self) -> BulkPreview:
-        rows = failures_of(self.about, self.at)
+    def _preview_failures(self) -> BulkPreview:
+        rows = selected_failures(self.about, self.at)
         keys = list(dict.fromkeys(rows.values_list("instance_id", flat=True)[:CAP]))
-        exact = not capped(rows, CAP).at_least
+        exact = not count_rows(rows, CAP).at_least
         some = ProcessInstance.objects.filter(pk__in=rows.values("instance_id")[:CAP])
-        kept, left = self._parted(grouped(some, *STANDING, cap=CAP))
+        kept, left = self._split(count_by(some, *STANDING, cap=CAP))
         if left:
             names = definitions_of_each(ProcessInstance, keys)
             keys = [key for key in keys if self._is_in(names.get(key))]
-        return self._of_processes(keys, kept, len(keys), exact, left)
+        return self._preview_processes(keys, kept, len(keys), exact, left)
 
-    def _of_processes(
+    def _preview_processes(
         self,
         keys: Sequence[UUID],
-        standing: Iterable[Standing],
+        standing: Iterable[RowGroup],
         number: int,
         exact: bool,
         left: Mapping[str, int],
     ) -> BulkPreview:
         name = self.operation.name
-        shown = in_order(processes("owner", data=False), keys[:SHOWN])
+        shown = fetch_in_order(process_rows("owner", data=False), keys[:SHOWN])
         why = {pk: said[name] for pk, said in refusals(shown, self.user).items()}
         return BulkPreview(
             shown,
-            _sorted(standing),
+            _largest_groups(standing),
             number,
             exact,
             self.at,
@@ -230,37 +232,41 @@ class Selected:
             left_out=left,
         )
 
-    def _of_events(self) -> BulkPreview:
-        filters, after = EventFilters.from_query(self.about), ""
-        found = list[Any]()
-        for _ in range(max(1, CAP // LOOKED_AT)):
-            seen = next_events(filters, self.at, after)
-            found += seen.rows
-            after = seen.older
-            if not after:
-                break
+    def _preview_events(self) -> BulkPreview:
+        found, after = self._oldest_events()
         left = Counter[str]()
         if self.definitions is not None:
             names = definitions_of_each(InboxEvent, [one.pk for one in found])
             left.update(name for name in names.values() if not self._is_in(name))
             found = [one for one in found if self._is_in(names.get(one.pk))]
         counted = Counter((one.type, one.verdict) for one in found)
-        standing = (Standing(*how, "", number) for how, number in counted.items())
+        standing = (RowGroup(*how, "", number) for how, number in counted.items())
         rows = InboxEvent.objects.select_related("process__definition").defer(
             "body", "process__data", "process__definition__graph"
         )
         shown = rows.filter(pk__in=[one.pk for one in found[:SHOWN]]).order_by("pk")
         return BulkPreview(
             list(shown),
-            _sorted(standing),
+            _largest_groups(standing),
             len(found),
             not after,
             self.at,
             left_out=left,
         )
 
+    def _oldest_events(self) -> tuple[list[Any], str]:
+        """Return the first matching events, and the key at which the search stopped; "" after all events."""
+        filters, found, after = EventFilters.from_query(self.about), list[Any](), ""
+        for _ in range(max(1, CAP // LOOKED_AT)):
+            seen = next_events(filters, self.at, after)
+            found += seen.rows
+            after = seen.older
+            if not after:
+                break
+        return found, after
 
-def _sorted(standing: Iterable[Standing]) -> list[Standing]:
+
+def _largest_groups(standing: Iterable[RowGroup]) -> list[RowGroup]:
     return sorted(standing, key=lambda one: (-one.number, one.name, one.step))[:GROUPS]
 
 
@@ -309,7 +315,7 @@ class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
 
     @property
     def fewer(self) -> int:
-        """The number of shown rows that were not frozen: they had changed, or were failures of one process."""
+        """The number of shown rows without an item: the row had changed, or its process had an item already."""
         one = self.operation
         frozen = one.frozen_at is not None and one.exact
         return max(0, one.shown - one.total) if frozen else 0
@@ -324,25 +330,20 @@ def operation_page(
     if verdict:
         rows = rows.filter(verdict=verdict)
     page = page_by_key(rows, size or PAGE, after, ascending=True)
-    known_processes = processes(data=False).in_bulk(
+    found: dict[Any, Any] = process_rows(data=False).in_bulk(
         [item.process_id for item in page.rows if item.process_id]
     )
-    events = InboxEvent.objects.defer("body").in_bulk(
+    events: dict[Any, Any] = InboxEvent.objects.defer("body").in_bulk(
         [item.event_id for item in page.rows if item.event_id]
     )
-    items = [
-        (
-            item,
-            known_processes.get(item.process_id)
-            if item.process_id
-            else events.get(item.event_id or 0),
-        )
+    items: list[tuple[BulkItem, Any]] = [
+        (item, found.get(item.process_id) or events.get(item.event_id))
         for item in page.rows
     ]
     return OperationPage(items, page.older, operation=operation, verdict=verdict)
 
 
-def newcomers(operation: BulkOperation) -> Capped | None:
+def later_failures(operation: BulkOperation) -> Capped | None:
     """Count the later failures of an operation's cause in processes outside it."""
     if operation.selection != "failures" or operation.items_removed_at is not None:
         return None
@@ -351,19 +352,19 @@ def newcomers(operation: BulkOperation) -> Capped | None:
     )
     newest = open_of_cause(operation.about["cause"]).values("pk")[:CAP]
     rows = Incident.objects.filter(pk__in=newest, opened_at__gt=operation.shown_at)
-    found = capped(rows.filter(~Exists(own)))
+    found = count_rows(rows.filter(~Exists(own)))
     return found or None
 
 
 # All operations
 
 
-def newest_on(
+def newest_operation(
     selection: str, about: Mapping[str, Any], *, going_on: bool = False
 ) -> BulkOperation | None:
     """Return the newest recent operation on the same selection; with `going_on` only one that has not ended."""
-    lately = _operations(going_on=going_on)[:LATELY]
-    same = (one for one in lately if (one.selection, one.about) == (selection, about))
+    newest = _operations(going_on=going_on)[:LATELY]
+    same = (one for one in newest if (one.selection, one.about) == (selection, about))
     return next(same, None)
 
 
@@ -378,7 +379,7 @@ def operations_page(
 ) -> KeyedPage[BulkOperation]:
     """Return a page of all operations or of those that have not ended, newest first."""
     rows = _operations(going_on=going_on)
-    if key := uuid_in(before):
+    if key := parse_uuid(before):
         rows = rows.filter(pk__lt=key)
     size = size or PAGE
-    return page_of(list(rows[: size + 1]), size)
+    return make_page(list(rows[: size + 1]), size)

@@ -1,4 +1,4 @@
-"""The columns of the list of processes, and those that an address chooses."""
+"""The columns of the list of processes, and the choice of columns in an address."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Column:
     chosen: bool
 
 
-def chosen(text: str) -> list[Column]:
+def column_choices(text: str) -> list[Column]:
     """Return all columns, and whether an address chooses each; unknown names are ignored.
 
     Args:
@@ -52,7 +52,7 @@ def chosen(text: str) -> list[Column]:
     return [Column(name, label, name in names) for name, label in COLUMNS.items()]
 
 
-def written(names: Iterable[str]) -> str:
+def format_columns(names: Iterable[str]) -> str:
     """Return the text that chooses some columns in an address."""
     known = [name for name in COLUMNS if name in set(names)]
     return "" if tuple(known) == USUAL else ",".join(known) or "-"

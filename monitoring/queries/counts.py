@@ -1,19 +1,19 @@
-"""Counts that stay quick whatever the size of the tables."""
+"""Counts that look at a limited number of rows, and stay quick for tables of any size."""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from operator import call
-from typing import Any, cast
+from typing import Any, Self, cast
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import QuerySet, TextField
+from django.db.models import Model, QuerySet, TextField
 from django.db.models.functions import Cast
 
 CAP = 5_000
@@ -26,14 +26,13 @@ MANY = 10_000
 """Rows looked at for a count that reads only an index."""
 
 MARK = "\0"
-"""The placeholder in a query that runs for each of several values: no text in the tables can contain it."""
+"""The placeholder of a value in a query that runs for several values; no stored text can contain it."""
 
 FEW = 1_000
 """Rows looked at for a count that stands beside a link."""
 
 TOGETHER = 100
-"""Parts that one statement has at most: SQLite takes none with more than 500."""
-
+"""The maximum number of parts of one statement; SQLite refuses more than 500."""
 
 PLACE = re.compile("%.")
 """A parameter in a statement, or a percent sign of its own."""
@@ -49,6 +48,11 @@ class Capped:
     number: int = 0
     cap: int = FEW
 
+    @classmethod
+    def of(cls, number: int, *, more: bool) -> Self:
+        """Return a number that means "at least" if there may be more."""
+        return cls(number, number if more else number + 1)
+
     @property
     def at_least(self) -> bool:
         return self.number >= self.cap
@@ -60,24 +64,19 @@ class Capped:
         return self.number > 0
 
 
-def counted(number: int, *, more: bool) -> Capped:
-    """Return a count with the knowledge whether there may be more."""
-    return Capped(number, number if more else number + 1)
-
-
-def capped(rows: QuerySet[Any], cap: int = FEW) -> Capped:
+def count_rows(rows: QuerySet[Any], cap: int = FEW) -> Capped:
     """Count rows, looking at `cap` of them at most."""
     return Capped(rows[:cap].count(), cap)
 
 
 @dataclass(frozen=True)
 class ForEach:
-    """A query that runs for each of some values. Django compiles it once, since that takes longer than running it.
+    """A query that runs for each of some values. Django compiles it once, since compiling takes longer than running.
 
     Args:
-        rows: returns the query, with `MARK` in the place of the value; always the same function and the same query.
-        values: replace `MARK`.
-        alike: whether PostgreSQL may plan it once for all values; False where a partial index covers only some values.
+        rows: the function that returns the query, with `MARK` in the place of the value; its query never changes.
+        values: the values for `MARK`.
+        alike: whether PostgreSQL may plan it once for all values; False if a partial index covers only some values.
     """
 
     rows: Callable[[], QuerySet[Any]]
@@ -86,15 +85,15 @@ class ForEach:
 
 
 Part = QuerySet[Any] | ForEach
-"""Rows of which each query looks at a limited number."""
+"""A query, or a query for several values; each looks at a limited number of rows."""
 
 
-def once(rows: Callable[[], QuerySet[Any]]) -> ForEach:
+def fixed_query(rows: Callable[[], QuerySet[Any]]) -> ForEach:
     """Return a query that never changes, and is compiled once."""
     return ForEach(rows, [MARK])
 
 
-def each_capped(
+def count_each(
     parts: Mapping[str, Part], caps: Mapping[str, int] | None = None
 ) -> dict[str, Capped]:
     """Return several capped counts by name, read in one statement.
@@ -112,22 +111,24 @@ def each_capped(
     statements = {name: one for name, (_, its) in read.items() for one in its}
     if not statements:
         return found
-    # The inner statements come from the query compiler, their values as parameters.
-    counts = ", ".join(
-        f"(SELECT COUNT(*) FROM ({sql}) AS looked_at)"  # noqa: S608
-        for sql, _ in statements.values()
-    )
-    given = [value for _, values in statements.values() for value in values]
     of = next(rows for rows, _ in read.values())
-    with connections[of.db].cursor() as cursor:
-        cursor.execute(f"SELECT {counts}", given)
-        numbers = cursor.fetchone()
+    numbers = _numbers(of.db, statements.values())
     for name, number in zip(statements, numbers, strict=True):
         found[name] = Capped(number, found[name].cap)
     return found
 
 
-def grouped(
+def _numbers(database: str, statements: Collection[Statement]) -> Sequence[int]:
+    """Return the number of rows of each statement, read in one statement."""
+    # The inner statements come from the query compiler, their values as parameters.
+    counts = (f"(SELECT COUNT(*) FROM ({sql}) AS looked_at)" for sql, _ in statements)  # noqa: S608
+    given = [value for _, values in statements for value in values]
+    with connections[database].cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(counts)}", given)
+        return cast(Sequence[int], cursor.fetchone())
+
+
+def count_by(
     rows: Part | Iterable[Part],
     *fields: str,
     cap: int = CAP,
@@ -149,18 +150,16 @@ def grouped(
         return []
     of = read[0][0]
     quoted = connections[of.db].ops.quote_name
-    columns = {name: quoted(_column(of, name)) for name in wanted}
+    columns = {name: quoted(_output_column(of, name)) for name in wanted}
     figures: dict[str, Callable[[Iterable[Any]], Any]] = {"COUNT(*)": sum}
     if oldest:
-        figures[f"MIN({columns[oldest]})"] = _first
+        figures[f"MIN({columns[oldest]})"] = _earliest
     if newest:
         figures[f"MAX({columns[newest]})"] = max
     names = [columns[name] for name in fields]
     found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
-    for at in range(0, len(statements), TOGETHER):
-        some = statements[at : at + TOGETHER]
-        for row in _grouped_rows(of.db, some, names, figures):
-            found[row[: len(names)]].append(row[len(names) :])
+    for row in _grouped_rows(of.db, statements, names, figures):
+        found[row[: len(names)]].append(row[len(names) :])
     return [
         (*values, *map(call, figures.values(), zip(*its, strict=True)))
         for values, its in found.items()
@@ -172,8 +171,8 @@ def _statements_of(
 ) -> tuple[QuerySet[Any], list[Statement]]:
     """Return the query of a part, and the statements that read its first rows."""
     if isinstance(part, QuerySet):
-        return part, _compiled(part, wanted, cap)
-    rows, composed = _compiled_once(part.rows, wanted, cap)
+        return part, _compile(part, wanted, cap)
+    rows, composed = _compile_once(part.rows, wanted, cap)
     can_be_one = part.alike and connections[rows.db].vendor == "postgresql"
     read = _for_all if can_be_one else _for_each
     return rows, [one for statement in composed for one in read(statement, part.values)]
@@ -193,7 +192,7 @@ def _for_all(statement: Statement, values: Sequence[str]) -> list[Statement]:
     if MARK not in given:
         return _for_each(statement, values)
     left = list(given)
-    marked = PLACE.sub(lambda found: _in_place(found[0], left), sql)
+    marked = PLACE.sub(lambda found: _replace_mark(found[0], left), sql)
     rest = tuple(one for one in given if one != MARK)
     # The inner statement comes from the query compiler.
     return [
@@ -204,21 +203,19 @@ def _for_all(statement: Statement, values: Sequence[str]) -> list[Statement]:
     ]
 
 
-def _in_place(place: str, left: list[Any]) -> str:
-    """Return the replacement for a placeholder: the value for a `MARK`, else the placeholder itself."""
+def _replace_mark(place: str, left: list[Any]) -> str:
+    """Return the replacement of a placeholder: the value for `MARK`; another placeholder stays."""
     return "given.value" if place == "%s" and left.pop(0) == MARK else place
 
 
 @cache
-def _compiled_once(
+def _compile_once(
     rows: Callable[[], QuerySet[Any]], wanted: tuple[str, ...], cap: int
 ) -> tuple[QuerySet[Any], list[Statement]]:
-    return (found := rows()), _compiled(found, wanted, cap)
+    return (found := rows()), _compile(found, wanted, cap)
 
 
-def _compiled(
-    rows: QuerySet[Any], wanted: tuple[str, ...], cap: int
-) -> list[Statement]:
+def _compile(rows: QuerySet[Any], wanted: tuple[str, ...], cap: int) -> list[Statement]:
     """Return the statement that reads the first rows; none if no row can match."""
     with suppress(EmptyResultSet):
         return [rows.values(*wanted)[:cap].query.sql_with_params()]
@@ -227,28 +224,30 @@ def _compiled(
 
 def _grouped_rows(
     database: str,
-    some: Sequence[Statement],
+    statements: Sequence[Statement],
     names: Iterable[str],
     figures: Iterable[str],
-) -> list[tuple[Any, ...]]:
-    """Return the figures of the rows that some statements read, grouped by columns."""
-    # Names come from the model and the inner statements from the query compiler, their values as parameters.
-    inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in some)  # noqa: S608
-    by = ", ".join(names)
-    statement = (
-        f"SELECT {by}, {', '.join(figures)} FROM ({inner}) AS looked_at GROUP BY {by}"  # noqa: S608
-    )
-    with connections[database].cursor() as cursor:
-        cursor.execute(statement, [value for _, given in some for value in given])
-        return list(cursor.fetchall())
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the figures of the rows that some statements read, grouped by columns; `TOGETHER` statements at once."""
+    by, wanted = ", ".join(names), ", ".join(figures)
+    for at in range(0, len(statements), TOGETHER):
+        some = statements[at : at + TOGETHER]
+        # Names come from the model and the inner statements from the query compiler, their values as parameters.
+        inner = " UNION ALL ".join(f"SELECT * FROM ({sql}) AS part" for sql, _ in some)  # noqa: S608
+        with connections[database].cursor() as cursor:
+            cursor.execute(
+                f"SELECT {by}, {wanted} FROM ({inner}) AS looked_at GROUP BY {by}",  # noqa: S608
+                [value for _, given in some for value in given],
+            )
+            yield from cursor.fetchall()
 
 
-def _first(stored: Iterable[Any]) -> datetime | None:
+def _earliest(stored: Iterable[Any]) -> datetime | None:
     """Return the earliest of some times, if any."""
-    return min(filter(None, map(moment, stored)), default=None)
+    return min(filter(None, map(time_from_sql, stored)), default=None)
 
 
-def as_text(column: str) -> Cast:
+def text_column(column: str) -> Cast:
     """Return a column as the database's text, which costs a tenth of the time that an object takes.
 
     Args:
@@ -257,26 +256,26 @@ def as_text(column: str) -> Cast:
     return Cast(column, TextField())
 
 
-def time_of(text: str) -> datetime:
-    """Parse a time that was read by `as_text`: SQLite writes it without a zone, in UTC."""
+def parse_time(text: str) -> datetime:
+    """Parse a time that was read by `text_column`: SQLite writes it without a zone, in UTC."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def moment(stored: Any) -> datetime | None:
+def time_from_sql(stored: Any) -> datetime | None:
     """Return a time from raw SQL: SQLite gives it in UTC, as text or without a zone."""
-    found = time_of(stored) if isinstance(stored, str) else stored
+    found = parse_time(stored) if isinstance(stored, str) else stored
     if isinstance(found, datetime) and found.tzinfo is None:
         return found.replace(tzinfo=UTC)
     return cast(datetime | None, found)
 
 
-def uuid_of(stored: Any) -> UUID:
+def uuid_from_sql(stored: Any) -> UUID:
     """Return a process id from raw SQL: SQLite gives it as text."""
     return stored if isinstance(stored, UUID) else UUID(stored)
 
 
-def short(number: int) -> str:
+def short_number(number: int) -> str:
     """Write a number in at most four characters: 999, 12k, 3M."""
     for size, unit in ((1_000_000, "M"), (10_000, "k")):
         if number >= size:
@@ -284,8 +283,11 @@ def short(number: int) -> str:
     return str(number)
 
 
-def _column(rows: QuerySet[Any], field: str) -> str:
+def _output_column(rows: QuerySet[Any], field: str) -> str:
     """Return the column of a value in the inner statement: an annotation has its own name."""
-    if field in rows.query.annotations:
-        return field
-    return str(rows.model._meta.get_field(field).column)
+    return field if field in rows.query.annotations else column_name(rows.model, field)
+
+
+def column_name(model: type[Model], field: str) -> str:
+    """Return the column of a model's field."""
+    return str(model._meta.get_field(field).column)  # type: ignore[union-attr]  # a field of a table has one

@@ -1,4 +1,4 @@
-"""Values at paths in the data of processes, the same on each database.
+"""Values at paths in the data of processes, the same on every database.
 
 The database returns only these values, since the data may be large. List indexes are looked up here: only the value
 shows whether digits in a path are an index or the name of a field.
@@ -61,7 +61,7 @@ def _place(path: Path) -> str:
     return "$" + "".join(f'."{part}"' for part in path)
 
 
-def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
+def matching_keys(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
     """Return the keys of the processes whose data meets the conditions.
 
     Secret fields have no value for any reader, since counts would reveal them.
@@ -71,8 +71,8 @@ def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
     # Without an order: each row is checked by itself.
     columns = ("pk", "name", "definition_id", AtPaths("data", asked))
     looked_at = list(rows.order_by().values_list(*columns))
-    hidden = _hidden({(name, definition) for _, name, definition, _ in looked_at})
-    ways = {names: _ways(paths, names) for names in set(hidden.values())}
+    hidden = _secrets({(name, definition) for _, name, definition, _ in looked_at})
+    ways = {names: _parts(paths, names) for names in set(hidden.values())}
     found: list[UUID] = []
     for pk, name, definition, text in looked_at:
         names = hidden[name, definition]
@@ -88,7 +88,7 @@ def matching(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
     return found
 
 
-def _hidden(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[str]]:
+def _secrets(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[str]]:
     """Return the secret names of definitions, by their name and key."""
     rows = Definition.objects.filter(pk__in={definition for _, definition in of})
     stored = dict(rows.values_list("pk", "secrets"))
@@ -100,7 +100,7 @@ def _hidden(of: Collection[tuple[str, int]]) -> dict[tuple[str, int], frozenset[
     }
 
 
-def _ways(paths: Iterable[Path], hidden: frozenset[str]) -> dict[Path, Path | None]:
+def _parts(paths: Iterable[Path], hidden: frozenset[str]) -> dict[Path, Path | None]:
     """Return for each path the part that the database reads; None for a secret path."""
     return {
         path: None if is_hidden(path, hidden) else _plain_part(path) for path in paths
@@ -109,10 +109,10 @@ def _ways(paths: Iterable[Path], hidden: frozenset[str]) -> dict[Path, Path | No
 
 def is_hidden(path: Path, hidden: frozenset[str]) -> bool:
     """Whether a path contains a secret name, also with escapes, which a database may decode."""
-    return not hidden.isdisjoint({*path, *map(_unescaped, path)})
+    return not hidden.isdisjoint({*path, *map(_unescape, path)})
 
 
-def _unescaped(part: str) -> str:
+def _unescape(part: str) -> str:
     if "\\" not in part:
         return part
     try:

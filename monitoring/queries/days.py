@@ -1,4 +1,4 @@
-"""Days of an address, in the zone of the pages, and moments of a page, with their zone."""
+"""The days of an address, in the zone of the pages, and the moments of a page, with their zone."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -12,7 +12,7 @@ YEARS = range(1970, 9999)
 """The years in which a day is valid."""
 
 
-def day_of(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
     """Parse a day; None for anything else, or a year out of range."""
     try:
         day = date.fromisoformat(text)
@@ -26,7 +26,7 @@ def midnight(day: date, later: int = 0) -> datetime:
     return timezone.make_aware(datetime.combine(day + timedelta(days=later), time.min))
 
 
-def moment_of(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     """Parse a moment with its zone; None for anything else, or a moment out of range."""
     try:
         found = parse_datetime(text)
@@ -35,12 +35,12 @@ def moment_of(text: str) -> datetime | None:
         return None
 
 
-def wrong_days(since: str, until: str) -> Iterator[str]:
-    """Say what is wrong with the first and the last day of an address."""
+def day_mistakes(since: str, until: str) -> Iterator[str]:
+    """Yield the mistakes in the first and the last day of an address, in words."""
     for text in filter(None, (since, until)):
-        if day_of(text) is None:
+        if parse_day(text) is None:
             yield _("%(text)s is no day: write it as in 2026-11-23.") % {"text": text}
-    first, last = day_of(since), day_of(until)
+    first, last = parse_day(since), parse_day(until)
     if first and last and first > last:
         yield _("The first day lies after the last: exchange them.")
 
@@ -48,8 +48,8 @@ def wrong_days(since: str, until: str) -> Iterator[str]:
 def between_days(field: str, since: str, until: str) -> Q:
     """Return the condition that a time lies between the first and the last day of an address."""
     found = Q()
-    if day := day_of(since):
+    if day := parse_day(since):
         found &= Q(**{f"{field}__gte": midnight(day)})
-    if day := day_of(until):
+    if day := parse_day(until):
         found &= Q(**{f"{field}__lt": midnight(day, 1)})
     return found

@@ -1,4 +1,4 @@
-"""The list of decisions: open steps in which a workflow asks a person to decide, oldest first."""
+"""The list of decisions: the open steps in which a workflow asks a person, oldest first."""
 
 from __future__ import annotations
 

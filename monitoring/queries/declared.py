@@ -1,4 +1,4 @@
-"""The declared fields of processes' data, to choose from and to check conditions."""
+"""The declared fields of the data of processes: a form offers them, and conditions are checked against them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.conditions import (
-    ConditionGroup,
-    ConditionMistake,
-    Conditions,
-)
-from monitoring.conditions.tree import written
+from monitoring.conditions import ConditionGroup, ConditionMistake, Conditions
+from monitoring.conditions.tree import format_path
 from monitoring.queries.data import is_hidden
 from orchestrator import registry, secret_names
 from orchestrator.definition import Workflow
@@ -47,7 +43,7 @@ def field_names(definition: str) -> list[str]:
     return sorted(found)[:MOST]
 
 
-def check(where: Conditions, definition: str) -> None:
+def check_conditions(where: Conditions, definition: str) -> None:
     """Refuse conditions that a definition's data can never meet: comparisons with another kind of value.
 
     Raises:
@@ -57,17 +53,17 @@ def check(where: Conditions, definition: str) -> None:
         return
     if isinstance(where, ConditionGroup):
         for part in where.parts:
-            check(part, definition)
+            check_conditions(part, definition)
         return
     if is_hidden(where.path, secret_names.code_secrets(definition).names):
         said_so = gettext("%(field)s is secret: nothing is looked for in it")
-        raise ConditionMistake(said_so % {"field": written(where.path)})
+        raise ConditionMistake(said_so % {"field": format_path(where.path)})
     kinds = {_kind(_hint(form, where.path)) for form in _forms(definition)}
     kind = kinds.pop() if len(kinds) == 1 else ""
     if kind and where.operator != "contains":
         meaning, said = MEANINGS[kind]
         if any(getattr(value, meaning) is None for value in where.values):
-            raise ConditionMistake(said % {"field": written(where.path)})
+            raise ConditionMistake(said % {"field": format_path(where.path)})
 
 
 def _forms(definition: str) -> Iterator[type[Any]]:
@@ -79,10 +75,10 @@ def _forms(definition: str) -> Iterator[type[Any]]:
 
 def _names(form: type[Any]) -> Iterator[str]:
     for name, hint in _hints(form).items():
-        yield written((name,))
+        yield format_path((name,))
         for one in alternatives(hint):
             if is_dataclass(one):
-                yield from (written((name, inner)) for inner in _hints(one))
+                yield from (format_path((name, inner)) for inner in _hints(one))
 
 
 def _hint(form: Any, path: tuple[str, ...]) -> Any:

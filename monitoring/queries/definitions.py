@@ -1,4 +1,4 @@
-"""The counts of a definition's processes."""
+"""The numbers of a definition's processes by status."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -6,21 +6,15 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
-from monitoring.queries.counts import CAP, Capped, counted, each_capped, grouped
+from monitoring.queries.counts import CAP, Capped, count_by, count_each
 from orchestrator.models import ProcessInstance, Status
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
-SHOWN = (
-    Status.RUNNING,
-    Status.WAITING,
-    Status.RETRYING,
-    Status.FAILED,
-    Status.PAUSED,
-)
+SHOWN = (Status.RUNNING, Status.WAITING, Status.RETRYING, Status.FAILED, Status.PAUSED)
 
 
 @dataclass(frozen=True)
-class Counts:
+class StatusCounts:
     """The numbers of processes of one definition.
 
     Args:
@@ -36,21 +30,21 @@ EACH = 10
 """The maximum number of stored rows that are counted one by one; more are counted among all processes."""
 
 
-def counts_of(name: str, of: Collection[int] | None = None) -> Counts:
+def status_counts(name: str, of: Collection[int] | None = None) -> StatusCounts:
     """Return the counts of one definition, or of some of its stored rows, by key."""
     rows = ProcessInstance.objects.filter(name=name)
     live = _by_status(rows, of)
-    every, escalated = _completed(name), rows.escalated()
+    every, escalated = _completed_processes(name), rows.escalated()
     parts = {"completed": every, "escalated": escalated}
     if of is not None:
         mine = escalated.filter(definition__in=of)
-        parts = {"completed": _of(every, of), "escalated": mine, "every": every}
-    found = each_capped(parts, {"completed": CAP, "every": CAP})
+        parts = {"completed": _only(every, of), "escalated": mine, "every": every}
+    found = count_each(parts, {"completed": CAP, "every": CAP})
     shown = {one: live[one] for one in SHOWN if one != Status.PAUSED or live[one]}
     completed = found["completed"]
     more = completed.at_least or (of is not None and found["every"].at_least)
-    shown[Status.COMPLETED] = counted(completed.number, more=more)
-    return Counts(
+    shown[Status.COMPLETED] = Capped.of(completed.number, more=more)
+    return StatusCounts(
         {str(one): number for one, number in shown.items()}, found["escalated"]
     )
 
@@ -60,38 +54,45 @@ def _by_status(
 ) -> dict[Status, Capped]:
     """Count live processes by status; a large status does not hide a small one."""
     live = rows.live().order_by("name", "status", "-pk")
-    named = {status: live.filter(status=status) for status in LIVE}
-    unsure: Mapping[str, Capped] = {}
-    if of is None:
-        parts = list(named.values())
-    elif len(of) <= EACH:
-        each = [ProcessInstance.objects.live_on(row) for row in of]
-        found = [one.filter(status=status) for one in each for status in LIVE]
-        parts = [one.order_by("definition", "status", "-pk") for one in found]
-    else:
-        parts = [_of(some, of) for some in named.values()]
-        unsure = each_capped(
-            {str(one): some for one, some in named.items()}, dict.fromkeys(LIVE, CAP)
-        )
+    named = {str(status): live.filter(status=status) for status in LIVE}
+    parts = _live_parts(named, of)
+    if of:
+        parts = [part.annotate(row=F("definition")) for part in parts]
     numbers, full = defaultdict[str, int](int), set[str]()
-    told = [part.annotate(row=F("definition")) for part in parts] if of else parts
     fields = ["row", "status"] if of else ["status"]
-    for *_, status, number in grouped(told, *fields, cap=CAP):
+    for *_, status, number in count_by(parts, *fields, cap=CAP):
         numbers[status] += number
         if number >= CAP:
             full.add(status)
-    full |= {name for name, one in unsure.items() if one.at_least}
-    return {one: counted(numbers[one], more=one in full) for one in LIVE}
+    if of is not None and len(of) > EACH:
+        unsure = count_each(named, dict.fromkeys(named, CAP))
+        full |= {name for name, one in unsure.items() if one.at_least}
+    return {one: Capped.of(numbers[one], more=one in full) for one in LIVE}
 
 
-def _completed(name: str) -> ProcessInstanceQuerySet:
+def _live_parts(
+    named: Mapping[str, ProcessInstanceQuerySet], of: Collection[int] | None
+) -> list[ProcessInstanceQuerySet]:
+    """Return the queries for the live processes of all rows of a name, or of some rows."""
+    if of is None:
+        return list(named.values())
+    if len(of) > EACH:
+        return [_only(some, of) for some in named.values()]
+    each = [ProcessInstance.objects.live_on(row) for row in of]
+    found = [one.filter(status=status) for one in each for status in LIVE]
+    return [one.order_by("definition", "status", "-pk") for one in found]
+
+
+def _completed_processes(name: str) -> ProcessInstanceQuerySet:
     """Return completed processes, newest first along the index on name and id, which stops at a cap."""
     # A range of one value: PostgreSQL would otherwise scan all processes.
     rows = ProcessInstance.objects.filter(name__range=(name, name))
     return rows.filter(status=Status.COMPLETED).order_by("name", "-pk")
 
 
-def _of(rows: ProcessInstanceQuerySet, of: Collection[int]) -> ProcessInstanceQuerySet:
+def _only(
+    rows: ProcessInstanceQuerySet, of: Collection[int]
+) -> ProcessInstanceQuerySet:
     """Limit the first rows to some stored definitions."""
     first = ProcessInstance.objects.filter(pk__in=rows.values("pk")[:CAP])
     return first.filter(definition__in=of)

@@ -1,9 +1,11 @@
-"""The distinct values of a column, however many rows have each: an index gives the next value each time."""
+"""The distinct values of a column; an index leads from each value to the next, however many rows have it."""
 
 from typing import Any
 
 from django.db import connections
 from django.db.models import Model
+
+from monitoring.queries.counts import column_name
 
 
 def distinct_values(
@@ -19,7 +21,7 @@ def distinct_values(
     """
     connection = connections["default"]
     quote = connection.ops.quote_name
-    table, column = quote(model._meta.db_table), quote(_column(model, field))
+    table, column = quote(model._meta.db_table), quote(column_name(model, field))
     # All names come from a model.
     statement = f"""
         SELECT value FROM (
@@ -34,7 +36,3 @@ def distinct_values(
     with connection.cursor() as cursor:
         cursor.execute(statement, [most])
         return [row[0] for row in cursor.fetchall()]
-
-
-def _column(model: type[Model], field: str) -> str:
-    return str(model._meta.get_field(field).column)  # type: ignore[union-attr]  # a field of a table has one

@@ -1,4 +1,4 @@
-"""Conditions on what processes do in a step, or finished lately: the map's numbers and their lists share them."""
+"""The activity of processes in a step, now or in a recent window; the map of a definition and the lists share it."""
 
 from datetime import timedelta
 
@@ -16,13 +16,13 @@ WINDOWS = {
 }
 
 LATE = timedelta(minutes=1)
-"""A deadline that is overdue by more than this needs a person."""
+"""The time after which an overdue deadline needs a person."""
 
 NOW = ("active", "waiting", "failed")
-"""What a process can do in its current step."""
+"""The activities of a process in its current step."""
 
 HERE = "here"
-"""The name for any of `NOW`."""
+"""The name of any of these activities."""
 
 LEFT = "left-"
 """The prefix of a window's name: processes that finished the step in that window."""
@@ -43,8 +43,8 @@ def open_visits() -> QuerySet[StepRun]:
     return runs.exclude(kind=StepKind.JOIN)
 
 
-def doing_now() -> Case:
-    """Return the expression for what is done in an open visit: one of `NOW`."""
+def activity_now() -> Case:
+    """Return the expression for the activity of an open visit: one of `NOW`."""
     return Case(
         When(IS_FAILED, then=Value("failed")),
         When(IS_WAITING, then=Value("waiting")),
@@ -53,21 +53,21 @@ def doing_now() -> Case:
     )
 
 
-def visits_that_do(runs: QuerySet[StepRun], doing: str) -> QuerySet[StepRun]:
-    """Return those of some open visits in which a process does this."""
+def visits_with_activity(runs: QuerySet[StepRun], doing: str) -> QuerySet[StepRun]:
+    """Limit open visits to one activity."""
     if doing == HERE:
         return runs
-    return runs.alias(doing=doing_now()).filter(doing=doing)
+    return runs.alias(doing=activity_now()).filter(doing=doing)
 
 
-def came_to_its_end(window: timedelta) -> Q:
+def ended_within(window: timedelta) -> Q:
     """Return the condition that a visit ended in a window, whenever it began."""
     since = timezone.now() - window
     ended = Q(finished_at__gte=since, status__in=FINISHED, item=None, redo=False)
     return ended & ~Q(kind__in=[StepKind.JOIN, StepKind.UNDO])
 
 
-def window_of(doing: str) -> timedelta | None:
+def parse_window(doing: str) -> timedelta | None:
     """Parse the window of "left-hour" and the like; None for anything else."""
     name = doing.removeprefix(LEFT)
     return WINDOWS.get(name) if name != doing else None
@@ -79,8 +79,8 @@ def window_word(name: str) -> str:
     return words[name]
 
 
-def doing_word(doing: str) -> str:
-    """Return the label of what is done; an unknown name as it is."""
+def activity_word(doing: str) -> str:
+    """Return the label of an activity; an unknown name is returned unchanged."""
     words = {
         HERE: _("in it now"),
         "active": _("at work"),

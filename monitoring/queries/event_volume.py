@@ -1,6 +1,6 @@
-"""The number of recent events by type, their outcomes, and how long they are kept.
+"""The number of recent events by type, their outcomes, and their retention.
 
-Three samples along keys, for the last hour, day and week; every event is counted while there are few.
+It reads a sample along keys for the last hour, day and week; a small window is read whole.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from monitoring.queries.counts import Capped, as_text, capped, short, time_of
+from monitoring.queries.counts import (
+    Capped,
+    count_rows,
+    parse_time,
+    short_number,
+    text_column,
+)
 from monitoring.queries.doing import WINDOWS, window_word
-from monitoring.queries.lately import part_at, rows_since
+from monitoring.queries.lately import part_index, sample_since
 from orchestrator import registry
 from orchestrator.collecting import group_by_key
 from orchestrator.models import InboxEvent
@@ -89,75 +95,91 @@ def event_volume(window: str = "") -> EventVolume:
     Args:
         window: hour, day or week, for the verdicts and the line; anything else means day.
     """
-    window, now = window if window in WINDOWS else "day", timezone.now()
-    seen: dict[str, list[tuple[str, str]]] = {}
-    every: dict[str, int] = {}
-    numbers: dict[str, Counter[str]] = {}
-    for name, length in WINDOWS.items():
-        rows, every[name] = rows_since(
-            InboxEvent, "received_at", now - length, LOOKED_AT
-        )
-        if name == window:
-            columns = "type", "verdict", as_text("received_at")
-            found = rows.values_list(*columns)[:LOOKED_AT]
-            seen = group_by_key((type_, (verdict, at)) for type_, verdict, at in found)
-            numbers[name] = Counter({type_: len(its) for type_, its in seen.items()})
-        else:
-            numbers[name] = Counter(rows.values_list("type", flat=True)[:LOOKED_AT])
+    sample = _EventSample(window if window in WINDOWS else "day", timezone.now())
     known = set(registry.event_types())
-    names = known.union(*numbers.values())
-
-    def most(name: str) -> tuple[int, int, str]:
-        in_week = numbers["week"][name] * every["week"]
-        return -numbers[window][name] * every[window], -in_week, name
-
-    ordered, times = sorted(names, key=most), retention()
+    names = known.union(*sample.numbers.values())
+    times = retention()
     types = [
-        TypeVolume(
-            one,
-            one in known,
-            {name: _said(numbers[name][one], every[name]) for name in WINDOWS},
-            [
-                (verdict, _said(number, every[window]))
-                for verdict, number in Counter(v for v, _at in seen[one]).most_common()
-            ],
-            _each_part(window, now, [at for _v, at in seen[one]]),
-            _each_part(window, now, [at for v, at in seen[one] if v in PROBLEMS]),
-            list(_kept(one, times)),
-        )
-        for one in ordered[:TYPES]
+        sample.volume(one, one in known, times)
+        for one in sorted(names, key=sample.rank)[:TYPES]
     ]
-    homeless = capped(InboxEvent.objects.filter(process=None).order_by())
-    return EventVolume(window, now, types, len(names) - len(types), every, homeless)
+    homeless = count_rows(InboxEvent.objects.filter(process=None).order_by())
+    more = len(names) - len(types)
+    return EventVolume(sample.window, sample.until, types, more, sample.every, homeless)
 
 
-def _said(number: int, every: int) -> str:
-    return f"{'≈' if every > 1 else ''}{short(number * every)}"
+class _EventSample:
+    """A sample of the events of each window: their types, and verdicts and times in the chosen window."""
+
+    def __init__(self, window: str, until: datetime) -> None:
+        self.window, self.until = window, until
+        self.seen: dict[str, list[tuple[str, str]]] = {}
+        self.every: dict[str, int] = {}
+        self.numbers: dict[str, Counter[str]] = {}
+        for name, length in WINDOWS.items():
+            rows, self.every[name] = sample_since(
+                InboxEvent, "received_at", until - length, LOOKED_AT
+            )
+            if name == window:
+                columns = "type", "verdict", text_column("received_at")
+                found = rows.values_list(*columns)[:LOOKED_AT]
+                self.seen = group_by_key((type_, (how, at)) for type_, how, at in found)
+                each = {type_: len(its) for type_, its in self.seen.items()}
+                self.numbers[name] = Counter(each)
+            else:
+                types = rows.values_list("type", flat=True)[:LOOKED_AT]
+                self.numbers[name] = Counter(types)
+
+    def rank(self, name: str) -> tuple[int, int, str]:
+        """Return the sort key of a type; the most frequent type has the lowest."""
+        chosen, week = (
+            self.numbers[w][name] * self.every[w] for w in (self.window, "week")
+        )
+        return -chosen, -week, name
+
+    def volume(
+        self, name: str, known: bool, times: Mapping[str, timedelta | None]
+    ) -> TypeVolume:
+        seen, window, until = self.seen[name], self.window, self.until
+        verdicts = Counter(verdict for verdict, _at in seen).most_common()
+        return TypeVolume(
+            name,
+            known,
+            {one: _about(self.numbers[one][name], self.every[one]) for one in WINDOWS},
+            [(verdict, _about(n, self.every[window])) for verdict, n in verdicts],
+            _count_parts(window, until, [at for _verdict, at in seen]),
+            _count_parts(window, until, [at for v, at in seen if v in PROBLEMS]),
+            list(_kept_texts(name, times)),
+        )
 
 
-def _each_part(window: str, until: datetime, times: list[str]) -> list[int]:
+def _about(number: int, every: int) -> str:
+    return f"{'≈' if every > 1 else ''}{short_number(number * every)}"
+
+
+def _count_parts(window: str, until: datetime, times: list[str]) -> list[int]:
     """Return the number of events in each part of a window, the oldest first."""
     found = [0] * PARTS[window]
     for at in times:
-        found[part_at(time_of(at), until, WINDOWS[window], len(found))] += 1
+        found[part_index(parse_time(at), until, WINDOWS[window], len(found))] += 1
     return found
 
 
-def _kept(type_: str, times: Mapping[str, timedelta | None]) -> Iterator[str]:
+def _kept_texts(type_: str, times: Mapping[str, timedelta | None]) -> Iterator[str]:
     """Say how long events of a type are kept: a process's events are removed with it, others never."""
     interested = [one.name for one in registry.receivers(type_)]
     handled = bool(registry.reactions.get(type_))
     usual = times.get(ALL_OTHERS)
     if not interested and not handled:
-        yield _kept_for([], usual)
+        yield _kept_text([], usual)
     by_time = group_by_key((times.get(one, usual), one) for one in interested)
     for time, names in by_time.items():
-        yield _kept_for(names, time)
+        yield _kept_text(names, time)
     if handled:
         yield _("for ever where an event handler took it")
 
 
-def _kept_for(names: list[str], time: timedelta | None) -> str:
+def _kept_text(names: list[str], time: timedelta | None) -> str:
     """Say how long the events of some definitions are kept; without names, of all processes."""
     if time is None:
         text = _("for ever with %(definitions)s") if names else _("for ever")

@@ -13,12 +13,8 @@ from django.utils.translation import gettext as _
 
 from monitoring.masking import names_of
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.counts import CAP, capped
-from monitoring.queries.failures import (
-    PAGE,
-    AlikeFailures,
-    with_processes,
-)
+from monitoring.queries.counts import CAP, count_rows
+from monitoring.queries.failures import PAGE, AlikeFailures, with_processes
 from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import Incident, ProcessInstance
 
@@ -29,14 +25,14 @@ FIELDS = 20
 """The maximum number of compared fields."""
 
 VALUES = 3
-"""Values of one field that the page names; the others are counted."""
+"""The number of values of one field that the page shows; it counts the others."""
 
 LONGEST = 80
 """The maximum length of a shown value."""
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedProperty:
     """The values of one property in a group.
 
     Args:
@@ -59,7 +55,7 @@ class Compared:
 
     @property
     def all_differ(self) -> bool:
-        """Whether all values differ, as ids do, which say nothing about the cause."""
+        """Whether all values differ, like ids, which do not tell the cause."""
         return self.all > 1 and self.values[0][1] == 1
 
 
@@ -73,11 +69,11 @@ class MembersPage(KeyedPage[Incident]):
     """
 
     group: AlikeFailures | None
-    compared: list[Compared]
+    compared: list[ComparedProperty]
 
     @property
     def has_processes(self) -> bool:
-        """Whether a retry is possible: an event that no process took is redelivered instead."""
+        """Whether a retry is possible; an event without a process is redelivered instead."""
         return any(row.instance_id for row in self.rows)
 
 
@@ -88,13 +84,13 @@ def members_page(fingerprint: str, before: str = "") -> MembersPage:
     oldest = rows.order_by("-fingerprint", "pk").first()
     if newest is None or oldest is None:
         return MembersPage([], group=None, compared=[])
-    group = AlikeFailures(newest, oldest, capped(rows, CAP))
+    group = AlikeFailures(newest, oldest, count_rows(rows, CAP))
     page = page_by_key(with_processes(rows), PAGE, before)
-    compared = list(_compared(page.rows))
+    compared = list(_compare(page.rows))
     return MembersPage(page.rows, page.older, group=group, compared=compared)
 
 
-def alike(messages: Iterable[str]) -> str:
+def common_words(messages: Iterable[str]) -> str:
     """Return the common words of messages of one cause, with "…" for the words that differ."""
     several = [message.split() for message in dict.fromkeys(messages)]
     if len({len(words) for words in several}) != 1:
@@ -104,22 +100,23 @@ def alike(messages: Iterable[str]) -> str:
     )
 
 
-def _compared(incidents: list[Incident]) -> Iterator[Compared]:
+def _compare(incidents: list[Incident]) -> Iterator[ComparedProperty]:
     """Yield the compared properties, equal ones first."""
     processes = {row.instance.pk: row.instance for row in incidents if row.instance}
-    found = [_counted(_("Message"), [row.said for row in incidents], ours=True)]
+    found = [_count_values(_("Message"), [row.said for row in incidents], ours=True)]
     if processes:
         versions = [str(one.definition.version) for one in processes.values()]
         steps = [row.step for row in incidents if row.step]
-        found.append(_counted(_("Version"), versions, ours=True))
-        found += [_counted(_("Step"), steps, ours=True)] if len(set(steps)) > 1 else []
-    found += _of_data(list(processes))
+        found.append(_count_values(_("Version"), versions, ours=True))
+        if len(set(steps)) > 1:
+            found.append(_count_values(_("Step"), steps, ours=True))
+    found += _compare_data(list(processes))
     yield from sorted(
         found, key=lambda one: (not one.ours, not one.same, one.all_differ)
     )
 
 
-def _of_data(keys: list[Any]) -> Iterator[Compared]:
+def _compare_data(keys: list[Any]) -> Iterator[ComparedProperty]:
     rows = ProcessInstance.objects.filter(pk__in=keys)
     rows = rows.annotate(size=Length(Cast("data", TextField())))
     rows = rows.filter(size__lte=LARGE).select_related("definition")
@@ -132,20 +129,22 @@ def _of_data(keys: list[Any]) -> Iterator[Compared]:
     for name in names:
         given = [one[name] for one in data if name in one]
         simple = [one for one in given if not isinstance(one, dict | list)]
-        texts = ["—" if one in (None, "") else _shown(one) for one in simple]
+        texts = ["—" if one in (None, "") else _value_text(one) for one in simple]
         if texts and set(texts) != {"—"}:
-            yield _counted(name, texts)
+            yield _count_values(name, texts)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _counted(name: str, values: list[str], *, ours: bool = False) -> Compared:
+def _count_values(
+    name: str, values: list[str], *, ours: bool = False
+) -> ComparedProperty:
     counts = Counter(values).most_common()
     named = counts[:VALUES]
     others = sum(number for _value, number in counts[VALUES:])
-    return Compared(name, named, others, len(values), ours)
+    return ComparedProperty(name, named, others, len(values), ours)

@@ -23,12 +23,17 @@ from monitoring.queries.counts import (
     MARK,
     Capped,
     ForEach,
-    capped,
-    grouped,
+    count_by,
+    count_rows,
 )
 from monitoring.queries.distinct import distinct_values
-from monitoring.queries.handled import Marking, handled_causes, handling_of, inbox
-from monitoring.queries.lists import KeyedPage, number_in, page_of
+from monitoring.queries.handled import (
+    Marking,
+    handled_causes,
+    handling_of,
+    unhandled_failures,
+)
+from monitoring.queries.lists import KeyedPage, make_page, parse_number
 from monitoring.queries.processes import definition_name
 from monitoring.queries.trends import Trend, trends
 from orchestrator.models import Definition, Incident
@@ -37,7 +42,7 @@ PAGE = 50
 """The size of a page of groups, or of one group's failures."""
 
 CAUSES = 200
-"""Causes that are found by index when one cause fills the newest failures."""
+"""The number of causes that an index finds, for the case that one cause fills the newest failures."""
 
 ORDERS = ("newest", "largest")
 
@@ -78,18 +83,15 @@ class GroupPage(KeyedPage[AlikeFailures]):
     more: bool = False
 
 
-def open_of(definition: str) -> QuerySet[Incident]:
-    """Return the open unhandled incidents of one definition, from the newest of all."""
+def open_failures_of(definition: str) -> QuerySet[Incident]:
+    """Return the open unhandled incidents of one definition, among the newest of all definitions."""
     rows = Incident.objects.open()
-    causes = handled_causes()
     newest = rows.order_by("-pk").values("pk")[:CAP]
-    some = rows.filter(pk__in=newest).exclude(fingerprint__in=causes)
-    return _of_definitions(some, [definition])
+    some = rows.filter(pk__in=newest).exclude(fingerprint__in=handled_causes())
+    return _limit_to(some, [definition])
 
 
-def _of_definitions(
-    rows: QuerySet[Incident], names: Collection[str]
-) -> QuerySet[Incident]:
+def _limit_to(rows: QuerySet[Incident], names: Collection[str]) -> QuerySet[Incident]:
     """Limit incidents to processes of some definitions.
 
     A subquery reads the name for each row: PostgreSQL may run a join as a scan of all processes of a definition.
@@ -100,7 +102,7 @@ def _of_definitions(
     return found
 
 
-def names_of(keys: Iterable[int]) -> dict[int, str | None]:
+def definition_names(keys: Iterable[int]) -> dict[int, str | None]:
     """Return the names of the definitions of some failures by key; None for a failure without a process.
 
     All failures of one cause have one definition: callers pass one key of each cause.
@@ -109,14 +111,14 @@ def names_of(keys: Iterable[int]) -> dict[int, str | None]:
     return dict(rows.values_list("pk", "of"))
 
 
-def number_open(definition: str = "") -> Capped:
+def count_open_failures(definition: str = "") -> Capped:
     """Return the number of open unhandled failures, of all definitions or of one."""
     if definition:
-        return capped(open_of(definition), CAP)
-    parts = inbox(handled_causes())
+        return count_rows(open_failures_of(definition), CAP)
+    parts = unhandled_failures(handled_causes())
     if len(parts) == 1:
-        return capped(parts[0])
-    found = grouped(parts, "kind", cap=FEW)
+        return count_rows(parts[0])
+    found = count_by(parts, "kind", cap=FEW)
     return Capped(min(sum(number for _kind, number in found), FEW), FEW)
 
 
@@ -150,9 +152,8 @@ def failure_groups(
         definition: a name, or "" for all.
         size: the number of groups; 0 for the default.
     """
-    size = size or PAGE
-    order = order if order in ORDERS else "newest"
-    edge = number_in(before) if order == "newest" else None
+    size, order = size or PAGE, order if order in ORDERS else "newest"
+    edge = parse_number(before) if order == "newest" else None
     newest = _newest_by_cause(definition, edge)
     if order == "newest":
         wanted = sorted(newest.values(), reverse=True)[: size + 1]
@@ -161,20 +162,18 @@ def failure_groups(
         numbers = _numbers(newest, newest.values())
         ranked = sorted(newest.items(), key=lambda of: (-numbers[of[0]], -of[1]))
         wanted = [key for _, key in ranked[: size + 1]]
-    page = page_of(wanted, size, int)
+    page = make_page(wanted, size, int)
     older = page.older if order == "newest" else ""
     groups = with_trends(_groups(page.rows, numbers))
     return GroupPage(groups, older, order=order, more=bool(page.older))
 
 
 def handled_groups(definition: str = "") -> list[AlikeFailures]:
-    """Return the groups that people have marked as handled, by their newest failure, newest first."""
+    """Return the groups with the mark "handled", newest failure first."""
     causes = handled_causes()
     newest = _newest_of(causes)
     if definition:
-        known = _of_definitions(
-            Incident.objects.filter(pk__in=newest.values()), [definition]
-        )
+        known = _limit_to(Incident.objects.filter(pk__in=newest.values()), [definition])
         newest = dict(known.values_list("fingerprint", "pk"))
     keys = sorted(newest.values(), reverse=True)[:PAGE]
     return with_trends(_groups(keys, _numbers(newest, keys)))
@@ -190,9 +189,7 @@ def with_trends(groups: Sequence[AlikeFailures]) -> list[AlikeFailures]:
     ]
 
 
-def largest_group(
-    definitions: Collection[str] | None = None,
-) -> AlikeFailures | None:
+def largest_group(definitions: Collection[str] | None = None) -> AlikeFailures | None:
     """Return the group with the most open failures, of equal groups the newest; None without failures.
 
     Args:
@@ -206,7 +203,7 @@ def largest_group(
     return next(iter(_groups([newest[cause] for cause in ranked[:1]], numbers)), None)
 
 
-def groups_about(
+def groups_with_text(
     text: str, most: int, definitions: Collection[str] | None = None
 ) -> list[AlikeFailures]:
     """Return the groups whose messages or error classes contain a text, newest first.
@@ -231,13 +228,15 @@ def groups_about(
 
 
 def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
-    """Return the newest failure's key by fingerprint: of the groups that failed last, then of others."""
+    """Return the key of the newest failure by fingerprint: of the latest groups, then of others."""
     left_out = [] if definition else handled_causes()
-    parts = [open_of(definition)] if definition else inbox(left_out)
+    parts = unhandled_failures(left_out)
+    if definition:
+        parts = [open_failures_of(definition)]
     most = max(MANY // len(parts), 1)
     below = Q() if before is None else Q(pk__lt=before)
     rows = [part.filter(below).order_by("-pk") for part in parts]
-    looked_at = grouped(rows, "fingerprint", newest="id", cap=most)
+    looked_at = count_by(rows, "fingerprint", newest="id", cap=most)
     found = {cause: key for cause, _number, key in looked_at}
     if not definition and sum(number for _, number, _ in looked_at) >= most:
         behind = {f: key for f, key in _causes().items() if f not in left_out}
@@ -246,7 +245,7 @@ def _newest_by_cause(definition: str, before: int | None) -> dict[str, int]:
 
 
 def _without_shown(found: dict[str, int], before: int) -> dict[str, int]:
-    """Leave out the groups that a page before has shown."""
+    """Leave out the groups of earlier pages."""
     newer = open_of_cause(OuterRef("fingerprint")).filter(pk__gte=before)
     rows = Incident.objects.filter(~Exists(newer), pk__in=found.values())
     return dict(rows.values_list("fingerprint", "pk"))
@@ -260,7 +259,7 @@ def _causes() -> dict[str, int]:
 
 def _newest_of(causes: Sequence[str]) -> dict[str, int]:
     """Return the key of the newest open failure of each cause with open failures."""
-    each = grouped(ForEach(_of_cause, causes, alike=True), "fingerprint", "id", cap=1)
+    each = count_by(ForEach(_of_cause, causes, alike=True), "fingerprint", "id", cap=1)
     return {fingerprint: key for fingerprint, key, _ in each}
 
 
@@ -269,10 +268,11 @@ def _of_cause() -> QuerySet[Incident]:
 
 
 def _numbers(newest: dict[str, int], wanted: Iterable[int]) -> dict[str, int]:
-    """Return the number of open failures of the groups whose newest failures are wanted."""
+    """Return the number of open failures of each wanted group, by fingerprint."""
     keys = set(wanted)
     causes = [fingerprint for fingerprint, key in newest.items() if key in keys]
-    return dict(grouped(ForEach(_of_cause, causes, alike=True), "fingerprint", cap=CAP))
+    each = ForEach(_of_cause, causes, alike=True)
+    return dict(count_by(each, "fingerprint", cap=CAP))
 
 
 def _groups(keys: list[int], numbers: dict[str, int]) -> list[AlikeFailures]:

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Count, Max, Model
 from django.utils import timezone
 
-from monitoring.queries.counts import FEW, MANY, capped, grouped
+from monitoring.queries.counts import FEW, MANY, count_by, count_rows
 from orchestrator.models import (
     Checkpoint,
     Definition,
@@ -28,12 +28,12 @@ from orchestrator.models import (
 from orchestrator.setup_status import lease_counts, queue_figures
 
 LATELY = timedelta(minutes=5)
-"""The age of ended work that still counts for durations."""
+"""The maximum age of ended work whose duration counts."""
 
 A_DAY = timedelta(days=1)
 
 NEWEST = 1_000
-"""The newest visits, and events, whose durations are read."""
+"""The number of newest visits, and of newest events, whose durations are read."""
 
 CARRIED_OUT = (StepKind.STEP, StepKind.ITEM, StepKind.UNDO)
 """The visits that workers carry out; other visits wait."""
@@ -53,16 +53,16 @@ class Figures:
     event_seconds: list[float]
     """The times from receipt to verdict of recently handled events, sorted."""
     queues: dict[str, dict[str, Any]]
-    """Due work, its age and bells, by queue."""
+    """The due work of each queue, its age, and its wakes."""
     leases: dict[str, int]
     """Work that workers hold, by queue."""
     workers: dict[str, int]
     """Living workers by queue."""
     swept_at: datetime | None
     untaken_notices: int
-    """Notices that were tried and not taken: they are tried again, or were given up within a day.
+    """Notices with a failed attempt: the engine retries them, or has given them up within the last day.
 
-    What nobody has tried again for a day is to somebody who is not declared any more.
+    A notice without an attempt for a day has a recipient that the settings no longer declare.
     """
 
 
@@ -71,9 +71,9 @@ def figures() -> Figures:
     now = timezone.now()
     alive = Worker.objects.alive(now).values_list("queue").annotate(Count("pk"))
     return Figures(
-        numbered=_numbered(),
-        live=_live(),
-        open_incidents=capped(Incident.objects.open(), MANY).number,
+        numbered=_last_keys(),
+        live=_live_counts(),
+        open_incidents=count_rows(Incident.objects.open(), MANY).number,
         step_seconds=sorted(_step_seconds(now)),
         event_seconds=sorted(_event_seconds(now)),
         queues=queue_figures(),
@@ -84,7 +84,7 @@ def figures() -> Figures:
     )
 
 
-def _numbered() -> dict[str, int]:
+def _last_keys() -> dict[str, int]:
     """Return the last key that the database gave out for each kind.
 
     It never falls when rows are removed, and needs no count; it includes the few rows that were rolled back.
@@ -112,16 +112,16 @@ def _untaken_notices(now: datetime) -> int:
     again = Notice.objects.filter(wake_at__gte=now - A_DAY).exclude(error="")
     settled = Notice.objects.filter(settled_at__gte=now - A_DAY)
     given_up = settled.filter(status=NoticeStatus.GIVEN_UP)
-    return capped(again).number + capped(given_up).number
+    return count_rows(again).number + count_rows(given_up).number
 
 
-def _live() -> dict[tuple[str, str], int]:
+def _live_counts() -> dict[tuple[str, str], int]:
     names = set(Definition.objects.values_list("name", flat=True))
     parts = [ProcessInstance.objects.live().filter(name=name) for name in sorted(names)]
     cap = max(MANY // max(len(parts), 1), FEW)
     return {
         (name, status): number
-        for name, status, number in grouped(parts, "name", "status", cap=cap)
+        for name, status, number in count_by(parts, "name", "status", cap=cap)
     }
 
 

@@ -10,7 +10,7 @@ from monitoring.masking import may_reveal
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.entries import FieldChange, differences
 from monitoring.queries.nearest import preview_text
-from monitoring.queries.processes import processes
+from monitoring.queries.processes import process_rows
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import (
     EventToSend,
@@ -23,13 +23,13 @@ from orchestrator.models import ProcessInstance
 
 
 @dataclass(frozen=True)
-class ForeseenEffect:
+class EventEffect:
     """The effect of the event on one definition.
 
     Args:
-        name: of the definition.
-        process: the process that would take it; None if there is none yet.
-        preview: what it would lead to.
+        name: the name of the definition.
+        process: the process that would take the event; None if there is none yet.
+        preview: the effect on the process.
     """
 
     name: str
@@ -38,12 +38,12 @@ class ForeseenEffect:
 
     @property
     def said(self) -> str:
-        """The same in words."""
+        """The effect in words."""
         return preview_text(self.preview, self._labels)
 
     @property
     def changes(self) -> list[FieldChange]:
-        """What it would change in the data."""
+        """The changes of the data."""
         hidden = secret_names.code_secrets(self.name).names
         return differences(self.preview.before, self.preview.after, hidden)
 
@@ -59,18 +59,18 @@ class ForeseenEffect:
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """All effects of the event.
+class EventPreview:
+    """The preview of an event: all its effects.
 
     Args:
         effects: one for each definition.
-        handlers: the event handlers that would run too.
+        handlers: the event handlers that would run as well.
     """
 
-    effects: list[ForeseenEffect]
+    effects: list[EventEffect]
     handlers: list[str]
     hidden: bool = False
-    """Whether the effects are withheld, since they would show whether an entered value is a stored secret."""
+    """Whether the effects are withheld, since they would tell whether an entered value is a stored secret."""
 
     @property
     def process(self) -> ProcessInstance | None:
@@ -78,26 +78,26 @@ class Foreseen:
         return self.effects[0].process if len(self.effects) == 1 else None
 
 
-def foreseen(wanted: EventToSend, reader: Any) -> Foreseen:
+def preview_sending(wanted: EventToSend, reader: Any) -> EventPreview:
     """Return the effects of an event if it were sent now; nothing is written.
 
-    For an event with secret fields only readers who may reveal secrets see them: others could guess values.
+    The effects of an event with secret fields are hidden from readers who may not reveal secrets: they could guess.
     """
     handlers = [one.name for one in registry.reactions.get(wanted.type, ())]
     if secret_names.message_secrets(wanted.type) and not may_reveal(reader):
-        return Foreseen([], handlers, hidden=True)
-    return Foreseen(_effects(wanted), handlers)
+        return EventPreview([], handlers, hidden=True)
+    return EventPreview(_effects(wanted), handlers)
 
 
-def _effects(wanted: EventToSend) -> list[ForeseenEffect]:
+def _effects(wanted: EventToSend) -> list[EventEffect]:
     if wanted.process_id is None:
         found = preview_targets(wanted.type, wanted.body, wanted.definition, wanted.key)
-        return [ForeseenEffect(*one) for one in found]
-    process = processes().filter(pk=wanted.process_id).first()
+        return [EventEffect(*one) for one in found]
+    process = process_rows().filter(pk=wanted.process_id).first()
     if process is None:
-        return [ForeseenEffect("", None, Preview("unrouted"))]
+        return [EventEffect("", None, Preview("unrouted"))]
     return [
-        ForeseenEffect(
+        EventEffect(
             process.name, process, preview_event(wanted.type, wanted.body, process)
         )
     ]

@@ -1,4 +1,4 @@
-"""The stored graphs, cached: the graph of a large workflow has some megabytes."""
+"""The graphs of stored definitions, cached, since the graph of a large workflow has some megabytes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import Any
 
+from monitoring.diagrams import Drawing, drawing_of
 from orchestrator import registry
 from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager, Workflow
@@ -18,7 +19,7 @@ from orchestrator.models import Definition
 KEPT = 100
 
 LOOKED_AT = 20
-"""The newest definitions in which the label of a step is looked up."""
+"""The number of newest definitions that are searched for the label of a step."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,14 @@ def known_graph(definition: Definition) -> KnownGraph:
     return _known(definition.pk, definition.fingerprint)
 
 
-def graph_of(definition: Definition) -> Graph:
+def stored_graph(definition: Definition) -> Graph:
     """Return the graph of a definition's row, which may have it deferred."""
     return known_graph(definition).graph
+
+
+def stored_drawing(definition: Definition) -> Drawing:
+    """Return the picture of a definition's row, which may have its graph deferred."""
+    return drawing_of(stored_graph(definition), definition.fingerprint)
 
 
 def labels_of(definition: Definition) -> Mapping[str, str]:
@@ -74,14 +80,14 @@ def nodes_of(definition: Definition) -> Mapping[str, Node]:
     return known_graph(definition).nodes
 
 
-def step_of(name: str, step: str) -> str:
-    """Return the label of a step in the newest definitions of a name, or of any; without one, the step itself."""
+def find_label(name: str, step: str) -> str:
+    """Return the label of a step in the newest definitions, of one name or of any; an unknown step is unchanged."""
     known = (labels for labels in _newest(name) if step in labels)
     return next((labels[step] for labels in known), step)
 
 
-def named_step(name: str, text: str) -> str:
-    """Return the step with this name or label; without one, the text itself."""
+def find_step(name: str, text: str) -> str:
+    """Return the name of the step with this name or label; an unknown text is unchanged."""
     for labels in _newest(name):
         if text in labels:
             return text
@@ -98,19 +104,19 @@ def _newest(name: str) -> Iterator[Mapping[str, str]]:
         yield labels_of(definition)
 
 
-def start_of(graph: Graph) -> str:
+def first_step(graph: Graph) -> str:
     """Return the first step of a process manager; "" for a workflow."""
     return next((node.id for node in graph.nodes if node.kind == "start"), "")
 
 
-def in_code(definition: Definition) -> Any:
+def running_class(definition: Definition) -> Any:
     """Return the class that the running code has for a version; None without one."""
     return registry.definitions.get((definition.name, definition.version))
 
 
 def running_plan(definition: Definition) -> Plan | None:
     """Return the compiled workflow of the running code; None without one, or if its input makes the graph."""
-    found = in_code(definition)
+    found = running_class(definition)
     return found.static if found and issubclass(found, Workflow) else None
 
 
@@ -120,7 +126,7 @@ def vertex_of(definition: Definition, step: str) -> Vertex | None:
     return plan.vertices.get(step) if plan else None
 
 
-def attempts_of(definition: Definition) -> Callable[[str], int]:
+def most_attempts(definition: Definition) -> Callable[[str], int]:
     """Return a function for the maximum attempts of a step; 0 if the running code does not declare them."""
     plan = running_plan(definition)
 
@@ -136,7 +142,7 @@ def running_timers(definition: Definition, step: str) -> list[tuple[str, timedel
 
     The list is empty if the running code lacks the step.
     """
-    found = in_code(definition)
+    found = running_class(definition)
     if not found or not issubclass(found, ProcessManager):
         return []
     if step not in {*map(str, found.Step)}:

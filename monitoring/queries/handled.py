@@ -1,4 +1,4 @@
-"""Groups of failures that people have marked: handled and left out of the inbox, back in it, or assigned."""
+"""The marks of failure groups: a handled group is left out of the list of failures until its mark ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Marking:
 
     Args:
         mark: the stored row.
-        in_force: whether the inbox leaves its failures out now.
+        in_force: whether the list of failures leaves the group out now.
     """
 
     mark: FailureMark
@@ -26,12 +26,12 @@ class Marking:
 
     @property
     def is_back(self) -> bool:
-        """Whether its failures were handled, and are in the inbox again."""
+        """Whether its mark has ended, and its failures are in the list again."""
         return self.mark.handled_at is not None and not self.in_force
 
 
 def handled_causes() -> list[str]:
-    """Return the causes that the inbox leaves out now, sorted; their number is limited."""
+    """Return the causes that are handled now, sorted; their number is limited."""
     marks = FailureMark.objects.handled()
     if not marks.exists():  # the usual case, which a simpler query finds
         return []
@@ -40,8 +40,8 @@ def handled_causes() -> list[str]:
     return list(left_out.values_list("fingerprint", flat=True))
 
 
-def inbox(causes: Sequence[str]) -> list[QuerySet[Incident]]:
-    """Return the open failures without those of some causes, as queries between these causes along an index.
+def unhandled_failures(causes: Sequence[str]) -> list[QuerySet[Incident]]:
+    """Return the open failures without handled causes, as queries along an index between these causes.
 
     Args:
         causes: the handled causes, sorted.
@@ -62,7 +62,7 @@ def inbox(causes: Sequence[str]) -> list[QuerySet[Incident]]:
 
 
 def handling_of(causes: Iterable[str]) -> dict[str, Marking]:
-    """Return the marks of some causes, by cause; most causes have none."""
+    """Return the marks of some causes, by cause; a cause without a mark is left out."""
     newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
     now = FailureMark.objects.handled().filter(pk=OuterRef("pk"))
     marks = FailureMark.objects.filter(pk__in=list(causes)).select_related("owner")

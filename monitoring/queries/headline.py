@@ -14,37 +14,37 @@ from django.utils.translation import ngettext
 from monitoring.moments import clock
 from monitoring.places import NO_CAUSE, begin_address
 from monitoring.pulse import Beat
-from monitoring.queries.attention import OfKind
-from monitoring.queries.failure_group import alike
+from monitoring.queries.attention import ProblemsByKind
+from monitoring.queries.failure_group import common_words
 from monitoring.queries.failures import AlikeFailures
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.machinery import Machinery
 from monitoring.queries.problems import URGENCY, Problem
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 
 ICONS = {"failed": "failed", "retry": "escalated", "waiting": "person"}
 """The icon of a headline, by its tone."""
 
 
-def problems(
+def current_problems(
     machinery: Machinery,
-    needs: OfKind,
+    needs: ProblemsByKind,
     largest: AlikeFailures | None,
     redis: Beat,
     live: Beat,
 ) -> list[Problem]:
-    """Return all problems of now, the most urgent first, of equals the oldest.
+    """Return all current problems, the most urgent first; of equally urgent ones the oldest first.
 
     Args:
         machinery: workers, queues and the sweep.
-        needs: what needs a person, by kind.
+        needs: the problems of processes and events, by kind.
         largest: the largest group of failures.
         redis: whether Redis answers.
         live: whether the channel layer answers.
     """
     far = machinery.now + timedelta(days=1)
-    found = [*_of_workers(machinery), *_of_processes(needs, largest)]
+    found = [*_worker_problems(machinery), *_process_problems(needs, largest)]
     if redis.up is False:
         found.append(Problem("redis", since=redis.since))
     elif live.up is False:
@@ -52,8 +52,8 @@ def problems(
     return sorted(found, key=lambda one: (URGENCY[one.name], one.since or far))
 
 
-def _of_workers(machinery: Machinery) -> Iterator[Problem]:
-    """Return the problems of workers; with living workers, those of queues and the sweep."""
+def _worker_problems(machinery: Machinery) -> Iterator[Problem]:
+    """Yield the problems of workers; with living workers, the problems of queues and the sweep."""
     if not machinery.workers:
         yield Problem("no_worker", machinery.due, machinery.seen_at)
         return
@@ -65,10 +65,13 @@ def _of_workers(machinery: Machinery) -> Iterator[Problem]:
             yield Problem(name, queue.due, queue.oldest, queues=(queue.name,))
 
 
-def _of_processes(needs: OfKind, largest: AlikeFailures | None) -> Iterator[Problem]:
+def _process_problems(
+    needs: ProblemsByKind, largest: AlikeFailures | None
+) -> Iterator[Problem]:
+    """Yield the problems of processes and events that can be the headline."""
     if largest is not None:
         every = needs["failures"]
-        # The largest group was counted later.
+        # The largest group was counted after the menu.
         yield replace(every, number=every.number or largest.number)
     for need in needs.values():
         if need.number and need.kind.sentence:
@@ -101,7 +104,7 @@ class Headline:
         detail: more about it.
         since: when it began.
         last: when it happened last, for repeated failures.
-        command: the command that solves what no button can.
+        command: the command that solves a problem without a button.
         tone: the colour.
         links: the buttons.
         also: less urgent problems: the words, and the address of the list ("": none).
@@ -136,7 +139,7 @@ def headline(
     first, *others = found
     also = [(one.words, one.address) for one in others]
     if first.name == "failures" and largest is not None:
-        return replace(_of_group(largest, reader), also=also)
+        return replace(_group_headline(largest, reader), also=also)
     link = ButtonLink(_("Open them"), first.address, primary=True)
     return Headline(
         first.sentence,
@@ -149,31 +152,11 @@ def headline(
     )
 
 
-def _of_group(group: AlikeFailures, reader: Any) -> Headline:
+def _group_headline(group: AlikeFailures, reader: Any) -> Headline:
     """Return the headline for the largest group of failures."""
     newest, definition = group.newest, group.definition
-    step = labels_of(definition).get(newest.step, newest.step) if definition else ""
-    given = {
-        "number": group.number,
-        "name": definition.name if definition else newest.get_kind_display(),
-        "step": step,
-        "since": clock(group.oldest.opened_at),
-        "error": newest.error.rpartition(".")[2] or newest.get_kind_display(),
-    }
-    all_of_them = group.number.number
-    if step:
-        sentence = ngettext(
-            "%(number)s failure of %(name)s at “%(step)s” since %(since)s (%(error)s)",
-            "%(number)s failures of %(name)s at “%(step)s” since %(since)s (%(error)s)",
-            all_of_them,
-        )
-    else:
-        sentence = ngettext(
-            "%(number)s failure of %(name)s since %(since)s (%(error)s)",
-            "%(number)s failures of %(name)s since %(since)s (%(error)s)",
-            all_of_them,
-        )
-    detail = alike([translated(message, definition) for message in group.messages])
+    error = newest.error.rpartition(".")[2] or newest.get_kind_display()
+    detail = common_words([translate(one, definition) for one in group.messages])
     page = reverse("monitoring:failure-group", args=[newest.fingerprint or NO_CAUSE])
     links = [ButtonLink(_("Open the group"), page)]
     if definition:
@@ -181,9 +164,33 @@ def _of_group(group: AlikeFailures, reader: Any) -> Headline:
         begin = begin_address("retry", newest.fingerprint)
         links.append(ButtonLink(_("Retry…"), begin, primary=True, why=why))
     return Headline(
-        sentence % given,
-        detail.removeprefix(f"{given['error']}: "),
+        _failures_sentence(group, error),
+        detail.removeprefix(f"{error}: "),
         group.oldest.opened_at,
         group.newest.opened_at,
         links=links,
     )
+
+
+def _failures_sentence(group: AlikeFailures, error: str) -> str:
+    newest, definition = group.newest, group.definition
+    step = labels_of(definition).get(newest.step, newest.step) if definition else ""
+    if step:
+        sentence = ngettext(
+            "%(number)s failure of %(name)s at “%(step)s” since %(since)s (%(error)s)",
+            "%(number)s failures of %(name)s at “%(step)s” since %(since)s (%(error)s)",
+            group.number.number,
+        )
+    else:
+        sentence = ngettext(
+            "%(number)s failure of %(name)s since %(since)s (%(error)s)",
+            "%(number)s failures of %(name)s since %(since)s (%(error)s)",
+            group.number.number,
+        )
+    return sentence % {
+        "number": group.number,
+        "name": definition.name if definition else newest.get_kind_display(),
+        "step": step,
+        "since": clock(group.oldest.opened_at),
+        "error": error,
+    }

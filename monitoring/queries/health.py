@@ -1,4 +1,4 @@
-"""The counts of the menu, and workers, queues and the sweep, for every page."""
+"""The counts of the menu and the state of workers, queues and the sweep, for every page."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 from django.db.models import QuerySet
 
 from monitoring.queries.bulk import LATELY
-from monitoring.queries.counts import MANY, Capped, each_capped, once
+from monitoring.queries.counts import MANY, Capped, count_each, fixed_query
 from monitoring.queries.decisions import open_questions
-from monitoring.queries.failures import number_open
+from monitoring.queries.failures import count_open_failures
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.machinery import Machinery, machinery
 from monitoring.queries.waits.filters import WaitFilters
@@ -20,17 +20,17 @@ LIVE = Filters(status="live")
 
 COUNTED: dict[str, Callable[[], QuerySet[Any]]] = {
     "live": LIVE.applied,
-    "waits": WaitFilters().counted,
+    "waits": WaitFilters().rows_to_count,
     "events": InboxEvent.objects.needing_a_person,
     "decisions": open_questions,
     "operations": BulkOperation.objects.open,
 }
-"""The lists that entries of the menu open and count; the queries never change."""
+"""The queries of the lists that the menu opens; they never change."""
 
 
 @dataclass(frozen=True)
 class Health:
-    """Counts for the menu, each of the list that its entry opens; and the state of workers and queues."""
+    """The number of rows of each list that the menu opens, and the state of workers and queues."""
 
     live: Capped
     waits: Capped
@@ -47,7 +47,7 @@ class Health:
 
 
 def health() -> Health:
-    """Return the counts and states of now, by bounded counts along partial indexes."""
-    parts = {name: once(rows) for name, rows in COUNTED.items()}
-    numbers = each_capped(parts, {"live": MANY, "operations": LATELY})
-    return Health(**numbers, failures=number_open(), machinery=machinery())
+    """Return the current counts and states, from bounded counts along partial indexes."""
+    parts = {name: fixed_query(rows) for name, rows in COUNTED.items()}
+    numbers = count_each(parts, {"live": MANY, "operations": LATELY})
+    return Health(**numbers, failures=count_open_failures(), machinery=machinery())

@@ -1,6 +1,6 @@
-"""Events that no process took, selected by filters for an action on many, some at a time.
+"""The events without a process that filters select for a bulk operation, read in parts.
 
-The oldest come first, so that a process receives several events in the order of their receipt.
+The oldest events come first, so that a process gets several events in the order of their receipt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COLUMNS = ("pk", "type", "verdict", "correlation_key")
 """The columns of a found event."""
 
 LOOKED_AT = 1_000
-"""Events that one call looks at; the next call continues after them."""
+"""The number of events that one call looks at; the next call continues after them."""
 
 
 def next_events(
@@ -65,6 +65,4 @@ def _matching(filters: EventFilters, until: datetime) -> QuerySet[InboxEvent]:
         | Q(handled_at__gt=until) & ~unrouted
         | unrouted & Q(patience_until__gt=until + patience)
     )
-    return InboxEvent.objects.filter(
-        ~since, filters.unindexed_conditions(), verdict__in=KEPT
-    )
+    return InboxEvent.objects.filter(~since, filters.unindexed(), verdict__in=KEPT)

@@ -1,4 +1,4 @@
-"""The key of the first row since a moment, without an index on time: keys grow with time."""
+"""The key of the first row since a moment; without an index on time, since keys grow with time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import datetime
 from django.db import connections
 from django.db.models import Model
 
+from monitoring.queries.counts import column_name
+
 
 def keys_since(model: type[Model], field: str, since: datetime) -> tuple[int, int]:
-    """Return the keys of the first row since a moment, one more than the last without one, and of the last row.
+    """Return the key of the first row since a moment, or else the last key + 1; and the key of the last row.
 
     One statement runs a binary search of some twenty steps along the primary key.
 
@@ -21,7 +23,7 @@ def keys_since(model: type[Model], field: str, since: datetime) -> tuple[int, in
     connection = connections["default"]
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
-    column = quote(str(model._meta.get_field(field).column))  # type: ignore[union-attr]  # a field of a table has one
+    column = quote(column_name(model, field))
     middle = "(low + high) / 2"
     row = f"FROM {table} AS r WHERE r.id >= {middle} ORDER BY r.id LIMIT 1"  # names are the model's
     old = f"(SELECT r.{column} {row}) < %s"

@@ -1,6 +1,6 @@
-"""The last hour minute by minute: transitions, ended processes and failures of each definition.
+"""The transitions, ended processes and failures of each definition in each minute of the last hour.
 
-Up to `LOOKED_AT` transitions are all counted; of more, a sample is.
+It counts up to `LOOKED_AT` transitions, or a sample of more.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from monitoring.queries.counts import as_text, time_of
-from monitoring.queries.failures import names_of
-from monitoring.queries.lately import part_at, rows_since
+from monitoring.queries.counts import parse_time, text_column
+from monitoring.queries.failures import definition_names
+from monitoring.queries.lately import part_index, sample_since
 from orchestrator.models import Checkpoint, Incident
 from orchestrator.models.process_instance import ENDED
 
@@ -24,7 +24,7 @@ LOOKED_AT = 1_800
 """The maximum size of the sample of transitions."""
 
 FAILURES = 1_000
-"""The newest failures that are counted."""
+"""The maximum number of failures to count, the newest ones."""
 
 
 @dataclass
@@ -71,13 +71,13 @@ class Hour:
 
 
 def last_hour(until: datetime, names: Container[str] | None = None) -> dict[str, Hour]:
-    """Return the hour before a moment by definition name, and in all under "".
+    """Return the hour before a moment by definition name; the name "" has the hour of all definitions.
 
-    Three queries along primary keys, however many transitions there were.
+    It takes three queries along primary keys, for any number of transitions.
 
     Args:
         until: the moment.
-        names: the definitions to count; None for all, with failures of events that no process took.
+        names: the definitions to count; None for all, and for failures of events without a process.
     """
     moved, every = _transitions(until)
     failed, capped = _failures(until)
@@ -98,11 +98,11 @@ def last_hour(until: datetime, names: Container[str] | None = None) -> dict[str,
 
 
 def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
-    """Return transitions of the hour as name, minute and whether they ended their process; and the sample's factor."""
-    found, every = rows_since(Checkpoint, "at", until - HOUR, LOOKED_AT)
-    given = found.values_list("instance__name", as_text("at"), "status")
+    """Return name, minute and end of process for each transition of the sample, and the factor of the sample."""
+    found, every = sample_since(Checkpoint, "at", until - HOUR, LOOKED_AT)
+    given = found.values_list("instance__name", text_column("at"), "status")
     moved = [
-        (name, part_at(time_of(at), until, HOUR, MINUTES), status in ENDED)
+        (name, part_index(parse_time(at), until, HOUR, MINUTES), status in ENDED)
         for name, at, status in given[:LOOKED_AT]
     ]
     return moved, every
@@ -111,13 +111,13 @@ def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
 def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
     """Return the newest failures as name and minute, and whether the hour may have more."""
     newest = Incident.objects.order_by("-pk")
-    rows = newest.values_list("fingerprint", "pk", as_text("opened_at"))[:FAILURES]
-    told = ((cause, key, time_of(at)) for cause, key, at in rows)
+    rows = newest.values_list("fingerprint", "pk", text_column("opened_at"))[:FAILURES]
+    told = ((cause, key, parse_time(at)) for cause, key, at in rows)
     found = [(cause, key, at) for cause, key, at in told if at >= until - HOUR]
     one_of = {cause: key for cause, key, _ in found}
-    names = names_of(one_of.values())
+    names = definition_names(one_of.values())
     named = [
-        (names.get(one_of[cause]) or "", part_at(at, until, HOUR, MINUTES))
+        (names.get(one_of[cause]) or "", part_index(at, until, HOUR, MINUTES))
         for cause, _, at in found
     ]
     return named, len(named) >= FAILURES

@@ -1,4 +1,4 @@
-"""The base of every list: its filters, and pages that continue from a key however long the list is."""
+"""The base of every list: its filters, and pages that continue from a key, for lists of any length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Told = TypeVar("Told")
 OneModel = TypeVar("OneModel", bound=Model)
 
 LONGEST = 200
-"""The maximum length of a parameter; more is cut off."""
+"""The maximum length of a parameter; the rest is cut off."""
 
 RENAMED = {"since": "from", "until": "to"}
 """Fields whose parameters have another name."""
@@ -66,9 +66,9 @@ class Search:
     def from_query(
         cls, query: QueryDict | Mapping[str, Any], reader: Any = None, **fixed: str
     ) -> Self:
-        """Read the filters of an address; `fixed` fields override it."""
+        """Read the filters of an address; `fixed` fields override those of the address."""
         given = {
-            name: clean(query.get(parameter, ""))
+            name: clean_text(query.get(parameter, ""))
             for name, parameter in cls.names().items()
         }
         return cls(**(given | fixed), reader=reader)
@@ -78,7 +78,7 @@ class Search:
         """Read the filters of a stored selection, exactly as they are stored.
 
         Raises:
-            TypeError: a newer version has stored an unknown filter, without which more rows would match.
+            TypeError: a newer release has stored an unknown filter; ignoring it would select more rows.
         """
         if unknown := about.keys() - cls.names().values():
             raise TypeError(f"unknown filters: {', '.join(sorted(unknown))}")
@@ -95,7 +95,7 @@ class Search:
         return {name: value for name, value in (given | changed).items() if value}
 
     def address(self, **changed: str) -> str:
-        """Return the same as a query string; "?" without filters."""
+        """Return the set filters as a query string, with changes; "?" without filters."""
         return f"?{urlencode(self.parameters(**changed))}"
 
     def narrowing(self) -> dict[str, str]:
@@ -120,16 +120,16 @@ class Search:
         ]
 
     def mistakes(self) -> Iterator[str]:
-        """Yield what is invalid in the filters, and what is valid instead."""
+        """Yield the mistakes in the filters, each with the valid alternative, in words."""
         yield from ()
 
     @cached_property
     def mistake(self) -> str:
-        """The first mistake, or "". With a mistake no row matches."""
+        """The first mistake; "" without one. With a mistake no row matches."""
         return next(iter(self.mistakes()), "")
 
 
-def clean(text: Any, longest: int = LONGEST) -> str:
+def clean_text(text: Any, longest: int = LONGEST) -> str:
     """Return a parameter without null characters and surrounding spaces, cut to a length."""
     return str(text).replace("\0", "").strip()[:longest]
 
@@ -153,7 +153,7 @@ class KeyedPage(Generic[Row]):
         return KeyedPage(rows, self.older, self.first)
 
 
-def page_of(
+def make_page(
     found: list[Row],
     size: int,
     key: Callable[[Row], Any] = attrgetter("pk"),
@@ -185,10 +185,10 @@ def page_by_key(
         after: the key as in an address; anything else means the first page.
         ascending: whether the rows are ascending instead.
     """
-    key = number_in(after)
+    key = parse_number(after)
     if key is not None:
         rows = rows.filter(**{"pk__gt" if ascending else "pk__lt": key})
-    return page_of(list(rows[: size + 1]), size, first=key is None)
+    return make_page(list(rows[: size + 1]), size, first=key is None)
 
 
 def every_page(
@@ -209,12 +209,12 @@ def every_page(
         before = page.older
 
 
-def number_in(text: str, digits: int = 18) -> int | None:
+def parse_number(text: str, digits: int = 18) -> int | None:
     """Parse a number of an address; None for anything else."""
     return int(text[:digits]) if text.isascii() and text.isdecimal() else None
 
 
-def uuid_in(text: object) -> UUID | None:
+def parse_uuid(text: object) -> UUID | None:
     """Parse a UUID; None for anything else."""
     try:
         return UUID(str(text))

@@ -1,4 +1,4 @@
-"""Bounded searches for conditions that no index finds."""
+"""Bounded searches for rows by conditions without an index."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db.models import Q, QuerySet
 
 SPARSE = 4
-"""Rows of the first look for each row that is wanted."""
+"""The number of rows of the first look for each wanted row."""
 
 Key = TypeVar("Key")
 
@@ -19,7 +19,7 @@ def first_matching(
 ) -> tuple[list[Key], Key | None]:
     """Return the keys of the first rows that match, and the key at which the search stopped; None after all rows.
 
-    It looks at a few rows first, and at the rest only if those do not suffice.
+    It looks at a few rows first, and at the rest if the few have too few matches.
 
     Args:
         wanted: the number of matches to find.
@@ -39,18 +39,18 @@ def first_matching(
     return found, edge
 
 
-def bounded(
-    rows: QuerySet[Any], unindexed_conditions: Q, place: Sequence[str], most: int
+def bounded_search(
+    rows: QuerySet[Any], unindexed: Q, place: Sequence[str], most: int
 ) -> tuple[QuerySet[Any], tuple[Any, ...] | None]:
     """Return the matches among the first rows of a list, unordered, and the place at which the search stopped.
 
     Args:
         rows: the list in the order of an index.
-        unindexed_conditions: the conditions without an index.
+        unindexed: the conditions without an index.
         place: the fields of a row's place in the list.
         most: the number of rows to look at.
     """
     some = rows.values("pk")[:most]
-    found = rows.model._default_manager.filter(unindexed_conditions, pk__in=some)
+    found = rows.model._default_manager.filter(unindexed, pk__in=some)
     last = rows.values_list(*place)[most - 1 : most]
     return found, next(iter(last), None)

@@ -15,7 +15,7 @@ from orchestrator.setup_status import (
 )
 
 NO_SWEEP = timedelta(seconds=60)
-"""The age of the last sweep above which it is a problem: deadlines and lost work wait for it."""
+"""The age of the last sweep above which it is a problem; deadlines and lost work wait for the sweep."""
 
 LATE = timedelta(seconds=60)
 """The age of due work above which a queue is behind."""
@@ -80,7 +80,7 @@ class Machinery:
 
 
 def machinery() -> Machinery:
-    """Return the state of now: queues without workers first, then by name."""
+    """Return the current state; queues without workers come first, then queues by name."""
     begun = time.monotonic()
     now = database_now()
     milliseconds = (time.monotonic() - begun) * 1000

@@ -1,4 +1,4 @@
-"""The processes that an event without a process may belong to, and what it would lead to in each."""
+"""The processes to which an event without a process may belong, and its effect on each of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 
 from monitoring.masking import names_of
-from monitoring.queries.among import among
-from monitoring.queries.counts import MARK, ForEach, grouped, uuid_of
+from monitoring.queries.among import any_of
+from monitoring.queries.counts import MARK, ForEach, count_by, uuid_from_sql
 from monitoring.queries.graphs import labels_of
-from monitoring.queries.processes import processes
+from monitoring.queries.processes import process_rows
 from orchestrator import registry, secret_names
 from orchestrator.collecting import group_by_key
 from orchestrator.engine.operations import Preview, preview_event
@@ -25,29 +25,29 @@ from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 LOOKED_AT = 200
-"""The newest live processes whose data is compared with an event's."""
+"""The number of newest live processes whose data is compared with the data of an event."""
 
 SHOWN = 3
-"""Processes that are shown for one event."""
+"""The number of processes that are shown for one event."""
 
 VALUES = 20
-"""Values of one event that may be keys."""
+"""The number of values of one event that may be keys."""
 
 COLUMNS = ("pk", "name", "definition_id", "data")
 
 KEYS = 1_000
-"""Keys that one statement looks for."""
+"""The maximum number of keys in one statement."""
 
 
 @dataclass(frozen=True)
-class Near:
+class PossibleProcess:
     """A process that an event may belong to.
 
     Args:
         process: a live process that knows events of this type.
         by_key: whether its key is the event's key, or a value of the event.
         alike: the fields in which its data and the event agree.
-        preview: what the event would lead to.
+        preview: the effect of the event on it.
     """
 
     process: ProcessInstance
@@ -64,12 +64,12 @@ class Near:
 
     @property
     def said(self) -> str:
-        """What the event would lead to, in words."""
+        """The effect of the event, in words."""
         return preview_text(self.preview, labels_of(self.process.definition))
 
 
 def preview_text(found: Preview, labels: Mapping[str, str]) -> str:
-    """What an event would lead to in a process with these steps, in words."""
+    """Return the effect of an event on a process with these steps, in words."""
     step, to = labels.get(found.step, found.step), labels.get(found.to, found.to)
     words = {
         "started": _("It would start one, which would then stand in %(to)s."),
@@ -93,35 +93,37 @@ def preview_text(found: Preview, labels: Mapping[str, str]) -> str:
     return text % {"step": step, "to": to, "why": found.why}
 
 
-def nearest(events: Iterable[InboxEvent]) -> dict[int, list[Near]]:
+def possible_processes(
+    events: Iterable[InboxEvent],
+) -> dict[int, list[PossibleProcess]]:
     """Return the processes that each event may belong to, by the event's key; the lookups are bounded."""
     events = [event for event in events if event.verdict in PROBLEMS]
     texts = {event.pk: _key_texts(event) for event in events}
     by_key = _by_key({text for some in texts.values() for text in some})
-    live = LiveData(_interested(events))
+    live = LiveData(_interested_names(events))
     alike = {event.pk: live.alike(event) for event in events}
     best = {pk for some in alike.values() for pk in list(some)[:SHOWN]}
-    known = processes().in_bulk(best) if best else {}
+    known = process_rows().in_bulk(best) if best else {}
     return {
-        event.pk: _near(event, texts[event.pk], by_key, alike[event.pk], known)
+        event.pk: _possible_for(event, texts[event.pk], by_key, alike[event.pk], known)
         for event in events
     }
 
 
-def _interested(events: Iterable[InboxEvent]) -> set[str]:
+def _interested_names(events: Iterable[InboxEvent]) -> set[str]:
     """Return the names of the definitions that know events of these types."""
     types = {event.type for event in events}
     return {one.name for kind in types for one in registry.receivers(kind)}
 
 
-def _near(
+def _possible_for(
     event: InboxEvent,
     texts: list[str],
     by_key: Mapping[str, list[ProcessInstance]],
     alike: Mapping[UUID, list[str]],
     known: Mapping[UUID, ProcessInstance],
-) -> list[Near]:
-    names = {definition.name for definition in registry.receivers(event.type)}
+) -> list[PossibleProcess]:
+    names = _interested_names([event])
     keyed = [one for text in texts for one in by_key.get(text, ()) if one.name in names]
     found: dict[UUID, tuple[ProcessInstance, bool, list[str]]]
     found = {one.pk: (one, True, []) for one in keyed}
@@ -129,7 +131,9 @@ def _near(
         if pk in known:
             found.setdefault(pk, (known[pk], False, fields))
     return [
-        Near(one, by, tuple(fields), preview_event(event.type, event.body, one))
+        PossibleProcess(
+            one, by, tuple(fields), preview_event(event.type, event.body, one)
+        )
         for one, by, fields in list(found.values())[:SHOWN]
     ]
 
@@ -145,7 +149,7 @@ class LiveData:
         self._having = defaultdict[tuple[str, str, Hashable], list[UUID]](list)
         self._of: dict[UUID, int] = {}
         number = LOOKED_AT // max(len(names), 1) or 1
-        some = ProcessInstance.objects.filter(among("pk", _newest(names, number)))
+        some = ProcessInstance.objects.filter(any_of("pk", _newest(names, number)))
         for pk, name, of, data in some.values_list(*COLUMNS):
             self._of[pk] = of
             for field, value in data.items() if isinstance(data, dict) else ():
@@ -154,12 +158,12 @@ class LiveData:
         self._hidden = {of: names_of(one) for of, one in stored.items()}
 
     def alike(self, event: InboxEvent) -> dict[UUID, list[str]]:
-        """Return the processes with fields as in an event, and these fields: most fields first, then newest.
+        """Return the processes with fields equal to fields of an event, and these fields; most equal fields first.
 
         Secret fields are not compared.
         """
         found = defaultdict[UUID, list[str]](list)
-        names = {definition.name for definition in registry.receivers(event.type)}
+        names = _interested_names([event])
         for field, value in _fields(event):
             for name in names:
                 for pk in self._having.get((name, field, _hashable(value)), ()):
@@ -177,7 +181,7 @@ def _hashable(value: Any) -> Hashable:
 
 
 def _key_texts(event: InboxEvent) -> list[str]:
-    """Return the possible keys: the event's own, then the texts among its fields."""
+    """Return the possible keys: the key of the event, then the texts among its fields."""
     hidden = secret_names.message_secrets(event.type)
     body = event.body.items() if isinstance(event.body, dict) else ()
     fields = [value for name, value in body if name not in hidden]
@@ -188,7 +192,7 @@ def _key_texts(event: InboxEvent) -> list[str]:
 
 
 def _by_key(keys: set[str]) -> dict[str, list[ProcessInstance]]:
-    rows = processes().live().exclude(correlation_key="")
+    rows = process_rows().live().exclude(correlation_key="")
     some = rows.filter(correlation_key__in=sorted(keys)[:KEYS]) if keys else rows.none()
     return group_by_key((one.correlation_key, one) for one in some[:KEYS])
 
@@ -207,8 +211,8 @@ def _newest(names: Collection[str], number: int) -> list[UUID]:
     """Return the keys of the newest live processes of each definition, in one statement."""
     parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
     found = group_by_key(
-        (name, uuid_of(stored))
-        for name, stored, _count in grouped(parts, "name", "id", cap=number)
+        (name, uuid_from_sql(stored))
+        for name, stored, _count in count_by(parts, "name", "id", cap=number)
     )
     return [one for keys in found.values() for one in sorted(keys)[-number:]]
 

@@ -1,20 +1,21 @@
-"""The newest changes of processes, in the form in which commits announce them."""
+"""The newest changes of processes, in the form that commits announce."""
 
 from collections.abc import Mapping
 from uuid import UUID
 
 from django.db.models import F
 
-from orchestrator.models import (
-    Checkpoint,
-    ProcessInstance,
-    Status,
-    StepStatus,
-)
+from orchestrator.models import Checkpoint, ProcessInstance, Status, StepStatus
 from orchestrator.signals import Change
 
 OVER = {Status.COMPLETED: StepStatus.DONE, Status.CANCELLED: StepStatus.CANCELLED}
 """The status of a process manager's last step after the end of its process."""
+
+
+COLUMNS = (
+    *("revision", "status", "steps", "edge", "at"),
+    *("instance__name", "instance__definition__kind"),
+)
 
 
 def changes_after(known: Mapping[UUID, int]) -> list[Change]:
@@ -33,16 +34,8 @@ def changes_after(known: Mapping[UUID, int]) -> list[Change]:
     newest = Checkpoint.objects.filter(
         instance__in=further, revision=F("instance__revision")
     )
-    told = newest.select_related("instance__definition").only(
-        "revision",
-        "status",
-        "steps",
-        "edge",
-        "at",
-        "instance__name",
-        "instance__definition__kind",
-    )
-    return list(map(_change, told.order_by()))
+    shown = newest.select_related("instance__definition").only(*COLUMNS)
+    return list(map(_change, shown.order_by()))
 
 
 def _change(checkpoint: Checkpoint) -> Change:

@@ -1,6 +1,6 @@
-"""The table of all problems that the console shows, the most urgent first: their words, lists and solutions.
+"""The table of all kinds of problems that the console shows, the most urgent first, with words, lists and solutions.
 
-The headline, the numbers and the lines of the first page read this table, and so does the menu.
+The first page and the menu read this table.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class ProblemKind:
     """One kind of problem.
 
     Args:
-        tone: the colour: failed if it stops something, retry if it slows something, waiting if it asks a person.
+        tone: the colour: failed if it stops work, retry if it slows work, waiting if a person is to decide.
         words: the number in few words.
         sentence: the headline; "" if it is never the headline.
         detail: the consequence or the solution.
         label: the label of its number and its column.
-        page: the name of the list that has them; "" for none.
+        page: the URL name of its list; "" for none.
         query: the filters of that list.
-        workers: whether more workers solve it; then the command that starts some is shown.
+        workers: whether more workers solve it; the page then shows the command that starts workers.
         always: whether a number of zero is shown too.
         person: whether it needs a person; the engine retries by itself.
     """
@@ -209,7 +209,7 @@ class Problem:
         since: when the oldest began.
         definition: the definition's name; "" for all.
         queues: the names of the affected queues.
-        listed: whether one list has them all.
+        listed: whether one list has all of them.
     """
 
     name: str
@@ -255,7 +255,7 @@ class Problem:
 
     @property
     def address(self) -> str:
-        """The address of the list; "" if no single list has them."""
+        """The address of the list; "" if no single list has all of them."""
         if not (self.listed and self.kind.page):
             return ""
         given = dict(self.kind.query)

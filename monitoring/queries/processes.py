@@ -1,4 +1,4 @@
-"""Queries for processes with their definitions, but without the definitions' large graphs."""
+"""Queries for processes with their definitions, without the large graphs of the definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestrator.models.process_instance import ProcessInstanceQuerySet
 OneModel = TypeVar("OneModel", bound=Model)
 
 
-def processes(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
+def process_rows(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
     """Return all processes.
 
     Args:
@@ -25,7 +25,7 @@ def processes(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
     return rows.defer("definition__graph", *([] if data else ["data"]))
 
 
-def of_business_key(key: str, most: int) -> list[UUID]:
+def processes_with_key(key: str, most: int) -> list[UUID]:
     """Return the keys of the newest processes of a business key, by the index of processes with one."""
     rows = ProcessInstance.objects.exclude(correlation_key="")
     named = rows.filter(correlation_key=key).order_by("-pk")
@@ -44,7 +44,7 @@ def definition_name(process: str = "instance_id") -> Subquery:
     return Subquery(found.values("name")[:1])
 
 
-def in_order(rows: QuerySet[OneModel], keys: Iterable[Any]) -> list[OneModel]:
+def fetch_in_order(rows: QuerySet[OneModel], keys: Iterable[Any]) -> list[OneModel]:
     """Return the rows with these keys, in the order of the keys."""
     wanted = list(keys)
     found = rows.in_bulk(wanted)

@@ -17,7 +17,7 @@ from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident, OperatorAction
 
 LOOKED_AT = 1_000
-"""Resolved failures that one page looks at; the next page continues after them."""
+"""The number of resolved failures that one page looks at; the next page continues after them."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,7 @@ def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedG
         before: the place at which the page before ended; "" for the first page.
         definition: a name to filter by, among the failures of one page; "" for all.
     """
-    rows = Incident.objects.filter(resolved_at__isnull=False)
-    if place := parse_place(before):
-        at, pk = place
-        rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
-    order = rows.order_by("-resolved_at", "-pk")
-    of = definition_name() if definition else Value("")
-    columns = ("fingerprint", "pk", "resolved_at", "of")
-    looked_at = list(order.annotate(of=of).values_list(*columns)[:LOOKED_AT])
+    looked_at = _resolved_before(before, named=bool(definition))
     numbers = Counter(row[0] for row in looked_at if row[3] == definition)
     newest: dict[str, int] = {}
     end: tuple[datetime, int] | None = None
@@ -73,6 +66,18 @@ def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedG
     return KeyedPage(list(_groups(newest.values(), numbers)), older)
 
 
+def _resolved_before(before: str, *, named: bool) -> list[tuple[Any, ...]]:
+    """Return cause, key, time and definition name of the last resolved failures; without names the name is ""."""
+    rows = Incident.objects.filter(resolved_at__isnull=False)
+    if place := parse_place(before):
+        at, pk = place
+        rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
+    order = rows.order_by("-resolved_at", "-pk")
+    of = definition_name() if named else Value("")
+    columns = ("fingerprint", "pk", "resolved_at", "of")
+    return list(order.annotate(of=of).values_list(*columns)[:LOOKED_AT])
+
+
 def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGroup]:
     """Yield the groups of these failures without open failures."""
     still = open_of_cause(OuterRef("fingerprint"))
@@ -82,11 +87,12 @@ def _groups(keys: Iterable[int], numbers: Counter[str]) -> Iterable[ResolvedGrou
     for key in keys:
         if key in found:
             row = found[key]
-            yield ResolvedGroup(row, numbers[row.fingerprint], by.get(_when(row)))
+            action = by.get(_resolution_key(row))
+            yield ResolvedGroup(row, numbers[row.fingerprint], action)
 
 
 def _resolved_by(rows: Iterable[Incident]) -> dict[Any, OperatorAction]:
-    """Return the actions whose commits resolved failures, by target and time."""
+    """Return the actions that resolved failures in the same commit, by target and time."""
     rows = list(rows)
     about = Q(instance__in={row.instance_id for row in rows if row.instance_id})
     about |= Q(event__in={row.event_id for row in rows if row.event_id})
@@ -100,7 +106,7 @@ def _resolved_by(rows: Iterable[Incident]) -> dict[Any, OperatorAction]:
     return found
 
 
-def _when(row: Incident) -> Any:
+def _resolution_key(row: Incident) -> Any:
     if row.instance_id is not None:
         return "process", row.instance_id, row.resolved_at
     return "event", row.event_id, row.resolved_at

@@ -1,4 +1,4 @@
-"""The saved views that a person may open: the team's and their own."""
+"""The saved views of a person and of the team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selections of bulk operations: lists of the console, read in chunks by the code that shows them."""
+"""The selections of bulk operations: the lists of the console, read in chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = ("pk", "revision", "correlation_key")
 
 
 class MatchingProcesses(Selection):
-    """The processes of the list with the filters of its address."""
+    """The processes that match the filters of an address."""
 
     name = "processes"
     model = ProcessInstance
@@ -34,7 +34,7 @@ class MatchingProcesses(Selection):
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
-        arms = list(unchanged(about, until))
+        arms = list(unchanged_arms(about, until))
         place, _, key = after.partition(":")
         number = int(place or 0)
         rows, edge = arms[number].newest(size, before=UUID(key) if key else None)
@@ -45,8 +45,8 @@ class MatchingProcesses(Selection):
         return Chunk(found, f"{number + 1}:" if number + 1 < len(arms) else "")
 
 
-def unchanged(about: Mapping[str, Any], until: datetime) -> Iterator[Arm]:
-    """Yield the parts of the list, without processes that have changed since it was shown."""
+def unchanged_arms(about: Mapping[str, Any], until: datetime) -> Iterator[Arm]:
+    """Yield the parts of the list, without processes that have changed since a page showed it."""
     for arm in Filters.from_stored(about).arms():
         yield replace(arm, rows=arm.rows.filter(changed_at__lte=until))
 
@@ -63,7 +63,7 @@ class FailuresOfCause(Selection):
     def chunk(
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
-        rows = failures_of(about, until)
+        rows = selected_failures(about, until)
         if after:
             rows = rows.filter(pk__lt=int(after))
         fields = [f"instance__{name}" for name in COLUMNS]
@@ -72,14 +72,14 @@ class FailuresOfCause(Selection):
         return Chunk([Found(*row[1:]) for row in found], last)
 
 
-def failures_of(about: Mapping[str, Any], until: datetime) -> QuerySet[Incident]:
-    """Return the open failures of a stored selection that existed when it was shown, newest first."""
+def selected_failures(about: Mapping[str, Any], until: datetime) -> QuerySet[Incident]:
+    """Return the open failures of a stored selection that were open when a page showed it, newest first."""
     rows = open_of_cause(about["cause"])
     return rows.filter(opened_at__lte=until, instance__isnull=False)
 
 
 class MatchingEvents(Selection):
-    """The events that no process took, with the filters of the list's address."""
+    """The events without a process that match the filters of an address."""
 
     name = "events"
     model = InboxEvent

@@ -1,4 +1,4 @@
-"""Stalled processes, each with the reason, and whether a nudge helps."""
+"""The stalled processes, each with the reason, and whether a nudge helps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField,
 from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
 
-from monitoring.queries.counts import MARK, ForEach, grouped
+from monitoring.queries.counts import MARK, ForEach, count_by
 from monitoring.queries.graphs import labels_of
-from monitoring.queries.lists import KeyedPage, number_in
-from monitoring.queries.processes import in_order, processes
+from monitoring.queries.lists import KeyedPage, parse_number
+from monitoring.queries.processes import fetch_in_order, process_rows
 from monitoring.statuses import look
 from orchestrator.collecting import group_by_key
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
@@ -32,13 +32,13 @@ from orchestrator.models import (
 
 PAGE = 50
 REASONS = 3
-"""Reasons of one process that the page names."""
+"""The number of reasons of one process that the page names."""
 
 STILL = timedelta(minutes=1)
 """The time without a change after which a process can count as stalled."""
 
 LOOKED_AT = 1_000
-"""Processes of each status that one query looks at."""
+"""The number of processes of each status that one query looks at."""
 
 GREATEST = UUID(int=(1 << 128) - 1)
 """The greatest possible key of a process."""
@@ -85,9 +85,9 @@ def stalled_processes() -> list[ProcessInstance]:
 
 
 def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
-    """Return the same by definition: the name, the number, and the time of the longest stalled."""
+    """Return the number of stalled processes by definition, and the last change of the longest stalled one."""
     each = ForEach(_still_of_each, SAY_SO)
-    return grouped(each, "name", oldest="changed_at", cap=LOOKED_AT)
+    return count_by(each, "name", oldest="changed_at", cap=LOOKED_AT)
 
 
 def _still_of_each() -> QuerySet[ProcessInstance]:
@@ -104,7 +104,7 @@ def _last_looked_at(status: str) -> QuerySet[ProcessInstance, dict[str, UUID]]:
 def _still_processes(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInstance]:
     """Return the stalled processes among the first of a status.
 
-    They are limited by the last key, since a list of keys would have to be looked up again.
+    The last key limits them, since the database would look up each key of a list.
     """
     rows = ProcessInstance.objects.live().filter(status=status)
     rows = rows.filter(pk__lte=last, changed_at__lt=Now() - STILL)
@@ -116,9 +116,9 @@ def _still_processes(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInst
 
 
 def _goes_on() -> QuerySet[StepRun]:
-    """Return the visits that wake by themselves, or wait by design; joins and maps wait only for their own parts.
+    """Return the visits that wake by themselves, or wait by design.
 
-    A process manager waits for events in every step: that is no reason to have the status of a retry.
+    A join, a map or a step of a process manager is no such wait: it continues only with other work.
     """
     waits = Q(status=StepStatus.WAITING) & ~Q(
         kind__in=["", StepKind.JOIN, StepKind.MAP]
@@ -137,25 +137,22 @@ def stalled_page(user: Any, definition: str = "", after: str = "") -> StalledPag
     """
     known = [one for one in stalled_processes() if definition in ("", one.name)]
     known.sort(key=lambda one: (one.changed_at, one.pk))
-    begin = number_in(after, 9) or 0
+    begin = parse_number(after, 9) or 0
     keys = [one.pk for one in known[begin : begin + PAGE]]
-    shown = in_order(processes("owner", data=False), keys)
+    shown = fetch_in_order(process_rows("owner", data=False), keys)
     nudge, open_runs = on_processes()["nudge"], _open_visits(keys)
     asleep = _sleeping_texts(keys, {one.pk: labels_of(one.definition) for one in shown})
     older = str(begin + PAGE) if len(known) > begin + PAGE else ""
-    return StalledPage(
-        [
-            StalledProcess(
-                one,
-                asleep.get(one.pk) or [_other_reason(one, open_runs.get(one.pk, []))],
-                bool(asleep.get(one.pk)) or bool(open_runs.get(one.pk)),
-                nudge.refusal(user, Circumstances(one)),
-            )
-            for one in shown
-        ],
-        older,
-        number=len(known),
-    )
+    rows = [
+        StalledProcess(
+            one,
+            asleep.get(one.pk) or [_other_reason(one, open_runs.get(one.pk, []))],
+            bool(asleep.get(one.pk) or open_runs.get(one.pk)),
+            nudge.refusal(user, Circumstances(one)),
+        )
+        for one in shown
+    ]
+    return StalledPage(rows, older, number=len(known))
 
 
 def _sleeping_texts(
@@ -166,16 +163,13 @@ def _sleeping_texts(
     work = sleeping_work(keys)
     # One more than the page names shows that there are more.
     most = (REASONS + 1) * PAGE
-    for pk, node, status in work.visits.values_list("instance", "node", "status")[
-        :most
-    ]:
+    visits = work.visits.values_list("instance", "node", "status")
+    for pk, node, status in visits[:most]:
         given = {"step": labels[pk].get(node, node), "status": look(status).word}
-        found[pk].append(
-            _(
-                "%(step)s is “%(status)s”, but has no time at which a worker would take it."
-            )
-            % given
+        told = _(
+            "%(step)s is “%(status)s”, but has no time at which a worker would take it."
         )
+        found[pk].append(told % given)
     for pk, kind in work.commands.values_list("instance", "type")[:most]:
         told = _("The command %(type)s is to be carried out, but nothing will.")
         found[pk].append(told % {"type": kind})

@@ -1,4 +1,4 @@
-"""Translation of the engine's texts, with labels of steps, statuses and actions."""
+"""The translation of the engine's texts, with the labels of steps, statuses and actions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.models import Definition
 from orchestrator.text import Text
 
 
-def translated(text: str, definition: Definition | None = None) -> str:
+def translate(text: str, definition: Definition | None = None) -> str:
     """Translate a text of the engine for the reader; return a text of the application unchanged.
 
     Args:

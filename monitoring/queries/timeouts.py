@@ -1,21 +1,15 @@
-"""The deadlines of waiting visits: future ones, and the last that was carried out."""
+"""The deadlines of waiting visits: the future ones, and the last one that was carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 
 from monitoring.diagrams.words import phrase
 from monitoring.queries.graphs import known_graph, running_timers
 from orchestrator.definition.graph import Edge
-from orchestrator.models import (
-    Cause,
-    CauseKind,
-    Checkpoint,
-    ProcessInstance,
-    StepRun,
-)
+from orchestrator.models import Cause, CauseKind, Checkpoint, ProcessInstance, StepRun
 
 
 @dataclass(frozen=True)
@@ -55,39 +49,38 @@ def timeouts_of(
         error: why its last deadline could not be carried out.
     """
     graph = known_graph(instance.definition)
-    edges = {
-        edge.id: edge
-        for edge in graph.leaving.get(run.node, ())
-        if edge.kind == "deadline"
-    }
-    passing = run.owner or error
-    at = None if passing else run.wake_at
-    if run.kind:
-        known = not run.deadlines_fired and (run.wake_at or run.remaining)
-        if known and not edges and run.node in graph.nodes:
+    leaving = graph.leaving.get(run.node, ())
+    edges = {edge.id: edge for edge in leaving if edge.kind == "deadline"}
+    at = None if run.owner or error else run.wake_at
+    times: Iterable[tuple[str, datetime | None]] = ()
+    if not run.kind:
+        times = _manager_times(run, instance, edges.keys(), at)
+    elif not run.deadlines_fired and (run.wake_at or run.remaining):
+        times = [(name, at) for name in edges]
+        if not edges and run.node in graph.nodes:
             yield Timeout(None, at)
-        elif known:
-            for edge in edges.values():
-                yield Timeout(edge, at, leads_of(edge, labels))
-        return
+    for name, then in times:
+        yield Timeout(edges[name], then, target_label(edges[name], labels))
+
+
+def _manager_times(
+    run: StepRun, instance: ProcessInstance, edges: Set[str], at: datetime | None
+) -> list[tuple[str, datetime | None]]:
+    """Return the future deadlines of a process manager's visit: edges, and times if the running code knows them."""
     timers = running_timers(instance.definition, run.node)
-    if not {name for name, _delay in timers} <= edges.keys() or not timers:
-        for edge in edges.values():
-            yield Timeout(edge, None, leads_of(edge, labels))
-        return
+    if not timers or not {name for name, _delay in timers} <= edges:
+        return [(name, None) for name in edges]
     left = timers[run.deadlines_fired :]
-    for name, delay in left:
-        then = at and at + (delay - left[0][1])
-        yield Timeout(edges[name], then, leads_of(edges[name], labels))
+    return [(name, at and at + (delay - left[0][1])) for name, delay in left]
 
 
-def leads_of(edge: Edge, labels: Mapping[str, str]) -> str:
+def target_label(edge: Edge, labels: Mapping[str, str]) -> str:
     """Return the label of the step that an edge leads to; "" for the same step."""
     same = edge.source == edge.target
     return "" if same else labels.get(edge.target, edge.target)
 
 
-def passed_of(runs: Iterable[StepRun]) -> dict[int, datetime]:
+def passed_deadlines(runs: Iterable[StepRun]) -> dict[int, datetime]:
     """Return the time of the last deadline that was carried out, by visit."""
     late = [run for run in runs if run.deadlines_fired]
     if not late:

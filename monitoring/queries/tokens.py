@@ -11,7 +11,7 @@ from orchestrator.access_tokens import tokens_of
 from orchestrator.models import AccessToken
 
 PAGE = 100
-"""Tokens that are shown, the newest; living tokens are always fewer, and come first."""
+"""The maximum number of shown tokens; living tokens come first, and are always fewer."""
 
 
 def tokens_page(owner: Any) -> list[tuple[AccessToken, str]]:

@@ -1,4 +1,4 @@
-"""Trends of failures of one cause: the newest by hour or by day, and their versions."""
+"""The trends of failure groups: the newest failures by hour or by day, and their versions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from monitoring.queries.causes import open_of_cause
-from monitoring.queries.counts import grouped, moment
+from monitoring.queries.counts import count_by, time_from_sql
 from orchestrator.collecting import group_by_key
 
 NEWEST = 60
-"""Failures of one group that are looked at."""
+"""The number of newest failures of one group that are looked at."""
 
 HOURS, DAYS = 24, 14
 
@@ -24,8 +24,8 @@ class Trend:
     """The trend of a group's newest failures.
 
     Args:
-        each: the number in each hour or day; the last is now.
-        by_day: whether they are days.
+        each: the number of failures in each hour or day; the last one is now.
+        by_day: whether `each` has days.
         number: the number of failures that were looked at.
         versions: the versions of their definition.
     """
@@ -45,11 +45,11 @@ def trends(causes: Sequence[str]) -> dict[str, Trend]:
     """Return the trends of groups by cause."""
     version = F("instance__definition__version")
     parts = [open_of_cause(cause).annotate(version=version) for cause in causes]
-    rows = grouped(parts, "fingerprint", "opened_at", "version", cap=NEWEST)
+    rows = count_by(parts, "fingerprint", "opened_at", "version", cap=NEWEST)
     found = group_by_key(
         (cause, (at, of_version, number))
         for cause, opened, of_version, number in rows
-        if (at := moment(opened)) is not None
+        if (at := time_from_sql(opened)) is not None
     )
     now = timezone.now()
     return {cause: _trend(its, now) for cause, its in found.items()}

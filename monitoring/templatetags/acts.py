@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from monitoring.buttons import Button, deliver_button, event_buttons, form_url
 from monitoring.curl import curl_call, form_values
 from monitoring.places import api_address
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from monitoring.templatetags.console import icon
 from orchestrator.engine.operations import OPERATIONS, on_processes
 from orchestrator.models import InboxEvent, ProcessInstance, StepRun
@@ -55,7 +55,7 @@ def _attributes(attributes: Mapping[str, Any]) -> str:
 
 def _why(name: str, why: str) -> SafeString:
     return format_html(
-        '<span class="why" id="{}" role="tooltip">{}</span>', name, translated(why)
+        '<span class="why" id="{}" role="tooltip">{}</span>', name, translate(why)
     )
 
 

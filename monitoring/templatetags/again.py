@@ -4,20 +4,20 @@ from typing import Any
 
 from django import template
 
-from monitoring.queries.instance.done_again import DoneAgain
+from monitoring.queries.instance.done_again import RepeatedSteps
 from monitoring.queries.instance.trouble import Trouble, last_line
 
 register = template.Library()
 
 
 @register.filter
-def redone_by(again: DoneAgain | None, step: str) -> str:
+def redone_by(again: RepeatedSteps | None, step: str) -> str:
     """Return the warning before a redo of this step; "" in a process manager."""
     return again.of_step(step) if again else ""
 
 
 @register.filter
-def resumed_by(again: DoneAgain | None, revision: int | None) -> str:
+def resumed_by(again: RepeatedSteps | None, revision: int | None) -> str:
     """Return the warning before a resume from this transition."""
     return again.since(revision or 0) if again else ""
 

@@ -10,15 +10,15 @@ from django.utils.translation import gettext as _
 
 from monitoring.places import begin_address
 from monitoring.queries.event_search import EventFilters
-from monitoring.queries.graphs import step_of
+from monitoring.queries.graphs import find_label
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from monitoring.templatetags.console import chip
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 from orchestrator.models import BulkOperation, BulkVerdict
 
 register = Library()
-register.simple_tag(step_of, name="known_step")
+register.simple_tag(find_label, name="known_step")
 register.simple_tag(begin_address, name="begin_address")
 
 WORDS = {
@@ -39,7 +39,7 @@ def number_of(operation: BulkOperation) -> int:
 @register.simple_tag
 def text_of(text: str, row: Any) -> str:
     """Return a text of the engine about a row, which may be gone."""
-    return translated(text, getattr(row, "definition", None)) if text else "—"
+    return translate(text, getattr(row, "definition", None)) if text else "—"
 
 
 @register.simple_tag

@@ -32,7 +32,7 @@ from monitoring.queries.instance.elements import VisitFilters
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.instances.filters import OLDEST, Filters
 from monitoring.queries.lists import Search
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from monitoring.sharing import shared_part
 from monitoring.statuses import look
 from orchestrator.definition.secrets import masked
@@ -340,7 +340,7 @@ def since(at: datetime) -> SafeString:
 @register.filter
 def said(text: str, definition: Definition | None = None) -> str:
     """Return a text of the engine in the reader's language; the definition is that of its process, if it has one."""
-    return translated(text, definition or None)
+    return translate(text, definition or None)
 
 
 @register.filter
@@ -361,7 +361,7 @@ def why(event: InboxEvent) -> str:
     """Return the reason for the verdict of an event."""
     if event.error:
         definition = event.process.definition if event.process else None
-        return translated(last_line(event.said), definition)
+        return translate(last_line(event.said), definition)
     words = {
         "parked": _("Its process is not yet in a step that takes it."),
         "unrouted": _("No process has this id or key."),

@@ -13,8 +13,8 @@ from django.utils.translation import ngettext
 from monitoring.charts import SMALL, area
 from monitoring.masking import command_body, event_body
 from monitoring.places import NO_CAUSE
-from monitoring.queries.failure_group import alike
-from monitoring.queries.texts import translated
+from monitoring.queries.failure_group import common_words
+from monitoring.queries.texts import translate
 from monitoring.queries.trends import Trend
 from orchestrator.models import Definition, Incident
 
@@ -40,7 +40,7 @@ def cause_address(fingerprint: str) -> str:
 @register.simple_tag
 def in_common(messages: list[str], definition: Definition | None) -> str:
     """Return the common part of the messages of one cause, in the reader's language."""
-    return alike([translated(message, definition) for message in messages])
+    return common_words([translate(message, definition) for message in messages])
 
 
 @register.filter

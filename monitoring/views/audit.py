@@ -7,8 +7,8 @@ from monitoring.exports import Columns, export_list
 from monitoring.masking import sees_data
 from monitoring.queries.audit.entry import AuditEntry
 from monitoring.queries.audit.filters import SPANS, AuditFilters
-from monitoring.queries.audit.pages import audit_page, batches
-from monitoring.queries.audit.tallies import people, tallies
+from monitoring.queries.audit.pages import audit_batches, audit_page
+from monitoring.queries.audit.tallies import action_tallies, actor_names
 from monitoring.queries.audit.words import action_names
 from monitoring.sharing import share_answer
 from monitoring.views.page import page
@@ -26,9 +26,9 @@ def index(request: HttpRequest) -> HttpResponse:
         "audit",
         filters=filters,
         page=audit_page(filters, request.GET.get("before", "")),
-        tallies=tallies(),
+        tallies=action_tallies(),
         actions=action_names(),
-        people=people(),
+        people=actor_names(),
         spans=SPANS,
         results=OperatorAction.Result.values,
     )
@@ -40,7 +40,7 @@ def export_audit(request: HttpRequest, form: str) -> HttpResponseBase:
     filters = AuditFilters.from_query(request.GET)
     events, data = request.user.has_perm(EVENTS), sees_data(request.user)
     columns = _columns(events=events, data=data)
-    return export_list(request, form, "audit", columns, filters, batches(filters))
+    return export_list(request, form, "audit", columns, filters, audit_batches(filters))
 
 
 def _columns(*, events: bool, data: bool) -> Columns:

@@ -111,7 +111,7 @@ def _form_page(
     filters = Filters.from_stored(about) if selection == "processes" else None
     at = moment_shown()
     found = (
-        queries.preview(operation, selection, about, at, request.user)
+        queries.bulk_preview(operation, selection, about, at, request.user)
         if narrows
         else None
     )
@@ -134,7 +134,7 @@ def _form_page(
         refusal=refusal or (filters.mistake if filters else ""),
         why=forbidden_in_bulk(operation, request.user)
         or (found.forbidden if found else ""),
-        running=queries.newest_on(selection, about, going_on=True),
+        running=queries.newest_operation(selection, about, going_on=True),
     )
 
 
@@ -259,7 +259,7 @@ def _context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "operation": operation,
         "action": in_bulk().get(operation.action),
         "chips": _chips(operation.selection, about),
-        "newcomers": queries.newcomers(operation),
+        "newcomers": queries.later_failures(operation),
         "same": current_list_address(operation.selection, about),
         "again": operation.again.order_by("pk").first(),
         "buttons": _buttons(request, operation),

@@ -5,10 +5,15 @@ from django.http import HttpRequest, HttpResponse
 from monitoring.access import EVENTS, page_for
 from monitoring.buttons import event_dialogs
 from monitoring.open_pages import is_live
-from monitoring.queries.event_search import KEPT, EventFilters, outcomes, search
+from monitoring.queries.event_search import (
+    KEPT,
+    EventFilters,
+    event_outcomes,
+    search_events,
+)
 from monitoring.queries.event_volume import event_volume
-from monitoring.queries.events import TABS, event_page, tabs
-from monitoring.queries.nearest import nearest
+from monitoring.queries.events import TABS, event_page, event_tabs
+from monitoring.queries.nearest import possible_processes
 from monitoring.sharing import share_answer
 from monitoring.views.page import definition_in, page
 from orchestrator.models import Verdict
@@ -42,14 +47,14 @@ def events_context(
     looking = bool(filters.parameters()) and "tab" not in query
     tab = "" if looking else query.get("tab", "all")
     shown = (
-        search(filters, before, size)
+        search_events(filters, before, size)
         if looking
         else event_page(tab, before, filters.q, definition, size)
     )
     return {
         "page": shown,
         "tab": tab,
-        "tabs": tabs(definition),
+        "tabs": event_tabs(definition),
         "filters": filters,
         "looking": looking,
         "on_many": bool(shown.rows)
@@ -59,6 +64,6 @@ def events_context(
             else tab in TABS and not definition
         ),
         "verdicts": Verdict.values,
-        "outcomes": outcomes(shown.rows),
-        "near": nearest(shown.rows),
+        "outcomes": event_outcomes(shown.rows),
+        "near": possible_processes(shown.rows),
     }

@@ -11,9 +11,13 @@ from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.buttons import Button, dialog_of
 from monitoring.open_pages import is_from_script, is_live
 from monitoring.places import NO_CAUSE
-from monitoring.queries.bulk import newcomers, newest_on
+from monitoring.queries.bulk import later_failures, newest_operation
 from monitoring.queries.failure_group import MembersPage, members_page
-from monitoring.queries.failures import failure_groups, handled_groups, number_open
+from monitoring.queries.failures import (
+    count_open_failures,
+    failure_groups,
+    handled_groups,
+)
 from monitoring.queries.handled import handling_of
 from monitoring.queries.resolved import resolved_page
 from monitoring.sharing import share_answer
@@ -44,7 +48,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if show == "resolved":
         found = resolved_page(query.get("before", ""), definition)
         return page(request, "failures", resolved=found, **context)
-    context |= {"show": "", "number": number_open(definition)}
+    context |= {"show": "", "number": count_open_failures(definition)}
     groups = failure_groups(query.get("order", ""), query.get("before", ""), definition)
     return page(request, "failures", groups=groups, **context)
 
@@ -86,7 +90,7 @@ def fingerprint_of(cause: str) -> str:
 
 def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
     fingerprint = fingerprint_of(cause)
-    operation = newest_on("failures", {"cause": fingerprint})
+    operation = newest_operation("failures", {"cause": fingerprint})
     found = members_page(fingerprint, request.GET.get("before", ""))
     handling = handling_of([fingerprint]).get(fingerprint)
     mark = handling.mark if handling else FailureMark(fingerprint=fingerprint)
@@ -94,7 +98,7 @@ def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
         "cause": cause,
         "page": found,
         "operation": operation,
-        "newcomers": newcomers(operation) if operation else None,
+        "newcomers": later_failures(operation) if operation else None,
         "handling": handling,
         "buttons": _buttons(request, cause, found, mark),
         "dialogs": []

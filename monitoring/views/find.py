@@ -2,7 +2,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from monitoring.access import EVENTS, page_for, reader_scope, visible_definitions
-from monitoring.queries.find import Lookup, only_place
+from monitoring.queries.find import Lookup, only_address
 from monitoring.queries.instances.filters import Filters
 from monitoring.views.page import page
 
@@ -16,6 +16,6 @@ def find(request: HttpRequest) -> HttpResponse:
     definitions = visible_definitions(request)
     events = definitions is None and request.user.has_perm(EVENTS)
     kinds = Lookup(filters.q, events, definitions).found()
-    if place := only_place(kinds):
+    if place := only_address(kinds):
         return redirect(place)
     return page(request, "find", filters=filters, kinds=kinds)

@@ -29,24 +29,24 @@ from monitoring.buttons import dialogs_of
 from monitoring.condition_form import ConditionForm
 from monitoring.exports import Columns, download, export_list
 from monitoring.masking import names_of, sees_data
-from monitoring.queries.columns import written
+from monitoring.queries.columns import format_columns
 from monitoring.queries.declared import field_names
 from monitoring.queries.instance.elements import (
     VisitFilters,
     element_batches,
     element_text,
 )
-from monitoring.queries.instance.ledger_lines import ledger_lines, ledger_lines_async
+from monitoring.queries.instance.ledger_lines import history_lines, history_lines_async
 from monitoring.queries.instance.page import (
     InstancePage,
-    instance_ledger,
+    instance_history,
     instance_page,
 )
 from monitoring.queries.instance.subprocess import opened_subprocess
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import batches
-from monitoring.queries.lists import number_in
-from monitoring.queries.processes import processes
+from monitoring.queries.instances.pages import process_batches
+from monitoring.queries.lists import parse_number
+from monitoring.queries.processes import process_rows
 from monitoring.queries.saved_views import views_for
 from monitoring.sharing import share_answer
 from monitoring.views.definitions import svg_file
@@ -81,7 +81,7 @@ def index(request: HttpRequest) -> HttpResponse:
     adding = ConditionForm.from_query(request.GET, filters.where)
     picked = request.GET.getlist("column")
     if (adding.sent or picked) and not adding.mistake:
-        looks = {"columns": written(picked) if picked else filters.columns}
+        looks = {"columns": format_columns(picked) if picked else filters.columns}
         given = urlencode(filters.parameters(where=adding.where, **looks))
         return redirect(f"{reverse('monitoring:instances')}?{given}")
     return page(
@@ -106,7 +106,9 @@ def index(request: HttpRequest) -> HttpResponse:
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """The whole list as CSV or as lines of JSON."""
     filters = Filters.from_query(request.GET, request.user).by_name()
-    return export_list(request, form, "processes", COLUMNS, filters, batches(filters))
+    return export_list(
+        request, form, "processes", COLUMNS, filters, process_batches(filters)
+    )
 
 
 def process_row(row: ProcessInstance) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def picture(request: HttpRequest, pk: UUID) -> HttpResponse:
 def history_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Return the rows of the history before a transition, for a page that is scrolled."""
     before, at = (_number(request.GET.get(name, "")) for name in ("before", "at"))
-    shown = instance_ledger(pk, request.user, before or None, at)
+    shown = instance_history(pk, request.user, before or None, at)
     context = {
         "page": shown,
         "instance": shown.instance,
@@ -158,9 +160,9 @@ def history_rows(request: HttpRequest, pk: UUID) -> HttpResponse:
 @page_for(DATA, of=process_scope)
 def history(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
     """Stream the whole history as JSON lines, the oldest transition first."""
-    instance = get_object_or_404(processes(), pk=pk)
+    instance = get_object_or_404(process_rows(), pk=pk)
     awaited = isinstance(request, ASGIRequest)
-    lines = ledger_lines_async(instance) if awaited else ledger_lines(instance)
+    lines = history_lines_async(instance) if awaited else history_lines(instance)
     name = f'attachment; filename="history-{pk}.jsonl"'
     headers = {"Content-Disposition": name, "Cache-Control": "no-store"}
     return StreamingHttpResponse(lines, "application/x-ndjson", headers=headers)
@@ -169,7 +171,7 @@ def history(request: HttpRequest, pk: UUID) -> StreamingHttpResponse:
 @page_for(of=process_scope)
 def elements(request: HttpRequest, pk: UUID, form: str) -> HttpResponseBase:
     """The elements of a map as a file, narrowed as the list of the page."""
-    instance = get_object_or_404(processes(), pk=pk)
+    instance = get_object_or_404(process_rows(), pk=pk)
     filters = VisitFilters.from_query(request.GET, request.user)
     data, seen = sees_data(request.user), visible_definitions(request)
 
@@ -212,7 +214,7 @@ def _number(text: str) -> int | None:
     """Return the number of a transition; 0, which no transition has, for other texts; None for ""."""
     if not text:
         return None
-    return number_in(text, 9) or 0
+    return parse_number(text, 9) or 0
 
 
 def _is_redrawn(request: HttpRequest, shown: InstancePage) -> bool:

@@ -2,7 +2,12 @@ from django.http import HttpRequest
 
 from monitoring.open_pages import is_live
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import PAGE, ListPage, page_of, same_rows
+from monitoring.queries.instances.pages import (
+    PAGE,
+    ListPage,
+    process_page,
+    refresh_rows,
+)
 from monitoring.views.page import shown_rows
 
 
@@ -10,5 +15,5 @@ def listing(request: HttpRequest, filters: Filters, size: int = PAGE) -> ListPag
     """Return a page of the list, or for an open page its own rows."""
     before = request.GET.get("before", "")
     if is_live(request):
-        return same_rows(filters, shown_rows(request), size, before)
-    return page_of(filters, before, size)
+        return refresh_rows(filters, shown_rows(request), size, before)
+    return process_page(filters, before, size)

@@ -17,7 +17,7 @@ from monitoring.actions import ActionAnswer, ActionForm
 from monitoring.given import restore_stored_secrets
 from monitoring.open_pages import is_from_script
 from monitoring.queries.decisions import decision_page
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from monitoring.views.events import events_context
 from monitoring.views.instances import instance_context
 from monitoring.views.page import definition_in, live_parts
@@ -140,7 +140,7 @@ def _carry_out(request: HttpRequest, operation: Any, *target: Any) -> ActionAnsw
     def then(action: OperatorAction) -> dict[str, Any]:
         started = (action.after or {}).get("restarted_as", "")
         place = reverse("monitoring:instance", args=[started]) if started else ""
-        return {"text": translated(action.said) or operation.done, "leads_to": place}
+        return {"text": translate(action.said) or operation.done, "leads_to": place}
 
     told = partial(_refusal_text, operation, target[0])
     return answer_of(form, carry_out, then, told)
@@ -150,7 +150,7 @@ def answer_of(
     form: ActionForm,
     carry_out: Callable[[], Any],
     then: Callable[[Any], dict[str, Any]] = lambda done: {},
-    told: Callable[[str], str] = translated,
+    told: Callable[[str], str] = translate,
 ) -> ActionAnswer:
     """Carry out the action of a form, and return the answer, which may be a refusal.
 
@@ -176,7 +176,7 @@ def _refusal_text(operation: Operation, target: Any, refusal: str) -> str:
         rows = rows.filter(processinstance=target)
     else:
         rows = rows.filter(processinstance__events=target)
-    return translated(refusal, rows.first())
+    return translate(refusal, rows.first())
 
 
 def _is_from_page(request: HttpRequest, name: str) -> bool:

@@ -15,10 +15,10 @@ from django.urls import reverse
 
 from monitoring.access import action_for, form_for, process_scope
 from monitoring.actions import ActionAnswer
-from monitoring.queries.instance.repair import repair_page, with_secrets
-from monitoring.queries.lists import number_in
-from monitoring.queries.processes import processes
-from monitoring.queries.texts import translated
+from monitoring.queries.instance.repair import repair_page, restore_secrets
+from monitoring.queries.lists import parse_number
+from monitoring.queries.processes import process_rows
+from monitoring.queries.texts import translate
 from monitoring.views import operations
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
@@ -80,11 +80,11 @@ def change_draft(
         Http404: there is no such change or process.
     """
     change = operations.entry_or_404(CHANGES, name)
-    instance = get_object_or_404(processes(), pk=pk)
+    instance = get_object_or_404(process_rows(), pk=pk)
     try:
         attempt = change(instance, request)
     except OperationRefused as refused:
-        said = translated(refused.told, instance.definition)
+        said = translate(refused.told, instance.definition)
         return _attempt(request.POST, said), ActionAnswer.refused(refused, said)
     if attempt is None:
         return None, ActionAnswer("")
@@ -103,13 +103,13 @@ def _stage(instance: ProcessInstance, request: HttpRequest) -> Attempt | None:
             edit["value"] = parse(given["value"].encode())
         except (InvalidMessage, UnicodeEncodeError) as bad:
             return _attempt(given, str(bad))
-        wrong = with_secrets(instance, edit, request.user)
+        wrong = restore_secrets(instance, edit, request.user)
         if wrong:
             return _attempt(given, wrong)
     mistake = stage(instance, request.user, edit)
     if mistake is None:
         return None
-    return _attempt(given, translated(mistake.why, instance.definition), mistake.path)
+    return _attempt(given, translate(mistake.why, instance.definition), mistake.path)
 
 
 def _attempt(given: QueryDict, why: str, path: str = "") -> Attempt:
@@ -118,7 +118,7 @@ def _attempt(given: QueryDict, why: str, path: str = "") -> Attempt:
 
 
 def _undo(instance: ProcessInstance, request: HttpRequest) -> None:
-    place = number_in(request.POST.get("place", "")[:3])
+    place = parse_number(request.POST.get("place", "")[:3])
     if place is not None:
         unstage(instance, request.user, place, request.POST.get("changed_at", ""))
 
@@ -128,7 +128,7 @@ def _discard(instance: ProcessInstance, request: HttpRequest) -> None:
 
 
 def _look_again(instance: ProcessInstance, request: HttpRequest) -> None:
-    seen = number_in(request.POST.get("revision", ""), 9)
+    seen = parse_number(request.POST.get("revision", ""), 9)
     look_again(instance, request.user, seen)
 
 
@@ -146,7 +146,7 @@ def _page(
     given = request.POST if attempt is not None else request.GET
     step = given.get("step", "")[:LONGEST].replace("\0", "")
     item = given.get("item", "")[:9]
-    shown = repair_page(pk, request.user, step, number_in(item))
+    shown = repair_page(pk, request.user, step, parse_number(item))
     return page(
         request,
         "repair",

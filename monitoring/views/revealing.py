@@ -8,8 +8,8 @@ from django.shortcuts import get_object_or_404
 from monitoring.access import DATA, form_for, process_scope
 from monitoring.actions import ActionForm
 from monitoring.masking import names_of
-from monitoring.queries.instance.revealed import Holder, secrets_of_process
-from monitoring.queries.processes import processes
+from monitoring.queries.instance.revealed import SecretHolder, secrets_of_process
+from monitoring.queries.processes import process_rows
 from monitoring.views.operations import answer_of
 from monitoring.views.page import page
 from orchestrator.engine.operations import reveal
@@ -19,7 +19,7 @@ from orchestrator.models import ProcessInstance
 @form_for(DATA, of=process_scope)
 def index(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Ask for a reason; the answer to a post shows the secrets."""
-    instance = get_object_or_404(processes(data=False), pk=pk)
+    instance = get_object_or_404(process_rows(data=False), pk=pk)
     if request.method != "POST":
         return _page(request, instance)
     form = ActionForm(reveal, request.POST)
@@ -32,7 +32,7 @@ def index(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _page(
     request: HttpRequest,
     instance: ProcessInstance,
-    holders: list[Holder] | None = None,
+    holders: list[SecretHolder] | None = None,
     refusal: str = "",
     status: int = 200,
 ) -> HttpResponse:

@@ -11,9 +11,9 @@ from django.utils.http import urlencode
 
 from monitoring.access import EVENTS, form_for
 from monitoring.actions import ActionAnswer
-from monitoring.queries.foreseen import Foreseen, foreseen
-from monitoring.queries.lists import uuid_in
-from monitoring.queries.texts import translated
+from monitoring.queries.foreseen import EventPreview, preview_sending
+from monitoring.queries.lists import parse_uuid
+from monitoring.queries.texts import translate
 from monitoring.send_form import SendForm
 from monitoring.views.operations import answer_of
 from monitoring.views.page import page
@@ -51,11 +51,11 @@ def _answer_post(request: HttpRequest, event: type[Event]) -> HttpResponse:
     if not form.is_valid():
         return _form_page(request, form, status=400)
     if not sends:
-        return _form_page(request, form, foreseen(form.wanted(), request.user))
+        return _form_page(request, form, preview_sending(form.wanted(), request.user))
     answer = send_from_form(request, form)
     if not answer.done:
         form.new_key = uuid4().hex  # this one was answered
-        shown = foreseen(form.wanted(), request.user)
+        shown = preview_sending(form.wanted(), request.user)
         return _form_page(request, form, shown, str(answer.text), answer.status)
     messages.success(request, str(answer.text), fail_silently=True)
     return redirect(answer.leads_to)
@@ -65,7 +65,7 @@ def send_from_form(request: HttpRequest, form: SendForm) -> ActionAnswer:
     """Send the event of a form."""
 
     def then(done: OperatorAction) -> dict[str, Any]:
-        said = translated(done.said) if done.detail else str(send.done)
+        said = translate(done.said) if done.detail else str(send.done)
         place = urlencode({"q": form.cleaned_data["event_id"]})
         address = f"{reverse('monitoring:events')}?{place}"
         return {"text": said, "leads_to": address, "about": _receipt(done)}
@@ -87,7 +87,7 @@ def _forbidden(request: HttpRequest, form: SendForm) -> str:
     """Return the reason why the user may not send the event to its target, or to any target yet; "" if they may."""
     process, definition = form["process"].value(), form["definition"].value()
     kind = form.event.__name__
-    if key := uuid_in(process):  # else none, or a business key
+    if key := parse_uuid(process):  # else none, or a business key
         return send.forbidden_to(request.user, kind, process=key)
     if definition or form.is_bound:
         return send.forbidden_to(request.user, kind, definition or "")
@@ -97,7 +97,7 @@ def _forbidden(request: HttpRequest, form: SendForm) -> str:
 def _form_page(
     request: HttpRequest,
     form: SendForm,
-    shown: Foreseen | None = None,
+    shown: EventPreview | None = None,
     refusal: str = "",
     status: int = 200,
 ) -> HttpResponse:

@@ -10,10 +10,14 @@ from django.shortcuts import redirect
 
 from monitoring.access import definition_scope, form_for, page_for
 from monitoring.bulk_form import BulkForm
-from monitoring.queries.graphs import in_code
+from monitoring.queries.graphs import running_class
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.versions.compared import compared, mapped, version_row
-from monitoring.queries.versions.listing import in_code_of, versions_page
+from monitoring.queries.versions.compared import (
+    compare_versions,
+    step_mapping,
+    version_row,
+)
+from monitoring.queries.versions.listing import versions_in_code, versions_page
 from monitoring.queries.versions.preview import migration_preview
 from monitoring.views.bulk import begin_from_form
 from monitoring.views.page import page
@@ -41,16 +45,16 @@ def compare(request: HttpRequest, name: str) -> HttpResponse:
     """
     shown = versions_page(name)
     stored = {row.number for row in shown.rows}
-    numbers = sorted(stored | in_code_of(name), reverse=True)
+    numbers = sorted(stored | versions_in_code(name), reverse=True)
     given = request.GET
     old = version_row(name, given.get("from") or str(numbers[min(1, len(numbers) - 1)]))
     new = version_row(name, given.get("to") or str(shown.target or numbers[0]))
     chosen = _step_mapping(given)
-    both = compared(old, new, mapped(old, new, chosen))
+    both = compare_versions(old, new, step_mapping(old, new, chosen))
     filters = _filters(request, old)
     refusal, status, form = "", 200, None
     about = filters.stored()
-    can = in_code(new) is not None and old.version != new.version
+    can = running_class(new) is not None and old.version != new.version
     # Invalid conditions cannot select processes to migrate.
     if filters.mistake:
         can, status = False, 400

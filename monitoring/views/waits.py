@@ -8,7 +8,7 @@ from monitoring.buttons import list_dialogs
 from monitoring.open_pages import is_live
 from monitoring.queries.waits.filters import DUES, WaitFilters
 from monitoring.queries.waits.kinds import KINDS
-from monitoring.queries.waits.page import same_waits, tallies, wait_page
+from monitoring.queries.waits.page import refresh_waits, wait_page, wait_tallies
 from monitoring.sharing import share_answer
 from monitoring.views.page import names_to_choose, page, shown_rows
 
@@ -32,14 +32,14 @@ def waits_context(request: HttpRequest) -> dict[str, Any]:
     # A row that no longer matches keeps its place, unless the reader may not see it.
     within = "" if visible_definitions(request) is None else filters.definition
     listing = (
-        same_waits(filters, shown_rows(request), after, within)
+        refresh_waits(filters, shown_rows(request), after, within)
         if is_live(request)
         else wait_page(filters, after)
     )
     return {
         "filters": filters,
         "listing": listing,
-        "tallies": tallies(filters, within),
+        "tallies": wait_tallies(filters, within),
         "kinds": KINDS,
         "dues": DUES,
         "names": names_to_choose(request),

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.among import among
+from monitoring.queries.among import any_of
 from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
 
@@ -22,23 +22,23 @@ def test_rows_with_one_of_the_values_are_found() -> None:
     keys = list(ProcessInstance.objects.values_list("pk", flat=True))
     wanted = keys[:2]
 
-    found = ProcessInstance.objects.filter(among("pk", [*wanted, uuid4()]))
+    found = ProcessInstance.objects.filter(any_of("pk", [*wanted, uuid4()]))
     assert {one.pk for one in found} == set(wanted)
-    visits = StepRun.objects.filter(among("instance_id", wanted))
+    visits = StepRun.objects.filter(any_of("instance_id", wanted))
     assert {run.instance_id for run in visits} == set(wanted)
     first = StepRun.objects.order_by("pk")[0]
-    assert list(StepRun.objects.filter(among("pk", [first.pk]))) == [first]
+    assert list(StepRun.objects.filter(any_of("pk", [first.pk]))) == [first]
 
 
 def test_no_values_find_nothing_without_asking() -> None:
     place_order(Destination.EXTERNAL, "50 MWh", "A-1")
     drain()
     with CaptureQueriesContext(connection) as asked:
-        assert list(ProcessInstance.objects.filter(among("pk", []))) == []
+        assert list(ProcessInstance.objects.filter(any_of("pk", []))) == []
     assert len(asked) == 0
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="it has no arrays")
 def test_a_thousand_values_are_one_parameter() -> None:
-    rows = ProcessInstance.objects.filter(among("pk", [uuid4() for _ in range(1000)]))
+    rows = ProcessInstance.objects.filter(any_of("pk", [uuid4() for _ in range(1000)]))
     assert len(rows.query.sql_with_params()[1]) == 1

@@ -170,17 +170,17 @@ def many(module_db: None) -> Iterator[None]:
         for name, modules in BOUNDS.items():
             for module in modules:
                 patch.setattr(module, name, BOUND)
-        patch.setattr(counts.capped, "__defaults__", (BOUND,))
+        patch.setattr(counts.count_rows, "__defaults__", (BOUND,))
         given = {"cap": BOUND, "oldest": "", "newest": ""}
-        patch.setattr(counts.grouped, "__kwdefaults__", given)
-        counts._compiled_once.cache_clear()  # what was composed has the usual bounds
+        patch.setattr(counts.count_by, "__kwdefaults__", given)
+        counts._compile_once.cache_clear()  # what was composed has the usual bounds
         seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
         audited(PROCESSES * 3)
         called("EVERYBODY")
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
         yield
-    counts._compiled_once.cache_clear()
+    counts._compile_once.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -297,7 +297,7 @@ def test_the_parts_of_a_list_are_the_list(
 
 def test_what_all_are_called_by_stays_in_its_list() -> None:
     some = [str(one.pk) for one in ProcessInstance.objects.order_by("pk")[:9]]
-    shown = pages.same_rows(instances.Filters(q="EVERYBODY"), some)
+    shown = pages.refresh_rows(instances.Filters(q="EVERYBODY"), some)
     assert shown.gone == frozenset()
 
 

@@ -17,7 +17,11 @@ from django.utils import timezone
 from monitoring.queries import looks
 from monitoring.queries.instances import arm, pages
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import batches, page_of, same_rows
+from monitoring.queries.instances.pages import (
+    process_batches,
+    process_page,
+    refresh_rows,
+)
 from orchestrator.engine.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
 from orchestrator.testing import started
@@ -40,7 +44,7 @@ def asked(quote: str, of: Any = Quote, **given: Any) -> ProcessInstance:
 
 
 def found(where: str, **filters: Any) -> list[str]:
-    rows = page_of(Filters(where=where, **filters)).rows
+    rows = process_page(Filters(where=where, **filters)).rows
     return [row.correlation_key for row in rows]
 
 
@@ -107,7 +111,7 @@ def test_s10_2_they_narrow_what_the_other_filters_leave(
         assert found("amount = 120", **by) == keys, by
     assert found("amount = 5", q="Q-2") == []
     shown = [str(waiting.pk), str(three[0].pk)]
-    same = same_rows(Filters(where="amount = 120"), shown)
+    same = refresh_rows(Filters(where="amount = 120"), shown)
     assert (same.gone, same.new) == (frozenset({three[0].pk}), 1)
 
 
@@ -164,7 +168,7 @@ def test_s10_2_as_many_are_looked_at_as_a_page_may_and_the_next_goes_on(
     shown = show(where=filters.where)
     assert "None of those looked at matches." in shown
     assert "Among the newest 4." in shown
-    page = page_of(filters)
+    page = process_page(filters)
     assert (page.looked_at, page.rows) == (4, [])
     assert walked(filters, 50) == [first]
     assert "Among the next 4." in show(where=filters.where, before=page.older)
@@ -198,7 +202,7 @@ def test_s10_2_each_page_and_the_file_have_every_match_once(
     seen = [row.correlation_key for row in walked(filters, 2)]
     there = [f"Q-{number}" for number in (MATCHING if sort else reversed(MATCHING))]
     assert seen == there
-    filed = [row.correlation_key for part in batches(filters) for row in part]
+    filed = [row.correlation_key for part in process_batches(filters) for row in part]
     assert filed == there
 
 

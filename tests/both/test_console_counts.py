@@ -10,10 +10,10 @@ from monitoring.queries.counts import (
     Capped,
     ForEach,
     Part,
-    each_capped,
-    grouped,
-    once,
-    uuid_of,
+    count_by,
+    count_each,
+    fixed_query,
+    uuid_from_sql,
 )
 from orchestrator.models import InboxEvent, ProcessInstance, Status
 from tests.apps.process_managers.desk import place, underway
@@ -46,17 +46,19 @@ def several() -> list[ProcessInstance]:
 
 @cases("alike", False, True)
 def test_each_value_is_counted(alike: bool, several: list[ProcessInstance]) -> None:
-    found = grouped(ForEach(_of_key, KEYS, alike), "correlation_key", "id", cap=5)
+    found = count_by(ForEach(_of_key, KEYS, alike), "correlation_key", "id", cap=5)
 
     there = {(one.correlation_key, one.pk, 1) for one in several[:-1]}
-    assert {(key, uuid_of(stored), number) for key, stored, number in found} == there
+    assert {
+        (key, uuid_from_sql(stored), number) for key, stored, number in found
+    } == there
 
 
 @cases("alike", False, True)
 def test_of_each_value_so_many_are_looked_at(
     alike: bool, several: list[ProcessInstance]
 ) -> None:
-    found = dict(grouped(ForEach(_of_step, ["shipping"], alike), "name", cap=3))
+    found = dict(count_by(ForEach(_of_step, ["shipping"], alike), "name", cap=3))
 
     assert found == {"shipping": 3}
 
@@ -67,20 +69,20 @@ def _of_step() -> QuerySet[ProcessInstance]:
 
 @cases("alike", False, True)
 def test_of_no_values_there_is_nothing(alike: bool) -> None:
-    assert grouped(ForEach(_of_key, [], alike), "correlation_key") == []
+    assert count_by(ForEach(_of_key, [], alike), "correlation_key") == []
 
 
 def test_several_are_counted_at_once(several: list[ProcessInstance]) -> None:
     parts: dict[str, Part] = {
-        "waiting": once(_that_wait),
-        "never": once(_that_never_are),
+        "waiting": fixed_query(_that_wait),
+        "never": fixed_query(_that_never_are),
         "events": InboxEvent.objects.all(),
         "none": InboxEvent.objects.none(),
     }
 
-    found = each_capped(parts, {"waiting": 3})
+    found = count_each(parts, {"waiting": 3})
 
     assert found["waiting"] == Capped(3, 3)
     assert found["events"].number == InboxEvent.objects.count()
     assert (found["never"].number, found["none"].number) == (0, 0)
-    assert each_capped({"none": InboxEvent.objects.none()})["none"].number == 0
+    assert count_each({"none": InboxEvent.objects.none()})["none"].number == 0

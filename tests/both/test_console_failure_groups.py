@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.queries import failures as lists
-from monitoring.queries.failure_group import alike, members_page
+from monitoring.queries.failure_group import common_words, members_page
 from monitoring.queries.failures import failure_groups
 from monitoring.templatetags.failures import body_of
 from orchestrator import send_event, start_process
@@ -207,10 +207,13 @@ def test_hostile_texts_are_text(text: str, read: Read) -> None:
 
 
 def test_what_messages_have_in_common() -> None:
-    assert alike(["E: order 7 is gone"]) == "E: order 7 is gone"
-    assert alike(["E: order 7 is gone", "E: order 8 is gone"]) == "E: order … is gone"
-    assert alike(["E: one", "E: of two"]) == "E: one"
-    assert alike([]) == ""
+    assert common_words(["E: order 7 is gone"]) == "E: order 7 is gone"
+    assert (
+        common_words(["E: order 7 is gone", "E: order 8 is gone"])
+        == "E: order … is gone"
+    )
+    assert common_words(["E: one", "E: of two"]) == "E: one"
+    assert common_words([]) == ""
 
 
 # Retry

@@ -18,7 +18,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instances import ranking
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of, same_rows
+from monitoring.queries.instances.pages import process_page, refresh_rows
 from orchestrator.models import BulkOperation, ProcessInstance, SavedView
 from orchestrator.testing import run
 from tests.conftest import person
@@ -45,7 +45,7 @@ def shown_keys(page: str) -> list[str]:
 
 
 def keys(**given: Any) -> list[str]:
-    return [row.correlation_key for row in page_of(Filters(**given)).rows]
+    return [row.correlation_key for row in process_page(Filters(**given)).rows]
 
 
 @cases(
@@ -155,14 +155,14 @@ def test_s10_3_a_heading_sorts_one_way_and_then_the_other(show: Read) -> None:
 
 def test_s10_3_what_comes_to_the_top_of_a_column_is_new_and_moves_no_row() -> None:
     filters = Filters(sort="-changed")
-    shown = [row.pk for row in page_of(filters, size=2).rows]
+    shown = [row.pk for row in process_page(filters, size=2).rows]
     other = ProcessInstance.objects.exclude(pk__in=shown).latest("pk")
     other.changed_at += timedelta(hours=1)
     other.save()
 
-    same = same_rows(filters, [str(pk) for pk in shown], size=2)
+    same = refresh_rows(filters, [str(pk) for pk in shown], size=2)
     assert ([row.pk for row in same.rows], same.new) == (shown, 1)
-    assert page_of(filters, size=2).rows[0].pk == other.pk
+    assert process_page(filters, size=2).rows[0].pk == other.pk
 
 
 def headings(page: str) -> list[tuple[str, str]]:
@@ -204,14 +204,14 @@ def test_s10_3_an_order_alone_narrows_nothing(show: Read) -> None:
 
 def test_s10_3_new_rows_move_none_and_are_not_told_of_at_the_other_end() -> None:
     filters = Filters(sort="oldest")
-    shown = [str(row.pk) for row in page_of(filters, size=5).rows]
+    shown = [str(row.pk) for row in process_page(filters, size=5).rows]
     place_order(Destination.INTERNAL, "50 MWh", "A-6")
     run()
 
-    full = same_rows(filters, shown, size=5)
+    full = refresh_rows(filters, shown, size=5)
     assert ([row.correlation_key for row in full.rows], full.new) == (KEYS, 0)
-    assert same_rows(filters, shown, size=6).new == 1  # there is room for it
-    assert same_rows(Filters(), shown, size=5).new == 1
+    assert refresh_rows(filters, shown, size=6).new == 1  # there is room for it
+    assert refresh_rows(Filters(), shown, size=5).new == 1
     assert ProcessInstance.objects.count() == 6
 
 

@@ -14,7 +14,7 @@ from django.db import connection
 
 from monitoring.queries.instances import arm
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of, same_rows
+from monitoring.queries.instances.pages import process_page, refresh_rows
 from orchestrator import send_event, start_process
 from orchestrator.engine import pruning
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
@@ -78,7 +78,7 @@ def test_s10_1_several_that_have_the_id_are_listed_and_say_which_it_is(
     place = ask("4711")
 
     assert place == "/processes/?q=4711"
-    assert len(page_of(Filters(q="4711")).rows) == 8
+    assert len(process_page(Filters(q="4711")).rows) == 8
     rows = operating.read(place)
     assert all(f"D-{number}" in rows for number in range(7))
 
@@ -108,10 +108,10 @@ def test_s10_1_a_list_of_an_outside_id_is_narrowed_as_any_other() -> None:
         ({"owner": "me"}, []),
     )
     for by, found in narrowed:
-        assert list(page_of(Filters(q="P-1", **by)).rows) == found, by
+        assert list(process_page(Filters(q="P-1", **by)).rows) == found, by
     shown = [str(there.pk), str(underway.pk)]
     filters = Filters(q="P-1", status="live")
-    assert same_rows(filters, shown).gone == {there.pk}
+    assert refresh_rows(filters, shown).gone == {there.pk}
 
 
 def test_s10_1_the_pages_of_many_with_one_id_show_each_once(

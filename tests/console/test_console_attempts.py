@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from monitoring.queries.instance.timeline import Timeline, timeline_of
 from orchestrator.engine import operations
 from orchestrator.testing import registered, run
@@ -37,7 +37,7 @@ def test_s4_3_a_step_in_time_shows_each_failure_for_good_and_each_retry() -> Non
         run()
     process.refresh_from_db()
 
-    found = timeline_of(moment_of(process))
+    found = timeline_of(process_moment(process))
 
     assert tones(found, "lose") == [["failed", "stopped"] * 3]
     assert [bar[0] for bar in tones(found, "process")].count("stopped") >= 1
@@ -50,7 +50,7 @@ def test_s4_3_an_order_that_has_failed_or_is_paused_says_so_at_the_top() -> None
     operations.unpause(process.pk, request=asked())
     process.refresh_from_db()
 
-    found = timeline_of(moment_of(process, 1))
+    found = timeline_of(process_moment(process, 1))
 
     top = found.rows[0]
     assert top.label == "Process"

@@ -313,7 +313,7 @@ def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
     run()
     monkeypatch.setattr(attention, "CAP", 1)
 
-    found = attention.needs(health(), ["order-listing"])
+    found = attention.problems_by_definition(health(), ["order-listing"])
 
     assert str(found["order-listing"]["failures"].number) == "1+"
     assert str(found[""]["failures"].number) == "2"

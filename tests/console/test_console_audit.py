@@ -23,9 +23,9 @@ from pytest_django import Settings
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from monitoring.queries.audit import pages
-from monitoring.queries.audit.filters import AuditFilters, span_of
-from monitoring.queries.audit.pages import audit_page, batches
-from monitoring.queries.audit.tallies import FEW, tallies
+from monitoring.queries.audit.filters import AuditFilters, named_span
+from monitoring.queries.audit.pages import audit_batches, audit_page
+from monitoring.queries.audit.tallies import FEW, action_tallies
 from orchestrator import send_event
 from orchestrator.engine.operations import cancel, discard, escalate, redeliver
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance
@@ -84,7 +84,7 @@ def done(number: int = 1, **facts: Any) -> list[OperatorAction]:
 
 
 def keys(filters: AuditFilters) -> list[int]:
-    return [entry.row.pk for part in batches(filters) for entry in part]
+    return [entry.row.pk for part in audit_batches(filters) for entry in part]
 
 
 def paged(filters: AuditFilters) -> list[int]:
@@ -207,7 +207,7 @@ def test_s12_1_what_an_operation_was_begun_on_is_told_to_who_may_see_it(
 
 def test_s12_2_days_are_those_of_the_pages_zone() -> None:
     with timezone.override("Asia/Tokyo"):
-        since, until = span_of("today")
+        since, until = named_span("today")
         second = timedelta(seconds=1)
         moments = (until - second, since, since - second, until)
         last, first, before, _next = (done(at=at)[0].pk for at in moments)
@@ -260,7 +260,7 @@ def test_s12_2_the_pages_and_the_export_are_the_list(
     done(5, actor_name="bob", action="cancel", result="refused")
     rows, _order = filters.found()
     there = (
-        rows.filter(filters.unindexed_conditions())
+        rows.filter(filters.unindexed())
         .order_by("-at", "-pk")
         .values_list("pk", flat=True)
     )
@@ -290,7 +290,7 @@ def test_s12_2_today_and_yesterday_stand_first(read: Read, settings: Settings) -
     done(FEW + 5, at=noon)
     done(1, action="prune", at=timezone.now(), actor_name="")
 
-    days = (day.actions for day in tallies())
+    days = (day.actions for day in action_tallies())
     today, yesterday = ([(word, str(n)) for word, n, _ in day] for day in days)
 
     assert yesterday == [("Cancel process", "2"), ("Retry", "100+")]

@@ -16,7 +16,7 @@ from django.utils import timezone
 from examples.order_listing.messages import Destination
 from monitoring.queries.columns import COLUMNS
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of
+from monitoring.queries.instances.pages import process_page
 from orchestrator.models import ProcessInstance, StepRun
 from tests.services.cases import cases
 from tests.services.client import Client, Read
@@ -85,7 +85,7 @@ def test_s10_3_the_time_in_step_is_of_the_open_visit(order: ProcessInstance) -> 
     StepRun.objects.filter(instance=order, finished_at=None).update(started_at=since)
     ended = placed(Destination.INTERNAL)
 
-    rows: list[Any] = list(page_of(Filters()).rows)
+    rows: list[Any] = list(process_page(Filters()).rows)
 
     found = {row.pk: row.in_step_since for row in rows}
     assert found == {order.pk: since, ended.pk: None}

@@ -12,7 +12,7 @@ import pytest
 
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance import done_again
-from monitoring.queries.instance.done_again import DoneAgain
+from monitoring.queries.instance.done_again import RepeatedSteps
 from orchestrator import Permanent, start_process
 from orchestrator.definition import Workflow, step, then
 from orchestrator.models import ProcessInstance
@@ -99,7 +99,7 @@ def test_redo_and_resume_stand_behind_more_and_retry_before_all(page_of: Read) -
 
 def test_each_says_what_it_would_do_again(page_of: Read) -> None:
     instance = letter()
-    again = DoneAgain(instance, labels_of(instance.definition))
+    again = RepeatedSteps(instance, labels_of(instance.definition))
 
     assert again.of_step("write") == "Done again: Write."
     stamped = "Done again: Stamp. Not idempotent, so done twice outside: Stamp."
@@ -116,7 +116,7 @@ def test_no_more_visits_are_looked_at_than_two(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(done_again, "LOOKED_AT", 2)
     monkeypatch.setattr(done_again, "NAMED", 1)
     instance = letter()
-    said = DoneAgain(instance, labels_of(instance.definition)).since(0)
+    said = RepeatedSteps(instance, labels_of(instance.definition)).since(0)
     assert "…" in said
     assert "and 1 more" in said
 
@@ -124,5 +124,5 @@ def test_no_more_visits_are_looked_at_than_two(monkeypatch: pytest.MonkeyPatch) 
 def test_at_its_end_nothing_has_to_be_done_again(page_of: Read) -> None:
     instance = letter("")
     assert instance.status == "completed"
-    assert DoneAgain(instance, labels_of(instance.definition)).of_failed == ""
+    assert RepeatedSteps(instance, labels_of(instance.definition)).of_failed == ""
     assert SAID not in shown(page_of(instance))

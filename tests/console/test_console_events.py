@@ -12,8 +12,13 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from monitoring.queries import event_search
-from monitoring.queries.event_search import PAGE, EventFilters, outcomes, search
-from monitoring.queries.nearest import nearest
+from monitoring.queries.event_search import (
+    PAGE,
+    EventFilters,
+    event_outcomes,
+    search_events,
+)
+from monitoring.queries.nearest import possible_processes
 from orchestrator import send_event
 from orchestrator.engine.events.preview import preview_event
 from orchestrator.engine.operations import cancel, deliver, pause
@@ -173,7 +178,7 @@ def test_s9_2_the_nearest_processes_have_its_key_or_its_data() -> None:
     of_data = lost("P-9", id="b", parcel_id="P-8", place="harbour")
     of_nothing = lost("P-9", id="c", parcel_id="P-7", place="nowhere")
 
-    found = nearest([of_key, of_data, of_nothing])
+    found = possible_processes([of_key, of_data, of_nothing])
 
     expected = {
         of_key.pk: [(by_key.pk, "same key")],
@@ -192,9 +197,9 @@ def test_s9_2_a_text_that_reads_as_a_list_is_not_that_list() -> None:
     event.body = {"place": [1]}
 
     rows.update(data={"place": "[1]"})
-    as_text = nearest([event])[event.pk]
+    as_text = possible_processes([event])[event.pk]
     rows.update(data={"place": [1]})
-    as_list = nearest([event])[event.pk]
+    as_list = possible_processes([event])[event.pk]
     rows.update(data=process.data)  # as its ledger tells
 
     assert as_text == []
@@ -241,8 +246,10 @@ def test_s9_1_each_verdict_is_said_in_words(read: Read) -> None:
     for _ in range(2):
         tell(process, ParcelScanned("P-1", "east"), id="scan")
 
-    found = search(EventFilters(since="2020-01-01")).rows
-    said = {row.event_id: outcomes(found)[row.pk] for row in found if row.process_id}
+    found = search_events(EventFilters(since="2020-01-01")).rows
+    said = {
+        row.event_id: event_outcomes(found)[row.pk] for row in found if row.process_id
+    }
 
     assert said == {
         "order P-1": "It started P-1.",
@@ -260,8 +267,8 @@ def test_s9_1_days_are_found_along_the_keys() -> None:
         event.save()
     day = str((timezone.localtime(now) - timedelta(days=3)).date())
 
-    found = search(EventFilters(since=day, until=day)).rows
-    later = search(EventFilters(since=day)).rows
+    found = search_events(EventFilters(since=day, until=day)).rows
+    later = search_events(EventFilters(since=day)).rows
 
     assert [row.event_id for row in found] == ["5"]
     assert [row.event_id for row in later] == ["8", "7", "6", "5"]
@@ -273,9 +280,9 @@ def test_s9_1_pages_show_each_event_once_also_of_one_id_from_many_senders(
     for number in range(PAGE + 10):
         send_event(ParcelScanned("P-1", "Basel"), id="same", source=f"scanner-{number}")
     same = EventFilters(q="same")
-    first = search(same)
+    first = search_events(same)
     assert len(first.rows) == PAGE
-    assert len(search(same, str(first.older)).rows) == 10
+    assert len(search_events(same, str(first.older)).rows) == 10
 
     monkeypatch.setattr(event_search, "PAGE", 3)
     monkeypatch.setattr(event_search, "LOOKED_AT", 5)
@@ -284,7 +291,9 @@ def test_s9_1_pages_show_each_event_once_also_of_one_id_from_many_senders(
         send_event(DepotOpened("east"), id=f"depot {number}")
     run()
     scans = EventFilters(type="ParcelScanned")
-    found = [row.event_id for row in all_rows(lambda before: search(scans, before))]
+    found = [
+        row.event_id for row in all_rows(lambda before: search_events(scans, before))
+    ]
     assert found == [f"{n}" for n in reversed(range(12))] + ["same"] * (PAGE + 10)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import User
 
-from monitoring.queries.instance.entries import Entry, Issued
+from monitoring.queries.instance.entries import Entry, ShownCommand
 from monitoring.queries.instance.page import instance_page
 from orchestrator import Permanent
 from orchestrator.models import CommandStatus, IssuedCommand
@@ -38,7 +38,7 @@ def test_what_has_failed_for_good_is_not_said_to_be_tried_again_nor_listed_twice
     process = finished(Plain)
     child = process.children.get()
     for part in (process, child):
-        newest = instance_page(part.pk, operator).ledger.entries[0]
+        newest = instance_page(part.pk, operator).history.entries[0]
         assert newest.status == "failed"
     view = instance_page(process.pk, operator).workflow
     assert view is not None
@@ -65,7 +65,7 @@ def test_what_was_undone_and_who_declined(operator: User, page_of: Read) -> None
     page = instance_page(process.pk, operator)
     assert page.runs is not None
 
-    history = [entry.status for entry in page.ledger.entries]
+    history = [entry.status for entry in page.history.entries]
     table = [row.status for row in page.runs.rows]
     assert history == ["undone", "failed", "", "done", ""]
     assert table == ["undone", "failed", "done"]
@@ -76,7 +76,7 @@ def test_what_was_undone_and_who_declined(operator: User, page_of: Read) -> None
 def test_of_many_commands_the_page_shows_the_first_and_those_that_fail() -> None:
     held, failed = CommandStatus.HELD, CommandStatus.FAILED
     statuses = [*[CommandStatus.DONE] * 10, failed, *[held] * 189]
-    commands = [Issued(IssuedCommand(status=status)) for status in statuses]
+    commands = [ShownCommand(IssuedCommand(status=status)) for status in statuses]
     entry = Entry(at=None, what="", commands=commands)  # type: ignore[arg-type]  # never shown
 
     assert entry.shown == [*commands[:8], commands[10]]

@@ -11,7 +11,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.instance import ledger_lines
 from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from orchestrator.engine import operations
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import pass_time, registered, run
@@ -39,7 +39,7 @@ def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
     process = placed()
     operations.retry(process.pk, request=asked())
 
-    page = history_of(moment_of(process))
+    page = history_of(process_moment(process))
 
     (action,) = (entry for entry in page.entries if entry.kind == "action")
     (moved,) = (e for e in page.entries if e.revision == action.commit)
@@ -56,7 +56,7 @@ def test_s4_2_a_deadlines_step_leads_to_the_row_of_its_passing(admin: Client) ->
     process.refresh_from_db()
     passed = process.checkpoints.get(cause__startswith="deadline:").revision
 
-    page = history_of(moment_of(process))
+    page = history_of(process_moment(process))
 
     (entered,) = (entry for entry in page.entries if entry.revision == 1)
     assert entered.leads_to == passed
@@ -74,7 +74,7 @@ def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() 
         failures = {row.revision: row.step_run for row in rows}
         if failures:
             break
-    page = history_of(moment_of(process))
+    page = history_of(process_moment(process))
 
     shown = {e.revision: e.leads_to for e in page.entries if e.revision in failures}
     assert shown
@@ -102,7 +102,7 @@ def test_s4_4_the_whole_history_comes_as_json_lines_a_few_rows_at_a_time(
     assert lines[0]["commands"][0]["type"] == "RequestExternalCreation"
     assert lines[-1]["status"] == process.status == "completed"
     assert lines[-1]["data"] == process.data
-    assert len(list(ledger_lines.ledger_lines(process))) == -(-process.revision // 2)
+    assert len(list(ledger_lines.history_lines(process))) == -(-process.revision // 2)
     of(stranger).read(address, status=403)
 
 

@@ -11,10 +11,10 @@ from uuid6 import uuid7
 
 from examples.order_listing.messages import Destination
 from monitoring.queries import counts, definitions
-from monitoring.queries.counts import MARK, ForEach, capped, grouped
-from monitoring.queries.definitions import counts_of
+from monitoring.queries.counts import MARK, ForEach, count_by, count_rows
+from monitoring.queries.definitions import status_counts
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of, same_rows
+from monitoring.queries.instances.pages import process_page, refresh_rows
 from orchestrator.models import Definition, ProcessInstance, Status
 from tests.services.cases import cases, words
 from tests.services.client import Client
@@ -35,7 +35,7 @@ def orders(module_db: None) -> dict[str, ProcessInstance]:
 
 def keys(query: str) -> list[str]:
     filters = Filters.from_query(QueryDict(query))
-    return [row.correlation_key for row in page_of(filters).rows]
+    return [row.correlation_key for row in process_page(filters).rows]
 
 
 @cases(
@@ -86,19 +86,19 @@ def many(number: int) -> Iterator[None]:
 
 def test_pages_follow_each_other_without_gap_or_repeat() -> None:
     with many(100):
-        seen = all_rows(lambda before: page_of(Filters(), before, size=30))
+        seen = all_rows(lambda before: process_page(Filters(), before, size=30))
 
     expected = [f"M-{index}" for index in reversed(range(100))] + ["A-2", "A-1"]
     assert [row.correlation_key for row in seen] == expected
 
 
 def test_an_open_list_keeps_its_rows_and_counts_what_is_new() -> None:
-    shown = [str(row.pk) for row in page_of(Filters()).rows]
+    shown = [str(row.pk) for row in process_page(Filters()).rows]
     with many(30):
-        same = same_rows(Filters(), shown)
-        full = [str(row.pk) for row in page_of(Filters(), size=20).rows]
-        latest = same_rows(Filters(), full, 20)
-        older = same_rows(Filters(), full[5:], 15, before=full[4])
+        same = refresh_rows(Filters(), shown)
+        full = [str(row.pk) for row in process_page(Filters(), size=20).rows]
+        latest = refresh_rows(Filters(), full, 20)
+        older = refresh_rows(Filters(), full[5:], 15, before=full[4])
 
     assert [str(row.pk) for row in same.rows] == shown
     assert (same.new, latest.new, older.new) == (30, 0, 0)
@@ -109,14 +109,14 @@ def test_a_row_that_no_longer_matches_stays_and_is_marked(
 ) -> None:
     shown = [str(order.pk) for order in orders.values()]
 
-    same = same_rows(Filters(status="failed"), shown)
+    same = refresh_rows(Filters(status="failed"), shown)
 
     assert [str(row.pk) for row in same.rows] == shown
     assert same.gone == {orders["completed"].pk}
 
 
 def test_counts_agree_with_the_lists_they_lead_to() -> None:
-    found = counts_of("order-listing")
+    found = status_counts("order-listing")
 
     for status, number in found.statuses.items():
         listed = Filters(definition="order-listing", status=status).applied().count()
@@ -135,8 +135,8 @@ def test_counts_of_stored_rows_are_those_of_their_processes_alone(
     monkeypatch.setattr(definitions, "EACH", each)
     monkeypatch.setattr(definitions, "CAP", cap)
 
-    found = counts_of("order-listing", [row.pk])
-    others = counts_of("order-listing", [other.pk])
+    found = status_counts("order-listing", [row.pk])
+    others = status_counts("order-listing", [other.pk])
 
     there = {status for status, number in found.statuses.items() if number}
     assert there == {Status.FAILED, Status.COMPLETED}
@@ -148,8 +148,8 @@ def test_counts_of_stored_rows_are_those_of_their_processes_alone(
 
 def test_counts_stop_at_their_cap() -> None:
     rows = ProcessInstance.objects.all()
-    assert [str(capped(rows, cap)) for cap in (1, 3)] == ["1+", "2"]
-    assert grouped(rows, "name", cap=1) == [("order-listing", 1)]
+    assert [str(count_rows(rows, cap)) for cap in (1, 3)] == ["1+", "2"]
+    assert count_by(rows, "name", cap=1) == [("order-listing", 1)]
 
 
 def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
@@ -162,8 +162,8 @@ def test_counts_of_parts_that_are_too_many_for_one_statement_are_added_up(
     revision = max(row.revision for row in rows)
 
     for parts in ([last, first], each):
-        assert grouped(parts, "name") == [("order-listing", 2)]
-        assert grouped(parts, "name", oldest="started_at", newest="revision") == [
+        assert count_by(parts, "name") == [("order-listing", 2)]
+        assert count_by(parts, "name", oldest="started_at", newest="revision") == [
             ("order-listing", 2, first.get().started_at, revision)
         ]
 

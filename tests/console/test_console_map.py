@@ -23,11 +23,11 @@ from monitoring.queries.definition import standing as standings
 from monitoring.queries.definition import window as windows
 from monitoring.queries.definition.filters import MapFilters
 from monitoring.queries.definition.page import DefinitionPage, definition_page
-from monitoring.queries.definition.seen import seen
-from monitoring.queries.definition.window import Passed
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.definition.seen import seen_visits
+from monitoring.queries.definition.window import StepFigures
+from monitoring.queries.graphs import stored_graph
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of
+from monitoring.queries.instances.pages import process_page
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.testing import run
 from orchestrator.testing.clock import age
@@ -95,7 +95,7 @@ def listed(query: str, name: str) -> int:
     """How many processes the list below a map has, on all its pages."""
     asked = QueryDict(unescape(query).lstrip("?"))
     filters = Filters.from_query(asked, definition=name)
-    rows = all_rows(lambda before: page_of(filters, before, size=2))
+    rows = all_rows(lambda before: process_page(filters, before, size=2))
     number = len({row.pk for row in rows})
     assert number == filters.applied().count()
     return number
@@ -272,13 +272,15 @@ def test_s2_2_a_word_that_is_unknown_narrows_and_breaks_nothing(read: Read) -> N
 
 
 def test_s2_3_quantiles_are_of_what_passed_and_failure_rates_of_what_ended() -> None:
-    passed = Passed([float(second) for second in range(20, 0, -1)])
+    passed = StepFigures([float(second) for second in range(20, 0, -1)])
     assert (passed.quantile(0.5), passed.quantile(0.95)) == (10, 19)
-    assert (Passed([3.0]).quantile(0.95), Passed().quantile(0.5)) == (3, None)
+    assert (StepFigures([3.0]).quantile(0.95), StepFigures().quantile(0.5)) == (3, None)
 
     one, other, third = "01", "02", "03"
-    assert Passed(finished={one, other}, failed={other, third}).failure_rate == 2 / 3
-    rates = Passed(finished={one}).failure_rate, Passed().failure_rate
+    assert (
+        StepFigures(finished={one, other}, failed={other, third}).failure_rate == 2 / 3
+    )
+    rates = StepFigures(finished={one}).failure_rate, StepFigures().failure_rate
     assert rates == (0, None)
 
 
@@ -368,16 +370,16 @@ def test_s2_4_ways_that_nobody_declared_are_marked(read: Read) -> None:
 
 def test_s2_4_steps_and_transitions_that_are_not_declared_are_told() -> None:
     process = inquiry()
-    graph = graph_of(process.definition)
+    graph = stored_graph(process.definition)
     nodes = tuple(node for node in graph.nodes if node.id != "classify")
     left = [edge for edge in graph.edges if edge.source == "classify"]
     edges = tuple(edge for edge in graph.edges if edge not in left)
 
-    found = seen(process.definition, replace(graph, nodes=nodes, edges=edges))
+    found = seen_visits(process.definition, replace(graph, nodes=nodes, edges=edges))
 
     assert found.steps == ("classify",)
     assert {edge for edge, _ in found.edges} == {edge.id for edge in left}
-    assert not seen(process.definition, graph).undeclared
+    assert not seen_visits(process.definition, graph).undeclared
 
 
 # S2.5

@@ -221,7 +221,7 @@ def test_a_place_that_is_none_is_no_mistake(operating: Client) -> None:
     address = f"/processes/{placed().pk}/messages/"
     large = f"{9**40}-{9**40}-{9**40}"
     place = Bound(7, 3, timezone.now())
-    assert Bound.read(str(place)) == place
+    assert Bound.parse(str(place)) == place
     for before in ("", "x", "1-2", "-1--1--1", large, "0-0-0", "1-1-\0"):
         operating.read(address, {"before": before})
     operating.read(f"/processes/{uuid4()}/messages/", status=404)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from monitoring.queries.instance.overtaking import overtaken
+from monitoring.queries.instance.overtaking import find_overtaking
 from orchestrator import Permanent
 from orchestrator.engine.operations import discard
 from orchestrator.models import InboxEvent, Verdict
@@ -30,7 +30,7 @@ def ahead_of(event: InboxEvent) -> tuple[list[str], int] | None:
     """Return what the history says went ahead of an event."""
     event.refresh_from_db()
     assert event.process is not None
-    found = overtaken(event.process, [event]).get(event.pk)
+    found = find_overtaking(event.process, [event]).get(event.pk)
     return (found.types, found.more) if found is not None else None
 
 
@@ -92,4 +92,4 @@ def test_events_in_their_order_overtake_nothing() -> None:
     tell(parcel, ParcelScanned("P-1", "Kobe"))
 
     assert torn.verdict == Verdict.REJECTED
-    assert overtaken(parcel, parcel.events.all()) == {}
+    assert find_overtaking(parcel, parcel.events.all()) == {}

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from monitoring.diagrams import DiagramState
 from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.workflow import WorkflowView, workflow_view
 from orchestrator import start_process
@@ -56,12 +56,12 @@ def told(state: DiagramState) -> tuple[Seen, Seen]:
 
 def now(process: ProcessInstance) -> DiagramState:
     """Return what the live page paints."""
-    return diagram_of(moment_of(process))
+    return diagram_of(process_moment(process))
 
 
 def then(process: ProcessInstance, revision: int) -> tuple[str, DiagramState]:
     """Return the status, and what the page paints, of a moment."""
-    moment = moment_of(process, revision)
+    moment = process_moment(process, revision)
     assert moment.is_past
     return moment.instance.status, diagram_of(moment)
 
@@ -232,7 +232,7 @@ class Many(Workflow):
 
 def workflow_then(process: ProcessInstance) -> WorkflowView:
     """Read all that the page tells of how a workflow stood after its newest transition."""
-    moment = moment_of(process, process.revision)
+    moment = process_moment(process, process.revision)
     states = step_states_of(moment)
     diagram_of(moment, states)
     return workflow_view(moment, states)

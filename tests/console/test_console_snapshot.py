@@ -60,7 +60,7 @@ def test_all_that_a_page_shows_belongs_to_its_revision(
 
     page = instance_page(process.pk, operator)
 
-    shown = [entry.revision for entry in page.ledger.entries if entry.revision]
+    shown = [entry.revision for entry in page.history.entries if entry.revision]
     assert revision(process) > before
     assert page.instance.revision == max(shown) == before
 

@@ -13,7 +13,7 @@ import pytest
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from monitoring.queries.instance.step_panel import StepPanel, step_panel
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import Process, pass_time, run
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
 
 def panel(instance: ProcessInstance, step: str) -> StepPanel:
-    found = step_panel(moment_of(instance), step)
+    found = step_panel(process_moment(instance), step)
     assert found is not None
     return found
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.graphs import stored_graph
 from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge
 from orchestrator.engine import operations
@@ -43,8 +43,8 @@ def of_this_module() -> Iterator[None]:
 
 def taken(process: ProcessInstance) -> set[str]:
     """Return the edges painted as taken."""
-    state = diagram_of(moment_of(process))
-    edges = {edge.id: edge for edge in graph_of(process.definition).edges}
+    state = diagram_of(process_moment(process))
+    edges = {edge.id: edge for edge in stored_graph(process.definition).edges}
     done = {name for name, classes in state.edges.items() if "is-done" in classes}
     return {written(edges[name]) for name in done & edges.keys()}
 

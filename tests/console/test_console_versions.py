@@ -81,7 +81,7 @@ def test_s11_1_what_is_not_counted_is_at_least_so_many(
 ) -> None:
     for number in range(3):
         filed(f"C-{number}")
-    monkeypatch.setattr("monitoring.queries.counts.capped.__defaults__", (2,))
+    monkeypatch.setattr("monitoring.queries.counts.count_rows.__defaults__", (2,))
 
     assert "at least 2" in text(operating, CLAIMS)
 
@@ -308,7 +308,7 @@ def test_s11_4_the_past_is_drawn_on_its_own_version(operator: User) -> None:
 def test_s11_4_the_switch_is_in_the_history(operating: Client, operator: User) -> None:
     claim = migrated(filed("C-1"))
 
-    entries = instance_page(claim.pk, operator).ledger.entries
+    entries = instance_page(claim.pk, operator).history.entries
     (row,) = [entry for entry in entries if entry.revision == 2]
 
     changed = {one.name: (one.before, one.after) for one in row.changes}
@@ -330,9 +330,9 @@ def test_s11_4_a_workflows_past_has_the_names_of_its_own_time(operator: User) ->
     assert "is-done" in then["draft"].classes
     assert "is-current" in then["approval"].classes
     assert "is-done" in today.state.nodes["written"].classes
-    told = {e.revision: e.what for e in today.ledger.entries if e.revision}
+    told = {e.revision: e.what for e in today.history.entries if e.revision}
     assert told[before] == "Draft"
-    (switch,) = [e for e in today.ledger.entries if e.revision == before + 1]
+    (switch,) = [e for e in today.history.entries if e.revision == before + 1]
     assert ("Draft", "Written") in [(c.before, c.after) for c in switch.changes]
 
 

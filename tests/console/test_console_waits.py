@@ -14,8 +14,13 @@ from pytest_django import Settings
 from monitoring.queries.waits import filters as narrowing
 from monitoring.queries.waits import page as paging
 from monitoring.queries.waits.filters import WaitFilters
-from monitoring.queries.waits.kinds import KINDS, all_waits, kind_of, waits_of
-from monitoring.queries.waits.page import WaitPage, same_waits, wait_page
+from monitoring.queries.waits.kinds import (
+    KINDS,
+    all_waits,
+    wait_kind,
+    waits_of_processes,
+)
+from monitoring.queries.waits.page import WaitPage, refresh_waits, wait_page
 from monitoring.queries.waits.wait import Wait
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
 from orchestrator.testing import pass_time
@@ -106,7 +111,7 @@ def test_s8_1_each_kind_of_wait_is_said(read: Read) -> None:
 
     rows = shown(read("/waits/"))
 
-    found = {kind_of(run): run for run in all_waits()}
+    found = {wait_kind(run): run for run in all_waits()}
     assert found.keys() == {"event", "decision", "subprocess"}
     # Top, its middle, its bottom that asks
     assert len(rows) == all_waits().count() == 5
@@ -152,7 +157,7 @@ def test_s8_1_every_process_that_waits_is_listed_and_each_wait_is_of_one_kind() 
     for run in all_waits():
         same = all_waits().filter(pk=run.pk)
         of = [name for name, kind in KINDS.items() if same.filter(kind.rows).exists()]
-        assert of == [kind_of(run)]
+        assert of == [wait_kind(run)]
 
 
 def test_s8_1_a_paused_wait_says_what_is_left(read: Read) -> None:
@@ -235,9 +240,7 @@ def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
     now = timezone.now()
     monkeypatch.setattr(paging, "PAGE", 2)
     monkeypatch.setattr(narrowing, "LOOKED_AT", looked_at)
-    parts = [
-        rows.filter(filters.unindexed_conditions()) for rows in filters.parts(None)
-    ]
+    parts = [rows.filter(filters.unindexed()) for rows in filters.parts(None)]
     there = {run.pk for rows in parts for run in rows}
 
     seen = [wait.run.pk for wait in all_rows(partial(wait_page, filters))]
@@ -245,7 +248,7 @@ def test_s8_1_pages_follow_each_other_without_gap_or_repeat(
     assert len(seen) == len(set(seen))
     assert set(seen) == there
     assert seen
-    places = [narrowing.place_of(StepRun.objects.get(pk=pk)) for pk in seen]
+    places = [narrowing.wait_place(StepRun.objects.get(pk=pk)) for pk in seen]
     order = [(at is None, at or now, began, pk) for at, began, pk in places]
     assert order == sorted(order)
 
@@ -343,7 +346,7 @@ def test_s8_1_an_open_page_keeps_its_rows_and_counts_what_is_new(read: Read) -> 
     place("P-3")
     assert keys(wait_page(WaitFilters())) == ["P-2", "P-1", "P-3"]
 
-    same = same_waits(WaitFilters(), [*rows, "x", "9" * 25])
+    same = refresh_waits(WaitFilters(), [*rows, "x", "9" * 25])
 
     assert (keys(same), same.new) == (["P-1", "P-2"], 1)
     page = f"/waits/?since=&rows={','.join(rows)}"
@@ -372,7 +375,7 @@ def test_s8_1_a_page_of_many_takes_few_queries(
 def test_the_waits_of_some_are_found_without_going_through_all_that_wait() -> None:
     processes = [underway(f"P-{number}").pk for number in range(3)]
     with explained() as plans:
-        found = set(waits_of(processes))
+        found = set(waits_of_processes(processes))
 
     (plan,) = plans
     assert found == set(all_waits().filter(instance__in=processes))

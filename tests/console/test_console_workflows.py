@@ -13,10 +13,10 @@ from django.http import QueryDict
 
 from monitoring.diagrams import NodeState
 from monitoring.queries.decisions import open_questions
-from monitoring.queries.definition.standing import standing
+from monitoring.queries.definition.standing import step_counts
 from monitoring.queries.instance.diagram import diagram_of
 from monitoring.queries.instance.elements import VisitFilters
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.visits import run_page
 from monitoring.queries.instance.workflow import workflow_view
@@ -39,12 +39,12 @@ SOON = 0.3
 
 
 def stands(instance: ProcessInstance) -> dict[str, NodeState]:
-    return dict(diagram_of(moment_of(instance)).nodes)
+    return dict(diagram_of(process_moment(instance)).nodes)
 
 
 def edges(instance: ProcessInstance) -> dict[tuple[str, str], str]:
     """The class of each drawn edge, by its ends."""
-    drawn = diagram_of(moment_of(instance)).edges
+    drawn = diagram_of(process_moment(instance)).edges
     known = [edge for edge in Inquiry.graph().edges if edge.id in drawn]
     return {(edge.source, edge.target): drawn[edge.id][0] for edge in known}
 
@@ -211,7 +211,7 @@ def test_the_definition_counts_who_stands_where() -> None:
     inquiry("T-2")
 
     definition = Definition.objects.get(name="helpdesk-inquiry")
-    found = standing(definition, [node.id for node in Inquiry.graph().nodes])
+    found = step_counts(definition, [node.id for node in Inquiry.graph().nodes])
 
     assert found.steps == {"verdict": {"active": 0, "waiting": 2, "failed": 0}}
     listed = Filters.from_query(QueryDict("definition=helpdesk-inquiry&step=verdict"))
@@ -369,7 +369,7 @@ def test_the_head_counts_the_open_steps_that_are_shown_and_listed(
 ) -> None:
     instance = begun()
 
-    moment = moment_of(instance)
+    moment = process_moment(instance)
     states = step_states_of(moment)
     view = workflow_view(moment, states)
     runs = run_page(moment, states, VisitFilters(state="open"))

@@ -54,7 +54,7 @@ def test_a_number_may_be_an_id_or_that_of_a_row(desk: Client) -> None:
 
 def test_the_look_up_goes_by_an_index_and_not_through_the_table(desk: Client) -> None:
     with explained() as plans:
-        assert len(events.received_as("shop-1")) == 1
+        assert len(events.events_with_id("shop-1")) == 1
 
     assert len(plans) == len(["the senders", "their events"])
     unique = "one_row_per_receipt|INDEX sqlite_autoindex_orchestrator_inboxevent"

@@ -19,7 +19,7 @@ from django.db.models import CharField, TextField
 
 from monitoring.masking import names_of
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of
+from monitoring.queries.instances.pages import process_page
 from orchestrator import permissions, registry, secret_names
 from orchestrator.definition.secrets import MASK, masked
 from orchestrator.engine.drain import drain
@@ -319,9 +319,9 @@ def test_the_key_of_a_look_is_its_persons_and_is_over_soon(
     "pin.0 exists",
 )
 def test_no_condition_finds_by_a_secret(where: str, filled: Filled) -> None:
-    assert not page_of(Filters(where=where)).rows
-    assert not page_of(Filters(where=where, definition="card-payment")).rows
-    others = page_of(Filters(where=f"{where} or amount = 5")).rows
+    assert not process_page(Filters(where=where)).rows
+    assert not process_page(Filters(where=where, definition="card-payment")).rows
+    others = process_page(Filters(where=f"{where} or amount = 5")).rows
     assert {row.pk for row in others} == {filled.waiting, filled.failed}
 
 

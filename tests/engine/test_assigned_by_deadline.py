@@ -10,7 +10,7 @@ from pytest_django import Settings
 from monitoring.diagrams import drawing_of
 from monitoring.diagrams.table import transition_table
 from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.moment import moment_of
+from monitoring.queries.instance.moment import process_moment
 from orchestrator.definition.graph import Graph
 from orchestrator.testing import Process, pass_time, started
 from tests.apps.ladder.processes import Complaint, ComplaintMade
@@ -105,7 +105,7 @@ def test_s4_1_a_deadline_in_a_history_says_who_it_named(
     process = made()
     pass_time(2 * HOUR + MINUTE)
 
-    page = history_of(moment_of(process.instance))
+    page = history_of(process_moment(process.instance))
 
     assert [(entry.what, entry.source) for entry in page.entries][:2] == [
         ("Deadline passed", "assign to night-shift, notify duty"),

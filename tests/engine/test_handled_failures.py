@@ -14,7 +14,11 @@ from examples.order_listing.messages import Destination, RequestExternalCreation
 from examples.order_listing.orders import place_order
 from monitoring.queries import handled as marks
 from monitoring.queries import trends
-from monitoring.queries.failures import failure_groups, largest_group, number_open
+from monitoring.queries.failures import (
+    count_open_failures,
+    failure_groups,
+    largest_group,
+)
 from monitoring.queries.health import health
 from monitoring.queries.resolved import resolved_page
 from monitoring.queries.trends import trends as trends_of
@@ -103,8 +107,8 @@ def test_s5_3_what_is_handled_leaves_every_number(operator: User, read: Read) ->
     other(2, "f" * 64)
 
     assert listed() == ["f" * 64]
-    assert number_open().number == health().failures.number == 2
-    assert number_open("order-listing").number == 2
+    assert count_open_failures().number == health().failures.number == 2
+    assert count_open_failures("order-listing").number == 2
     largest = largest_group()
     assert largest is not None
     assert largest.newest.fingerprint == "f" * 64
@@ -121,7 +125,7 @@ def test_s5_3_the_first_page_counts_what_it_lists(operator: User, read: Read) ->
     mark(operator)  # the last of the three
 
     assert sum(group.number.number for group in failure_groups().rows) == 5
-    assert number_open().number == 5
+    assert count_open_failures().number == 5
     assert "5 failures" in read("/failures/")
 
 
@@ -131,7 +135,7 @@ def test_s5_3_it_is_back_when_one_more_fails(operator: User, read: Read) -> None
     fail(1)
 
     assert listed() == [cause()]
-    assert number_open().number == 4
+    assert count_open_failures().number == 4
     page = read("/failures/")
     assert "is back" in page
     assert "operator had marked it as handled" in page
@@ -234,7 +238,7 @@ def test_s5_3_a_handled_flood_hides_no_other(
         monkeypatch.setattr(f"monitoring.queries.failures.{name}", 10)
 
     assert listed() == [own]
-    assert number_open().number == 3
+    assert count_open_failures().number == 3
 
 
 def test_s5_3_a_group_is_assigned(operator: User, read: Read) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.graphs import stored_graph
 from orchestrator.definition.codec import digest
 from orchestrator.definition.graph import Edge
 from orchestrator.models import (
@@ -52,7 +52,9 @@ def lengthen(process_id: UUID, number: int, end: datetime | None = None) -> None
     )
     process.step_runs.update(finished_at=begin)
     process.events.update(received_at=begin, handled_at=begin)
-    edges = [one for one in graph_of(process.definition).edges if one.kind == "event"]
+    edges = [
+        one for one in stored_graph(process.definition).edges if one.kind == "event"
+    ]
     for first in range(process.revision + 1, number + 1, AT_ONCE):
         revisions = range(first, min(first + AT_ONCE, number + 1))
         _write(process, revisions, begin, edges)

@@ -1,7 +1,7 @@
 """Goes from one page of a list to the next, as who presses Older does."""
 
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import page_of
+from monitoring.queries.instances.pages import process_page
 from orchestrator.models import ProcessInstance
 
 MOST_PAGES = 50_000
@@ -11,7 +11,7 @@ def walked(filters: Filters, size: int) -> list[ProcessInstance]:
     """Return what the pages of a list of processes have, one after the other."""
     seen, before = list[ProcessInstance](), ""
     for _ in range(MOST_PAGES):
-        page = page_of(filters, before, size=size)
+        page = process_page(filters, before, size=size)
         assert page.first is (before == "")
         seen += page.rows
         if not (before := page.older):

@@ -12,8 +12,8 @@ from monitoring.conditions import (
     ConditionGroup,
     ConditionMistake,
     DataCondition,
-    added,
-    read,
+    add_condition,
+    parse_conditions,
 )
 from monitoring.conditions.values import Value
 from tests.services.cases import cases
@@ -46,7 +46,7 @@ def at(path: tuple[str, ...]) -> Any:
 
 
 def holds(text: str) -> bool:
-    where = read(text)
+    where = parse_conditions(text)
     return where.holds({path: at(path) for path in where.paths()})
 
 
@@ -93,7 +93,7 @@ def test_s10_2_does_not_hold(text: str) -> None:
 
 @cases("text", *(TRUE + FALSE))
 def test_s10_2_what_is_written_again_says_the_same(text: str) -> None:
-    assert read(str(read(text))) == read(text)
+    assert parse_conditions(str(parse_conditions(text))) == parse_conditions(text)
 
 
 def test_s10_2_a_day_is_one_of_the_zone_of_the_pages() -> None:
@@ -122,14 +122,14 @@ NAME_A_FIELD, COMPARED = "Name a field of the data.", "Say what it is compared w
 )
 def test_s10_2_a_mistake_is_told_with_its_place(text: str, said: str) -> None:
     with pytest.raises(ConditionMistake) as refused:
-        read(text)
+        parse_conditions(text)
 
     assert said in str(refused.value)
 
 
 def test_s10_2_the_place_of_a_mistake_is_what_stands_before_it() -> None:
     with pytest.raises(ConditionMistake) as refused:
-        read("country = JP and amount > ")
+        parse_conditions("country = JP and amount > ")
 
     assert str(refused.value) == (
         "Say what it is compared with. (after “country = JP and amount >”)"
@@ -152,7 +152,7 @@ def test_s10_2_the_place_of_a_mistake_is_what_stands_before_it() -> None:
 def test_s10_2_a_form_adds_one(
     before: str, join: str, field: str, operator: str, value: str, after: str
 ) -> None:
-    assert added(before, join, field, operator, value) == after
+    assert add_condition(before, join, field, operator, value) == after
 
 
 @cases(
@@ -166,7 +166,7 @@ def test_s10_2_a_form_adds_one(
 )
 def test_s10_2_a_wrong_field(field: str, operator: str, value: str, wrong: str) -> None:
     with pytest.raises(ConditionMistake) as refused:
-        added("", "and", field, operator, value)
+        add_condition("", "and", field, operator, value)
 
     assert refused.value.field == wrong
 
@@ -176,4 +176,4 @@ def test_s10_2_it_is_a_tree() -> None:
     either = ConditionGroup("or", (two, DataCondition(("c",), "exists")))
 
     tree = ConditionGroup("and", (one, either))
-    assert read("a = 1 and (b = 2 or c exists)") == tree
+    assert parse_conditions("a = 1 and (b = 2 or c exists)") == tree

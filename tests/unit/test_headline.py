@@ -7,7 +7,7 @@ from monitoring.charts import area
 from monitoring.pulse import Beat
 from monitoring.queries.counts import Capped
 from monitoring.queries.failures import AlikeFailures
-from monitoring.queries.headline import problems
+from monitoring.queries.headline import current_problems
 from monitoring.queries.machinery import Machinery, ServedQueue
 from monitoring.queries.problems import LISTED, Problem
 from orchestrator.models import Incident
@@ -67,7 +67,7 @@ IN_ORDER: dict[str, dict[str, Any]] = {
 
 
 def found(**facts: Any) -> list[str]:
-    return [problem.name for problem in problems(**WELL | facts)]
+    return [problem.name for problem in current_problems(**WELL | facts)]
 
 
 def test_s1_1_nothing_is_wrong_where_all_is_well() -> None:
@@ -103,19 +103,19 @@ def test_s1_1_a_silent_redis_is_said_once() -> None:
 
 def test_s1_1_of_two_queues_the_one_that_waits_longer_comes_first() -> None:
     queues = queue(), queue("mail", 0, 1, 20), queue("films", 0, 1, 900)
-    first, second = problems(**WELL | {"machinery": machinery(*queues)})
+    first, second = current_problems(**WELL | {"machinery": machinery(*queues)})
     assert (first.queues, second.queues) == (("films",), ("mail",))
     assert first.since == ago(900)
 
 
 def test_s1_1_failures_say_since_when_and_how_many() -> None:
     every = needs(failures=203)
-    [problem] = problems(**WELL | {"largest": failing(55), "needs": every})
+    [problem] = current_problems(**WELL | {"largest": failing(55), "needs": every})
     assert problem.since == ago(300)
     assert str(problem.number) == "203"  # and not those of the largest group alone
     assert problem.address == "/failures/"
     assert problem.kind.urgent
-    [waiting] = problems(**WELL | {"needs": needs(decisions=1)})
+    [waiting] = current_problems(**WELL | {"needs": needs(decisions=1)})
     assert not waiting.kind.urgent
 
 

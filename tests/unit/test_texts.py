@@ -15,7 +15,7 @@ import pytest
 from django.core.management.commands import makemessages
 from django.utils import translation
 
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from orchestrator import exceptions
 from orchestrator.engine.change.failure_cause import fingerprint
 from orchestrator.engine.change.incidents import named_error
@@ -134,7 +134,7 @@ def test_makemessages_finds_the_templates(tmp_path: Path) -> None:
 
 def in_japanese(text: str) -> str:
     with translation.override("ja"):
-        return translated(text)
+        return translate(text)
 
 
 NO_DELIVERY = Text("there is no %(name)s with the key %(key)s", "delivery", "'A'")

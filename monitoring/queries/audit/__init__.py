@@ -1,1 +1,1 @@
-"""The audit: who did what, when, from where, why, and what it changed; narrowed by the address, page by page."""
+"""The audit: the actions of operators with their person, time, way, reason and changes, in filtered pages."""

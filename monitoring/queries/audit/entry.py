@@ -12,14 +12,10 @@ from monitoring.places import NO_CAUSE
 from monitoring.queries.audit.words import action_word
 from monitoring.queries.graphs import labels_of
 from monitoring.queries.instance.entries import FieldChange, differences
-from monitoring.queries.texts import translated
+from monitoring.queries.texts import translate
 from monitoring.statuses import look
 from orchestrator.engine.operations import OPERATIONS
-from orchestrator.models import (
-    Definition,
-    InboxEvent,
-    OperatorAction,
-)
+from orchestrator.models import Definition, InboxEvent, OperatorAction
 
 FIELDS = {
     "status": gettext_lazy("status"),
@@ -48,7 +44,7 @@ FIELDS = {
 }
 """The labels of the fields before and after an action."""
 
-UNTOLD = (
+SHOWN_ELSEWHERE = (
     "way",
     "given",
     "refused",
@@ -58,7 +54,7 @@ UNTOLD = (
     "token_id",
     "view_id",
 )
-"""The fields that the row shows elsewhere, or not at all."""
+"""The fields that are no changes: the row shows them elsewhere, or hides them."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +81,13 @@ class AuditEntry:
     @property
     def detail(self) -> str:
         """The answer."""
-        return translated(self.row.said, self._definition)
+        return translate(self.row.said, self._definition)
 
     @property
     def changes(self) -> list[FieldChange]:
         """The changed fields with labels, without the revision."""
         before, after = (
-            {name: value for name, value in told.items() if name not in UNTOLD}
+            {name: value for name, value in told.items() if name not in SHOWN_ELSEWHERE}
             for told in (self.row.before or {}, self.row.after or {})
         )
         hidden = names_in(before, self._definition) | names_in(after, self._definition)

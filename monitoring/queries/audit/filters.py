@@ -17,16 +17,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.queries.audit.words import action_word
-from monitoring.queries.days import between_days, midnight, wrong_days
-from monitoring.queries.lists import Search, number_in, uuid_in
-from monitoring.queries.processes import of_business_key
+from monitoring.queries.days import between_days, day_mistakes, midnight
+from monitoring.queries.lists import Search, parse_number, parse_uuid
+from monitoring.queries.processes import processes_with_key
 from monitoring.statuses import look
-from orchestrator.models import (
-    OperatorAction,
-)
+from orchestrator.models import OperatorAction
 
 PROCESSES = 200
-"""Processes of one business key whose actions a search finds."""
+"""The maximum number of processes with one business key whose actions a search finds."""
 
 NOT_BY_INDEX = (Coalesce("at", "at").desc(), Coalesce("pk", "pk").desc())
 """The order of the list as expressions, which no index has."""
@@ -85,9 +83,9 @@ class AuditFilters(Search):
             yield _("There is no such span of time: choose one of those offered.")
         if self.result and self.result not in OperatorAction.Result.values:
             yield _("There is no such result: it is done or refused.")
-        if self.event and number_in(self.event) is None:
+        if self.event and parse_number(self.event) is None:
             yield _("An event is looked for by its number.")
-        yield from wrong_days(self.since, self.until)
+        yield from day_mistakes(self.since, self.until)
 
     def found(self) -> tuple[QuerySet[OperatorAction], tuple[Any, ...]]:
         """Return the rows that an index finds, and the order of that index."""
@@ -99,7 +97,7 @@ class AuditFilters(Search):
         condition, order = self._conditions[0]
         return rows.filter(condition), order
 
-    def unindexed_conditions(self) -> Q:
+    def unindexed(self) -> Q:
         """Return the remaining conditions."""
         done = OperatorAction.Result.DONE
         found = Q(result=done) if self.result == done else Q()
@@ -112,7 +110,7 @@ class AuditFilters(Search):
         """The conditions with an index, each with the order of the index, the most selective first."""
         found: list[tuple[Q, tuple[Any, ...]]] = []
         if self.event:
-            found.append((Q(event=number_in(self.event)), NOT_BY_INDEX))
+            found.append((Q(event=parse_number(self.event)), NOT_BY_INDEX))
         if self.q:
             found.append((Q(instance__in=_processes(self.q)), NOT_BY_INDEX))
         if self.who:
@@ -128,12 +126,12 @@ class AuditFilters(Search):
     def _in_time(self) -> QuerySet[OperatorAction]:
         rows = OperatorAction.objects.filter(between_days("at", self.since, self.until))
         if self.when in SPANS:
-            since, until = span_of(self.when)
+            since, until = named_span(self.when)
             rows = rows.filter(at__gte=since, at__lt=until)
         return rows
 
 
-def span_of(when: str) -> tuple[datetime, datetime]:
+def named_span(when: str) -> tuple[datetime, datetime]:
     """Return the beginning and the end of a named span, in the zone of the pages."""
     today = timezone.localdate()
     match when:
@@ -150,8 +148,8 @@ def _order_by(*first: str) -> tuple[str, ...]:
 
 def _processes(text: str) -> list[UUID]:
     """Return the processes of a process id or a business key."""
-    key = uuid_in(text)
-    return [key] if key else of_business_key(text, PROCESSES)
+    key = parse_uuid(text)
+    return [key] if key else processes_with_key(text, PROCESSES)
 
 
 def _audit_name(who: str) -> str:

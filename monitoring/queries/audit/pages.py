@@ -1,4 +1,4 @@
-"""Pages of the audit, newest first."""
+"""The pages of the audit, newest first."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from monitoring.queries.lists import (
     KeyedPage,
     every_page,
     format_place,
-    page_of,
+    make_page,
     parse_place,
 )
-from monitoring.queries.looks import bounded
-from orchestrator.models import (
-    OperatorAction,
-)
+from monitoring.queries.looks import bounded_search
+from orchestrator.models import OperatorAction
 
 PAGE = 50
 LOOKED_AT = 1_000
-"""Rows that one page checks for conditions without an index; the next page continues after them."""
+"""The number of rows that one page checks for unindexed conditions; the next page continues after them."""
 
 Place = tuple[datetime, int]
 """The place of a row in the list: its time and its key."""
@@ -34,12 +32,12 @@ def audit_page(
 ) -> KeyedPage[AuditEntry]:
     """Return the page before a place, or the newest page.
 
-    A page may be partly filled when matches lie far apart: the next page continues where the search stopped.
+    A page of rare matches may be partly filled: the next page continues where the search stopped.
     """
     place, size = parse_place(before), size or PAGE
     rows, edge = _newest(filters, size + 1, place)
     entries = [AuditEntry(row) for row in rows]
-    return page_of(
+    return make_page(
         entries,
         size,
         lambda entry: format_place(entry.row.at, entry.row.pk),
@@ -48,7 +46,7 @@ def audit_page(
     )
 
 
-def batches(filters: AuditFilters, size: int = 500) -> Iterator[list[AuditEntry]]:
+def audit_batches(filters: AuditFilters, size: int = 500) -> Iterator[list[AuditEntry]]:
     """Yield all matches in batches, newest first; each batch is a query of its own, for slow readers."""
     return every_page(lambda before: audit_page(filters, before, size))
 
@@ -61,11 +59,11 @@ def _newest(
     if before is not None:
         at, pk = before
         rows = rows.filter(Q(at__lt=at) | Q(pk__lt=pk), at__lte=at)
-    unindexed_conditions = filters.unindexed_conditions()
-    if not unindexed_conditions:
+    unindexed = filters.unindexed()
+    if not unindexed:
         return list(_with_related(rows).order_by(*order)[:number]), None
-    found, edge = bounded(
-        rows.order_by(*order), unindexed_conditions, ("at", "pk"), LOOKED_AT
+    found, edge = bounded_search(
+        rows.order_by(*order), unindexed, ("at", "pk"), LOOKED_AT
     )
     return list(_with_related(found).order_by(*NOT_BY_INDEX)[:number]), edge
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitoring.queries.audit.filters import SPANS, AuditFilters, span_of
+from monitoring.queries.audit.filters import SPANS, AuditFilters, named_span
 from monitoring.queries.audit.words import action_word
-from monitoring.queries.counts import Capped, grouped
+from monitoring.queries.counts import Capped, count_by
 from monitoring.queries.distinct import distinct_values
-from orchestrator.models import (
-    OperatorAction,
-)
+from orchestrator.models import OperatorAction
 
 FEW = 100
 """The maximum count of actions of one name and day."""
@@ -21,7 +19,7 @@ PEOPLE = 200
 
 
 @dataclass(frozen=True)
-class Tally:
+class ActionTally:
     """The actions of one span of time, each with its number and the address of its list."""
 
     when: str
@@ -29,12 +27,12 @@ class Tally:
     actions: list[tuple[str, Capped, str]] = field(default_factory=list)
 
 
-def tallies() -> list[Tally]:
+def action_tallies() -> list[ActionTally]:
     """Return the numbers of actions of today and yesterday."""
     names = distinct_values(OperatorAction, "action", PEOPLE)
     found = []
     for when in ("today", "yesterday"):
-        since, until = span_of(when)
+        since, until = named_span(when)
         span = OperatorAction.objects.filter(at__gte=since, at__lt=until)
         parts = [span.filter(action=name).order_by("-at", "-pk") for name in names]
         numbers = [
@@ -43,12 +41,12 @@ def tallies() -> list[Tally]:
                 Capped(number, FEW),
                 AuditFilters(action=name, when=when).address(),
             )
-            for name, number in grouped(parts, "action", cap=FEW)
+            for name, number in count_by(parts, "action", cap=FEW)
         ]
-        found.append(Tally(when, SPANS[when], sorted(numbers)))
+        found.append(ActionTally(when, SPANS[when], sorted(numbers)))
     return found
 
 
-def people() -> list[str]:
+def actor_names() -> list[str]:
     """Return the names of people in the audit."""
     return distinct_values(OperatorAction, "actor_name", PEOPLE)

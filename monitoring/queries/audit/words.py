@@ -6,9 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from orchestrator.engine.operations import OPERATIONS
-from orchestrator.models import (
-    BulkOperation,
-)
+from orchestrator.models import BulkOperation
 
 OTHER_ACTIONS = {"prune": gettext_lazy("Prune")}
 """The labels of actions in the audit that are no buttons."""

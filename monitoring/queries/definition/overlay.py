@@ -18,10 +18,10 @@ from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.painting import HEAT, UNVISITED
 from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.moments import exact
-from monitoring.queries.counts import short
-from monitoring.queries.definition.seen import Seen
+from monitoring.queries.counts import short_number
+from monitoring.queries.definition.seen import SeenVisits
 from monitoring.queries.definition.standing import StepCounts
-from monitoring.queries.definition.window import Passed, Window
+from monitoring.queries.definition.window import StepFigures, Window
 from monitoring.queries.doing import NOW
 
 LEVELS = 5
@@ -37,7 +37,7 @@ SIGNS = {"active": "▸", "waiting": "…", "failed": "!", "finished": "✓"}
 class Figure:
     """A figure by which an overlay compares steps; `of` returns None for a step without it in the window."""
 
-    of: Callable[[Passed], float | None]
+    of: Callable[[StepFigures], float | None]
     said: Callable[[float], str]
     of_time: bool
 
@@ -75,9 +75,9 @@ class StepNumbers:
 
     Args:
         part: the part; a group of steps has no list of processes.
-        texts: numbers by what is done.
-        figures: by overlay.
-        never: whether no process has visited it.
+        texts: the numbers by activity.
+        figures: the figures by overlay.
+        never: whether no process has visited the part.
     """
 
     part: Part
@@ -93,7 +93,7 @@ class MapFigures:
     overlay: str
     standing: StepCounts
     window: Window
-    seen: Seen
+    seen: SeenVisits
     sketch: Sketch
 
     def state(self, chosen: str = "") -> DiagramState:
@@ -122,7 +122,7 @@ class MapFigures:
     def _node(self, part: Part, chosen: str) -> NodeState:
         texts = {name: text for name, text in self._texts(part).items() if text}
         numbers = {name: f"{SIGNS[name]}{text}" for name, text in texts.items()}
-        said = {name: _said(name, text) for name, text in texts.items()}
+        said = {name: _activity_text(name, text) for name, text in texts.items()}
         title = list(said.values())
         if self.overlay in FIGURES:
             value = self._values[self.overlay].get(part.id)
@@ -131,36 +131,39 @@ class MapFigures:
             compared = f"{OVERLAYS[self.overlay]} {figure or '—'}"
             said = {"value": compared}
             title.insert(0, compared)
-        never = self._never(part)
-        if never:
+        if self._never(part):
             title.append(_("not visited"))
-        level = self._level(part)
-        classes = (
-            f"{HEAT}{level}" if level else "",
-            UNVISITED if never else "",
-            "has-undeclared" if self._strays(part) else "",
-            "is-chosen" if chosen and chosen in part.members else "",
-        )
         return NodeState(
-            tuple(filter(None, classes)),
+            tuple(self._classes(part, chosen)),
             title=f"{part.label}: {', '.join(title)}" if title else part.label,
             numbers=numbers,
             said={name: f"{part.label}: {said[name]}" for name in numbers},
         )
 
+    def _classes(self, part: Part, chosen: str) -> Iterator[str]:
+        if level := self._level(part):
+            yield f"{HEAT}{level}"
+        if self._never(part):
+            yield UNVISITED
+        if self._has_undeclared_way(part):
+            yield "has-undeclared"
+        if chosen and chosen in part.members:
+            yield "is-chosen"
+
     def _texts(self, part: Part) -> dict[str, str]:
-        """Return the numbers of a part by what is done; "" for none."""
+        """Return the numbers of a part by activity; "" for none."""
         texts = {}
         for doing in NOW:
             number = sum(self.standing.number(one, doing) for one in part.members)
             more = bool(self.standing.unsure.intersection(part.members))
-            texts[doing] = f"{short(number)}{'+' if more else ''}" if number else ""
+            said = f"{short_number(number)}{'+' if more else ''}"
+            texts[doing] = said if number else ""
         number = len(self._passed[part.id].finished)
         texts["finished"] = self.window.said(number) if number else ""
         return texts
 
     @cached_property
-    def _passed(self) -> dict[str, Passed]:
+    def _passed(self) -> dict[str, StepFigures]:
         """The figures of each part in the window."""
         return {part.id: self.window.of(part.members) for part in self.sketch.steps()}
 
@@ -204,13 +207,13 @@ class MapFigures:
             self.seen.never(one) and one not in self._known for one in part.members
         )
 
-    def _strays(self, part: Part) -> bool:
+    def _has_undeclared_way(self, part: Part) -> bool:
         """Whether an undeclared way begins or ends in it."""
         ends = (end for way, _number in self.seen.ways for end in way)
         return any(end in part.members for end in ends)
 
 
-def _said(doing: str, text: str) -> str:
+def _activity_text(doing: str, text: str) -> str:
     words = {
         "active": _("%(number)s at work"),
         "waiting": _("%(number)s waiting"),

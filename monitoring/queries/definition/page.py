@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -13,17 +13,13 @@ from django.utils.translation import ngettext
 from monitoring.diagrams import DiagramState, Drawing, MapLayer, drawing_of
 from monitoring.moments import full_time
 from monitoring.queries.definition.filters import MapFilters
-from monitoring.queries.definition.overlay import (
-    OVERLAYS,
-    MapFigures,
-    StepNumbers,
-)
-from monitoring.queries.definition.seen import seen
-from monitoring.queries.definition.standing import standing
-from monitoring.queries.definition.window import window
-from monitoring.queries.definitions import Counts, counts_of
+from monitoring.queries.definition.overlay import OVERLAYS, MapFigures, StepNumbers
+from monitoring.queries.definition.seen import seen_visits
+from monitoring.queries.definition.standing import step_counts
+from monitoring.queries.definition.window import read_window
+from monitoring.queries.definitions import StatusCounts, status_counts
 from monitoring.queries.doing import HERE, LEFT, NOW, WINDOWS, window_word
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.graphs import stored_graph
 from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition
 
@@ -31,7 +27,7 @@ VERSIONS = 50
 """The maximum number of versions that the page names."""
 
 OF_FINGERPRINT = 12
-"""Characters of a fingerprint that distinguish the graphs of one version."""
+"""The number of characters of a fingerprint that distinguish the graphs of one version."""
 
 LISTED = 60
 """The maximum number of parts of a map whose numbers are also shown as a table."""
@@ -47,7 +43,7 @@ class DefinitionPage:
     Args:
         definition: the row whose graph is drawn; all numbers of the map are of processes on this row.
         versions: the numbers of the versions, newest first.
-        graphs: the number of graphs of this version; a graph made from input has one for each input.
+        graphs: the number of graphs of this version; a workflow may make one from each input.
         graph: the drawn graph.
         drawing: the picture.
         counts: of the processes of all versions, or of the chosen one.
@@ -61,7 +57,7 @@ class DefinitionPage:
     graphs: int
     graph: Graph
     drawing: Drawing
-    counts: Counts
+    counts: StatusCounts
     filters: MapFilters
     figures: MapFigures
     state: DiagramState
@@ -175,7 +171,7 @@ class DefinitionPage:
 
 
 def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
-    """Return the page of the version in the filters, or of the newest; 404 without one.
+    """Return the page of the version in the filters, or of the newest version; 404 without one.
 
     A workflow whose graph comes from its input has many rows of one version: the page shows the newest, or the row with
     the fingerprint in the filters. All numbers of the map are of processes on this graph.
@@ -183,16 +179,9 @@ def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
     rows = Definition.objects.defer("graph").filter(name=name)
     counted = rows.order_by("-version").values_list("version").annotate(Count("pk"))
     versions = dict(counted)
-    if filters.version:
-        wanted = filters.version[:9]
-        rows = rows.filter(version=int(wanted)) if wanted.isdecimal() else rows.none()
-    if filters.graph:
-        rows = rows.filter(fingerprint__startswith=filters.graph)
-    chosen = rows.order_by("-version", "-pk").first()
-    if chosen is None:
-        raise Http404
+    chosen = _chosen_row(rows, filters)
     graphs = versions[chosen.version]
-    graph = graph_of(chosen)
+    graph = stored_graph(chosen)
     drawing = drawing_of(graph, chosen.fingerprint)
     drawn = replace(
         filters,
@@ -201,9 +190,9 @@ def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
     )
     figures = MapFigures(
         drawn.compared,
-        standing(chosen, [node.id for node in graph.nodes]),
-        window(chosen, drawn.lately),
-        seen(chosen, graph),
+        step_counts(chosen, [node.id for node in graph.nodes]),
+        read_window(chosen, drawn.lately),
+        seen_visits(chosen, graph),
         drawing.sketch,
     )
     return DefinitionPage(
@@ -212,11 +201,23 @@ def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
         graphs,
         graph,
         drawing,
-        counts_of(name, _rows_of(chosen, filters)),
+        status_counts(name, _rows_of(chosen, filters)),
         drawn,
         figures,
         figures.state(filters.step),
     )
+
+
+def _chosen_row(rows: QuerySet[Definition], filters: MapFilters) -> Definition:
+    if filters.version:
+        wanted = filters.version[:9]
+        rows = rows.filter(version=int(wanted)) if wanted.isdecimal() else rows.none()
+    if filters.graph:
+        rows = rows.filter(fingerprint__startswith=filters.graph)
+    chosen = rows.order_by("-version", "-pk").first()
+    if chosen is None:
+        raise Http404
+    return chosen
 
 
 def _rows_of(chosen: Definition, filters: MapFilters) -> list[int] | None:

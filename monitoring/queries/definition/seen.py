@@ -13,8 +13,10 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from uuid import UUID
 
-from monitoring.queries.among import among
-from monitoring.queries.counts import grouped
+from django.db.models import QuerySet
+
+from monitoring.queries.among import any_of
+from monitoring.queries.counts import count_by
 from orchestrator.definition.graph import Graph
 from orchestrator.models import (
     Checkpoint,
@@ -42,7 +44,7 @@ Way = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenVisits:
     """The visits of some processes, compared with the declaration.
 
     Args:
@@ -72,14 +74,10 @@ class Seen:
         return bool(self.steps or self.ways or self.edges)
 
 
-def seen(definition: Definition, graph: Graph) -> Seen:
+def seen_visits(definition: Definition, graph: Graph) -> SeenVisits:
     """Read the visits of the newest processes of a definition's row with this graph."""
     keys, whole = _newest(definition, len(graph.nodes))
-    visits = StepRun.objects.filter(among("instance_id", keys), item=None)
-    visits = visits.exclude(status=StepStatus.NOT_TAKEN)
-    visits = visits.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO])
-    # Without an order: a sort reads all visits, and a process may have very many.
-    visits = visits.order_by()
+    visits = _visits_of(keys)
     ways: Iterable[tuple[Way, int]] = ()
     edges: Iterable[tuple[str, int]] = ()
     if definition.kind == Definition.Kind.PROCESS_MANAGER:
@@ -87,21 +85,27 @@ def seen(definition: Definition, graph: Graph) -> Seen:
         found = sorted(rows[: 2 * VISITS])
         number, visited = len(found), frozenset(node for _, _, node in found)
         if number < 2 * VISITS:
-            ways = _ways(found, graph)
+            ways = _undeclared_ways(found, graph)
     else:
-        counted = grouped(visits, "node", cap=2 * VISITS)
+        counted = count_by(visits, "node", cap=2 * VISITS)
         number = sum(one for _, one in counted)
         visited = frozenset(node for node, _ in counted)
-        edges = _edges(keys, graph)
-    known = {node.id for node in graph.nodes}
-    return Seen(
+        edges = _undeclared_edges(keys, graph)
+    return SeenVisits(
         len(keys),
         whole,
         visited if number < 2 * VISITS else None,
-        tuple(sorted(visited - known)),
+        tuple(sorted(visited - {node.id for node in graph.nodes})),
         tuple(sorted(ways)),
         tuple(sorted(edges)),
     )
+
+
+def _visits_of(keys: list[UUID]) -> QuerySet[StepRun]:
+    visits = StepRun.objects.filter(any_of("instance_id", keys), item=None)
+    visits = visits.exclude(status=StepStatus.NOT_TAKEN)
+    # Without an order: a sort would read all visits, and a process may have very many.
+    return visits.exclude(kind__in=[StepKind.JOIN, StepKind.UNDO]).order_by()
 
 
 def _newest(definition: Definition, steps: int) -> tuple[list[UUID], bool]:
@@ -116,7 +120,7 @@ def _newest(definition: Definition, steps: int) -> tuple[list[UUID], bool]:
     return mine[:most], len(some) < LOOKED_AT and len(mine) <= most
 
 
-def _ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
+def _undeclared_ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
     """Yield the undeclared ways from a visit of a process manager to its next visit."""
     declared = {(edge.source, edge.target) for edge in graph.edges}
     taken = Counter[Way]()
@@ -125,12 +129,12 @@ def _ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
     return ((way, number) for way, number in taken.items() if way not in declared)
 
 
-def _edges(keys: list[UUID], graph: Graph) -> Iterator[tuple[str, int]]:
+def _undeclared_edges(keys: list[UUID], graph: Graph) -> Iterator[tuple[str, int]]:
     """Yield the transitions that a workflow's graph lacks."""
     declared = {edge.id for edge in graph.edges}
-    rows = Checkpoint.objects.filter(among("instance_id", keys)).exclude(edge="")
+    rows = Checkpoint.objects.filter(any_of("instance_id", keys)).exclude(edge="")
     taken = Counter[str]()
-    for text, number in grouped(rows.order_by(), "edge", cap=VISITS):
+    for text, number in count_by(rows.order_by(), "edge", cap=VISITS):
         for edge in text.split(","):
             taken[edge] += number
     return ((edge, number) for edge, number in taken.items() if edge not in declared)

@@ -14,7 +14,7 @@ from monitoring.diagrams.sketch import Part
 from monitoring.queries.counts import Capped
 from monitoring.queries.definition.standing import StepCounts
 from monitoring.queries.graphs import running_plan
-from monitoring.queries.lists import number_in
+from monitoring.queries.lists import parse_number
 from orchestrator.collecting import group_by_key
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.steps import Policy
@@ -61,13 +61,9 @@ def step_page(
 ) -> StepPage:
     """Return a page of the steps whose label or name contains a text, of one part of the map or of all."""
     wanted = search.replace("\0", "").strip()[:100].lower()
-    among = frozenset(group.members) if group else {node.id for node in graph.nodes}
-    found = [
-        n
-        for n in graph.nodes
-        if n.id in among and (wanted in n.label.lower() or wanted in n.id.lower())
-    ]
-    shown = Paginator(found, PAGE).get_page(number_in(page, 9) or 1)
+    shown = Paginator(_found(graph, wanted, group), PAGE).get_page(
+        parse_number(page, 9) or 1
+    )
     names = {node.id for node in shown}
     onward = group_by_key((e.source, e) for e in graph.edges if e.source in names)
     labels = {node.id: node.label for node in graph.nodes}
@@ -84,6 +80,13 @@ def step_page(
         for node in shown
     ]
     return StepPage(rows, wanted, shown, group)
+
+
+def _found(graph: Graph, wanted: str, group: Part | None) -> list[Node]:
+    """Return the steps of a part, or of all parts, whose label or name contains a text."""
+    found = [n for n in graph.nodes if wanted in f"{n.label}\n{n.id}".lower()]
+    among = frozenset(group.members) if group else None
+    return [n for n in found if among is None or n.id in among]
 
 
 def _runs(node: Node, vertices: Container[str]) -> bool:

@@ -18,10 +18,10 @@ from django.db import connections
 from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 from django.utils import timezone
 
-from monitoring.queries.among import among
-from monitoring.queries.counts import as_text, short
-from monitoring.queries.doing import WINDOWS, came_to_its_end
-from monitoring.queries.lately import rows_since
+from monitoring.queries.among import any_of
+from monitoring.queries.counts import short_number, text_column
+from monitoring.queries.doing import WINDOWS, ended_within
+from monitoring.queries.lately import sample_since
 from orchestrator.models import Checkpoint, Definition, Incident, StepRun
 
 LOOKED_AT = 1_000
@@ -37,18 +37,18 @@ OF_EVENTS = (Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT)
 """Incidents that are no failures of a step."""
 
 Moment = tuple[str, str]
-"""A process and the time of a change, as the database's texts: parsing thousands would cost the most."""
+"""A process and the time of a change, as texts of the database: parsing thousands of them is slow."""
 
 
 @dataclass
-class Passed:
+class StepFigures:
     """One step in the window: durations of visits in seconds, processes that finished it, and processes that failed."""
 
     seconds: list[float] = field(default_factory=list)
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
 
-    def join(self, other: Passed) -> None:
+    def join(self, other: StepFigures) -> None:
         """Add another step, when both are drawn as one."""
         self.seconds += other.seconds
         self.finished |= other.finished
@@ -83,23 +83,24 @@ class Window:
     every: int
     looked_at: int
     at_least: bool
-    steps: dict[str, Passed]
+    steps: dict[str, StepFigures]
 
-    def of(self, steps: tuple[str, ...]) -> Passed:
+    def of(self, steps: tuple[str, ...]) -> StepFigures:
         """Return the figures of some steps together."""
-        found = Passed()
+        found = StepFigures()
         for step in steps:
             if step in self.steps:
                 found.join(self.steps[step])
         return found
 
     def said(self, number: int) -> str:
-        """Write the estimate for a number of the sample: ≈ means about, + means or more."""
+        """Write the estimate for a number in the sample; "≈" means about, "+" means or more."""
         about = "≈" if self.every > 1 and number else ""
-        return f"{about}{short(number * self.every)}{'+' if self.at_least else ''}"
+        estimate = short_number(number * self.every)
+        return f"{about}{estimate}{'+' if self.at_least else ''}"
 
 
-def window(definition: Definition, name: str, step: str = "") -> Window:
+def read_window(definition: Definition, name: str, step: str = "") -> Window:
     """Read the last hour, day or week.
 
     Args:
@@ -108,29 +109,28 @@ def window(definition: Definition, name: str, step: str = "") -> Window:
         step: the only step to read; "" for all.
     """
     since = timezone.now() - WINDOWS[name]
-    rows, every = rows_since(Checkpoint, "at", since, LOOKED_AT)
+    rows, every = sample_since(Checkpoint, "at", since, LOOKED_AT)
     mine = rows.filter(instance__definition=definition.pk)
-    moments: set[Moment] = set(
-        mine.values_list(as_text("instance_id"), as_text("at"))[:LOOKED_AT]
-    )
-    steps: dict[str, Passed] = defaultdict(Passed)
+    columns = text_column("instance_id"), text_column("at")
+    moments: set[Moment] = set(mine.values_list(*columns)[:LOOKED_AT])
+    steps: dict[str, StepFigures] = defaultdict(StepFigures)
     processes = {UUID(process) for process, _ in moments}
     counted = None if every == 1 else moments
     visits = _visits(definition, processes)
     told = Incident.objects.filter(
-        among("instance_id", processes), opened_at__gte=since
+        any_of("instance_id", processes), opened_at__gte=since
     )
     if step:
         visits, told = visits.filter(node=step), told.filter(step=step)
-    at_least = _finished(steps, visits, name, counted)
-    at_least |= _failed(steps, told, counted)
+    at_least = _add_finished(steps, visits, name, counted)
+    at_least |= _add_failures(steps, told, counted)
     return Window(name, every, len(moments), at_least, dict(steps))
 
 
 def _visits(definition: Definition, processes: set[UUID]) -> QuerySet[StepRun]:
     """Return the visits of some processes, without those of elements of maps."""
     theirs = StepRun.objects.filter(
-        among("instance_id", processes), item=None
+        any_of("instance_id", processes), item=None
     ).order_by()
     # Along the index without elements of maps, which may be very many.
     of_kind = {"kind": ""}
@@ -138,20 +138,20 @@ def _visits(definition: Definition, processes: set[UUID]) -> QuerySet[StepRun]:
     return theirs.filter(**of_kind) if manager else theirs.exclude(**of_kind)
 
 
-def _finished(
-    steps: dict[str, Passed],
+def _add_finished(
+    steps: dict[str, StepFigures],
     visits: QuerySet[StepRun],
     name: str,
     counted: set[Moment] | None,
 ) -> bool:
     """Add the visits that ended, at the counted moments or at any; return whether there may be more."""
     looked_at = visits.annotate(
-        process=as_text("instance_id"),
-        began=as_text("started_at"),
-        ended=as_text("finished_at"),
-        over=ExpressionWrapper(came_to_its_end(WINDOWS[name]), BooleanField()),
+        process=text_column("instance_id"),
+        began=text_column("started_at"),
+        ended=text_column("finished_at"),
+        over=ExpressionWrapper(ended_within(WINDOWS[name]), BooleanField()),
     ).values("process", "node", "began", "ended", "over")[:VISITS]
-    number, rows = _over(looked_at, counted)
+    number, rows = _ended_visits(looked_at, counted)
     for process, node, began, ended in rows:
         if counted is None or (process, ended) in counted:
             took = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
@@ -160,7 +160,7 @@ def _finished(
     return number >= VISITS
 
 
-def _over(
+def _ended_visits(
     looked_at: QuerySet[Any], counted: set[Moment] | None
 ) -> tuple[int, list[tuple[str, str, str, str]]]:
     """Return the number of visits read, and those that ended at one of the counted moments.
@@ -190,11 +190,11 @@ def _over(
     return found[0][0], [row for _, *row in found if row[0] is not None]
 
 
-def _failed(
-    steps: dict[str, Passed], told: QuerySet[Incident], counted: set[Moment] | None
+def _add_failures(
+    steps: dict[str, StepFigures], told: QuerySet[Incident], counted: set[Moment] | None
 ) -> bool:
     """Add the failures, at the counted moments or at any; return whether there may be more."""
-    columns = as_text("instance_id"), "step", as_text("opened_at")
+    columns = text_column("instance_id"), "step", text_column("opened_at")
     rows = list(
         told.exclude(step="")
         .exclude(kind__in=OF_EVENTS)

@@ -1,1 +1,1 @@
-"""The messages of processes in their order: what arrived, what was issued, what answered, and their sub-processes."""
+"""The messages of processes in their order: events, commands, answers, and the starts and ends of sub-processes."""

@@ -34,7 +34,7 @@ class FlowMessage:
         event: the key of an event.
         error: why it failed.
         to: the process that is started, or has ended.
-        place: the latest time of those stored before it, where that is later than its own.
+        place: the latest time of the messages stored before it, if that is later than its own time.
     """
 
     at: datetime
@@ -55,18 +55,18 @@ class FlowMessage:
 
     @property
     def times(self) -> str:
-        """Their number, if they are several."""
+        """The number of equal messages; "" for one."""
         if self.number == 1:
             return ""
         return f" \N{MULTIPLICATION SIGN}{self.number}{'+' if self.at_least else ''}"
 
     @property
     def after(self) -> datetime:
-        """The time by which it is ordered: clocks differ, and messages stored later come later."""
+        """The time by which it is ordered; a message that is stored later comes later, also when clocks differ."""
         return self.place or self.at
 
     def follows(self, other: FlowMessage) -> bool:
-        """Whether it equals another message except for its time; events never do."""
+        """Whether it equals another message in all but time; an event never does."""
         alike = ["kind", "name", "sender", "receiver", "status"]
         if self.kind == "command":
             alike.append("revision")

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
@@ -20,18 +19,24 @@ from monitoring.queries.flow.message import (
     FlowMessage,
     lane_of,
 )
-from monitoring.queries.flow.sources import FIRST, LOOKED_AT, Bound, Read, read
-from monitoring.queries.processes import processes
+from monitoring.queries.flow.sources import (
+    FIRST,
+    LOOKED_AT,
+    Bound,
+    ReadMessages,
+    read_messages,
+)
+from monitoring.queries.processes import process_rows
 from orchestrator.models import ProcessInstance
 
 SHOWN = 100
-"""Messages of a page."""
+"""The number of messages of a page."""
 
 TOGETHER = 5
-"""Processes beside each other."""
+"""The maximum number of processes beside each other."""
 
 OUTSIDERS = 3
-"""Sources with lanes of their own; further sources share one."""
+"""The number of sources with their own lanes; further sources share one lane."""
 
 OTHERS = f"{OUTSIDE}\N{HORIZONTAL ELLIPSIS}"
 
@@ -117,21 +122,20 @@ class FlowPage:
 
 
 def flow_page(pk: UUID, before: str = "", *, together: bool = False) -> FlowPage:
-    """Return the messages of a process before a place, or the newest; or the newest of all processes with its key.
+    """Return a page of messages of one process, or the newest messages of all processes with its key.
 
     Raises:
         Http404: there is no such process.
     """
-    rows = processes(data=False)
-    instance = get_object_or_404(rows, pk=pk)
-    beside = _beside(instance, rows)
+    instance = get_object_or_404(process_rows(data=False), pk=pk)
+    beside = _beside(instance)
     together = together and bool(beside)
-    place = None if together else Bound.read(before)
+    place = None if together else Bound.parse(before)
     several = [instance, *beside] if together else [instance]
     several.sort(key=lambda process: process.started_at)
-    parts = [read(process, place) for process in several]
+    parts = [read_messages(process, place) for process in several]
     messages, more = _newest(parts)
-    older = str(_before(messages, place)) if more and messages else ""
+    older = str(_next_bound(messages, place)) if more and messages else ""
     lanes = _lanes(several, messages)
     return FlowPage(
         instance,
@@ -145,19 +149,17 @@ def flow_page(pk: UUID, before: str = "", *, together: bool = False) -> FlowPage
     )
 
 
-def _beside(
-    instance: ProcessInstance, rows: QuerySet[ProcessInstance]
-) -> list[ProcessInstance]:
+def _beside(instance: ProcessInstance) -> list[ProcessInstance]:
     """Return the newest other processes with the same key, among a limited number."""
     if not instance.correlation_key:
         return []
     same = ProcessInstance.objects.filter(correlation_key=instance.correlation_key)
     keys = same.order_by("correlation_key", "name").values("pk")[:LOOKED_AT]
-    found = rows.filter(pk__in=keys).exclude(pk=instance.pk).order_by("-pk")
-    return list(found[: TOGETHER - 1])
+    rows = process_rows(data=False).filter(pk__in=keys).exclude(pk=instance.pk)
+    return list(rows.order_by("-pk")[: TOGETHER - 1])
 
 
-def _newest(parts: list[Read]) -> tuple[list[FlowMessage], bool]:
+def _newest(parts: list[ReadMessages]) -> tuple[list[FlowMessage], bool]:
     """Return the newest of all messages read, oldest first, and whether there are older ones."""
     since = max(part.whole_since for part in parts)
     every = sorted(
@@ -170,7 +172,7 @@ def _newest(parts: list[Read]) -> tuple[list[FlowMessage], bool]:
     return shown, since != FIRST or len(shown) < len(every)
 
 
-def _before(shown: list[FlowMessage], place: Bound | None) -> Bound:
+def _next_bound(shown: list[FlowMessage], place: Bound | None) -> Bound:
     """Return the place at which the page before this one ends."""
     events = [message.event for message in shown if message.event is not None]
     issued = [message.revision for message in shown if message.kind == "command"]
@@ -191,24 +193,18 @@ def _lanes(
     there = dict.fromkeys(ends)
     outside = [name for name in there if name.startswith(OUTSIDE)]
     shared = outside[OUTSIDERS:] if len(outside) > OUTSIDERS + 1 else []
-    left: list[tuple[str, str, ProcessInstance | None]] = [
-        (name, name.removeprefix(OUTSIDE) or _("unnamed"), None)
-        for name in outside
-        if name not in shared
-    ]
-    left += [(OTHERS, _("other sources"), None)] if shared else []
-    left += [(PARENT, _("Part of"), None)] if PARENT in there else []
-    middle = [(lane_of(one.pk), one.name, one) for one in processes]
-    right = [
-        (name, label, None)
-        for name, label in ((COMMANDS, _("Commands")), (CHILDREN, _("Sub-processes")))
-        if name in there
-    ]
-    every = [*left, *middle, *right]
+    alone = [name for name in outside if name not in shared]
+    every = {name: name.removeprefix(OUTSIDE) or _("unnamed") for name in alone}
+    every |= {OTHERS: _("other sources")} if shared else {}
+    every |= {PARENT: _("Part of")} if PARENT in there else {}
+    known = {lane_of(one.pk): one for one in processes}
+    every |= {name: one.name for name, one in known.items()}
+    right = {COMMANDS: _("Commands"), CHILDREN: _("Sub-processes")}
+    every |= {name: label for name, label in right.items() if name in there}
     width = 1_000 / len(every)
     lanes = {
-        name: Lane(name, label, (number + 0.5) * width, process)
-        for number, (name, label, process) in enumerate(every)
+        name: Lane(name, label, (number + 0.5) * width, known.get(name))
+        for number, (name, label) in enumerate(every.items())
     }
     return lanes | {
         name: replace(lanes[OTHERS], name=name, label="") for name in shared

@@ -24,24 +24,24 @@ from orchestrator.models import (
 )
 
 READ = 100
-"""Rows of each table that a page reads."""
+"""The number of rows of each table that a page reads."""
 
 LOOKED_AT = 1_000
-"""The number of sub-processes among which the newest are found."""
+"""The number of sub-processes that are searched for the newest ones."""
 
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The end of a page: an event, a transition and a moment, all excluded."""
+    """The exclusive end of a page: an event, a transition and a moment."""
 
     event: int
     revision: int
     moment: datetime
 
     @classmethod
-    def read(cls, text: str) -> Bound | None:
+    def parse(cls, text: str) -> Bound | None:
         """Parse a place of an address; None for anything else, and for the newest page."""
         try:
             event, revision, moment = (int(part) for part in text.split("-"))
@@ -55,25 +55,25 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadMessages:
     """The messages that were read, and the moment since which they are complete."""
 
     messages: list[FlowMessage]
     whole_since: datetime = FIRST
 
 
-def read(process: ProcessInstance, before: Bound | None) -> Read:
+def read_messages(process: ProcessInstance, before: Bound | None) -> ReadMessages:
     """Read the newest messages of a process."""
     parts = [_events(process, before), _commands(process, before)]
     if process.parent_id and (before is None or process.started_at < before.moment):
         here = lane_of(process.pk)
-        parts.append(Read(list(_start_and_end(process, PARENT, here, before))))
+        parts.append(ReadMessages(list(_start_and_end(process, PARENT, here, before))))
     parts.append(_children(process, before))
     messages = [message for part in parts for message in part.messages]
-    return Read(messages, max(part.whole_since for part in parts))
+    return ReadMessages(messages, max(part.whole_since for part in parts))
 
 
-def _events(process: ProcessInstance, before: Bound | None) -> Read:
+def _events(process: ProcessInstance, before: Bound | None) -> ReadMessages:
     rows = InboxEvent.objects.filter(process=process.pk).order_by("-id")
     if before is not None:
         rows = rows.filter(pk__lt=before.event)
@@ -100,7 +100,7 @@ def _event_message(event: InboxEvent, process: ProcessInstance) -> FlowMessage:
     )
 
 
-def _commands(process: ProcessInstance, before: Bound | None) -> Read:
+def _commands(process: ProcessInstance, before: Bound | None) -> ReadMessages:
     rows = IssuedCommand.objects.filter(instance=process.pk).order_by("-revision")
     rows = rows.exclude(delivery=Delivery.REACTION)
     if before is not None:
@@ -111,13 +111,13 @@ def _commands(process: ProcessInstance, before: Bound | None) -> Read:
     return _read(messages, cut=cut is not None)
 
 
-def _read(messages: list[FlowMessage], *, cut: bool) -> Read:
+def _read(messages: list[FlowMessage], *, cut: bool) -> ReadMessages:
     """Return the messages of one table, given newest first, in the order of storage."""
     found, latest = list[FlowMessage](), FIRST
     for message in reversed(messages):
         latest = max(latest, message.at)
         found.append(replace(message, place=latest))
-    return Read(found, found[0].after if cut else FIRST)
+    return ReadMessages(found, found[0].after if cut else FIRST)
 
 
 def _command_message(
@@ -139,7 +139,7 @@ def _command_message(
     )
 
 
-def _children(process: ProcessInstance, before: Bound | None) -> Read:
+def _children(process: ProcessInstance, before: Bound | None) -> ReadMessages:
     keys = ProcessInstance.objects.filter(parent=process.pk).values("pk")[:LOOKED_AT]
     rows = ProcessInstance.objects.filter(pk__in=keys).order_by("-pk")
     if before is not None:
@@ -152,7 +152,7 @@ def _children(process: ProcessInstance, before: Bound | None) -> Read:
         for child in found[:READ]
         for message in _start_and_end(child, here, CHILDREN, before, of=process.pk)
     ]
-    return Read(messages, since)
+    return ReadMessages(messages, since)
 
 
 def _start_and_end(
@@ -171,22 +171,10 @@ def _start_and_end(
         before: the end of the page.
         of: the parent, on the parent's page; None on the sub-process's own page.
     """
-    told, to = of or process.pk, process.pk if of else None
-    status = process.status if of else "started"
-    yield FlowMessage(
-        process.started_at, "start", process.name, starter, started, told, status, to=to
-    )
-    at = process.finished_at
-    if at is not None and (before is None or at < before.moment):
-        took = at - process.started_at
-        yield FlowMessage(
-            at,
-            "end",
-            process.name,
-            started,
-            starter,
-            told,
-            process.status,
-            took=took,
-            to=to,
-        )
+    owner, to = of or process.pk, process.pk if of else None
+    begun, ended = process.started_at, process.finished_at
+    name, status = process.name, process.status if of else "started"
+    yield FlowMessage(begun, "start", name, starter, started, owner, status, to=to)
+    if ended is not None and (before is None or ended < before.moment):
+        sent = FlowMessage(ended, "end", name, started, starter, owner, process.status)
+        yield replace(sent, took=ended - begun, to=to)

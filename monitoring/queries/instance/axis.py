@@ -9,22 +9,22 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 WIDTH = 1000.0
-"""Units of the whole axis."""
+"""The units of the whole axis."""
 
 LONG = 20
 """A gap is long if it is at least this many times the usual gap."""
 
 LEAST = timedelta(seconds=2)
-"""The page shows shorter gaps to scale."""
+"""The minimum length of a folded gap."""
 
 FOLD = 30.0
-"""Units of a folded gap; fewer where there are many folded gaps."""
+"""The units of a folded gap; fewer if there are many folded gaps."""
 
 FOLDED = 0.4
-"""Share of the axis that folded gaps have at most."""
+"""The maximum share of the axis for folded gaps."""
 
 SPREAD = 0.25
-"""Share of the axis that all gaps get evenly, so that a reader can tell simultaneous moments apart."""
+"""The share of the axis that all gaps get evenly, so that a reader can tell simultaneous moments apart."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Axis:
     folds: Sequence[Fold] = ()
 
     def x(self, at: datetime) -> float:
-        """The place of a moment, in units from the left."""
+        """Return the place of a moment, in units from the left."""
         after = bisect_right(self.times, at)
         if after == 0:
             return 0.0
@@ -68,10 +68,10 @@ class Axis:
 
 
 def axis_of(times: Sequence[datetime]) -> Axis:
-    """Lays out an axis on which these moments have a place.
+    """Lay out an axis on which these moments have a place.
 
     Args:
-        times: at least one. Their order may differ from what happened, after a clock was set back.
+        times: at least one moment. Their order may be wrong after a clock was set back.
     """
     ordered = sorted(times)
     gaps = [after - before for before, after in pairwise(ordered)]
@@ -91,13 +91,13 @@ def axis_of(times: Sequence[datetime]) -> Axis:
 
 
 def _usual(gaps: Sequence[timedelta]) -> timedelta:
-    """The median length of the gaps that are longer than 0."""
+    """Return the median length of the gaps that are longer than 0."""
     some = sorted(gap for gap in gaps if gap)
     return some[len(some) // 2] if some else timedelta(0)
 
 
 def _shares(gaps: Sequence[timedelta], room: float) -> tuple[float, float]:
-    """The least width of each gap, and the width of each of its seconds beside that."""
+    """Return the minimum width of each gap, and the additional width of each second."""
     whole = sum(gaps, timedelta(0)).total_seconds()
     even = SPREAD if whole else 1.0
     each = room * even / len(gaps) if gaps else 0.0

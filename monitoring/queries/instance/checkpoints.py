@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from django.db.models import QuerySet
 
-from monitoring.queries.instance.entries import Issued
+from monitoring.queries.instance.entries import ShownCommand
 from monitoring.queries.instance.moment import ProcessMoment
 from orchestrator.collecting import group_by_key
 from orchestrator.models import (
@@ -24,12 +24,15 @@ from orchestrator.models import (
 )
 
 MOST = 200
-"""Most deadlines that one page reads."""
+"""The maximum number of deadlines that one page reads."""
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Checkpoints, newest first; `next` has the next older one, if any; `newest`: there are no newer ones."""
+    """A page of checkpoints, newest first.
+
+    `next` has the next older checkpoint, if there is one; `newest` says that there are no newer checkpoints.
+    """
 
     page: list[Checkpoint]
     next: list[Checkpoint]
@@ -55,7 +58,7 @@ class Checkpoints:
 def checkpoints_of(
     rows: QuerySet[Checkpoint], before: int | None, size: int
 ) -> Checkpoints:
-    """A page of an instance's checkpoints, of revisions below `before`."""
+    """Return a page of a process's checkpoints with revisions below `before`."""
     rows = rows.order_by("-revision")
     if before is not None:
         rows = rows.filter(revision__lt=before)
@@ -65,11 +68,11 @@ def checkpoints_of(
 
 def commands_of(
     instance: ProcessInstance, page: Checkpoints
-) -> dict[int, list[Issued]]:
-    """The commands of a page's transitions, by revision."""
+) -> dict[int, list[ShownCommand]]:
+    """Return the commands of a page's transitions, by revision."""
     rows = instance.commands.filter(revision__range=page.revisions)
     rows = rows.exclude(delivery=Delivery.REACTION)
-    found = group_by_key((one.revision, Issued(one)) for one in as_written(rows))
+    found = group_by_key((one.revision, ShownCommand(one)) for one in as_written(rows))
     for issued in found.values():
         holders = {one.command.holds: one for one in issued}
         for one in issued:
@@ -79,8 +82,10 @@ def commands_of(
     return found
 
 
-def events_of(instance: ProcessInstance, page: Checkpoints) -> dict[int, InboxEvent]:
-    """The events that caused a page's transitions, by revision."""
+def causing_events(
+    instance: ProcessInstance, page: Checkpoints
+) -> dict[int, InboxEvent]:
+    """Return the events that caused a page's transitions, by revision."""
     causes = (checkpoint.moved_by for checkpoint in page.page)
     keys = [int(one.ref) for one in causes if one and one.kind == CauseKind.EVENT]
     first, last = page.revisions
@@ -92,13 +97,13 @@ def events_of(instance: ProcessInstance, page: Checkpoints) -> dict[int, InboxEv
 
 
 def consequences_of(moment: ProcessMoment, shown: list[Checkpoint]) -> dict[int, int]:
-    """Maps transitions of a page to the later transition, until a moment, that each led to.
+    """Map transitions of a page to their later consequences, until a moment.
 
     A deadline leads to its passing, a failure to its settlement, an action to the next transition.
     """
     if not shown:
         return {}
-    found = _passed_deadlines(moment, shown) | _after_failures(shown)
+    found = _passed_deadlines(moment, shown) | _settlements(shown)
     for checkpoint in shown:
         cause = checkpoint.moved_by
         if cause is not None and cause.kind == CauseKind.OPERATOR:
@@ -109,7 +114,7 @@ def consequences_of(moment: ProcessMoment, shown: list[Checkpoint]) -> dict[int,
 
 
 def _passed_deadlines(moment: ProcessMoment, shown: list[Checkpoint]) -> dict[int, int]:
-    """Maps the entry of a step to the passing of its deadline."""
+    """Map the entry of a step to the passing of its deadline."""
     known = not moment.is_workflow and moment.has_all_visits
     if known and not any(run.deadlines_fired for run in moment.visits):
         return {}
@@ -128,8 +133,8 @@ def _passed_deadlines(moment: ProcessMoment, shown: list[Checkpoint]) -> dict[in
     return {causes[cause]: revision for cause, revision in passed if causes[cause]}
 
 
-def _after_failures(shown: list[Checkpoint]) -> dict[int, int]:
-    """Maps the failure of a step or an event to its settlement."""
+def _settlements(shown: list[Checkpoint]) -> dict[int, int]:
+    """Map the failure of a step or an event to its settlement."""
     runs = dict[int, int]()
     events = dict[int, int]()
     for checkpoint in shown:
@@ -140,19 +145,19 @@ def _after_failures(shown: list[Checkpoint]) -> dict[int, int]:
             runs[checkpoint.revision] = int(cause.ref)
         elif cause.kind == CauseKind.EVENT_FAILED:
             events[checkpoint.revision] = int(cause.ref)
-    left = _revisions(runs, dict(_left(runs.values())))
-    return left | _revisions(events, dict(_moved(events.values())))
+    left = _revisions(runs, dict(_visit_ends(runs.values())))
+    return left | _revisions(events, dict(_event_ends(events.values())))
 
 
 def _revisions(failed: Mapping[int, int], settled: Mapping[int, int]) -> dict[int, int]:
     return {at: settled[key] for at, key in failed.items() if key in settled}
 
 
-def _left(keys: Iterable[int]) -> Iterable[tuple[int, int]]:
+def _visit_ends(keys: Iterable[int]) -> Iterable[tuple[int, int]]:
     rows = StepRun.objects.filter(pk__in=keys, left__isnull=False)
     return rows.values_list("pk", "left")  # type: ignore[return-value]  # those without are left out
 
 
-def _moved(keys: Iterable[int]) -> Iterable[tuple[int, int]]:
+def _event_ends(keys: Iterable[int]) -> Iterable[tuple[int, int]]:
     rows = InboxEvent.objects.filter(pk__in=keys, revision__isnull=False)
     return rows.values_list("pk", "revision")

@@ -1,4 +1,4 @@
-"""An instance on its diagram: where it is, what it took, what can still happen."""
+"""A process on its diagram: its current step, the taken edges, and the edges that it may still take."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def diagram_of(
     states: Mapping[str, StepState] | None = None,
     sketch: Sketch | None = None,
 ) -> DiagramState:
-    """The state of a process's diagram at a moment; every node and edge has one status class.
+    """Return the state of a process's diagram at a moment; every node and edge has one status class.
 
     Args:
         moment: the moment.
@@ -44,7 +44,7 @@ def diagram_of(
 
 
 def manager_state(moment: ProcessMoment) -> DiagramState:
-    """The state of a process manager's diagram."""
+    """Return the state of a process manager's diagram."""
     instance, graph, taken = moment.instance, moment.graph, moment.taken
     nodes, edges = _still_possible(graph, instance)
     # Edges tell visited steps too: only some visits of a long history are read.
@@ -66,8 +66,8 @@ def manager_state(moment: ProcessMoment) -> DiagramState:
     )
 
 
-def beside_now(state: DiagramState, moment: ProcessMoment) -> DiagramState:
-    """Marks the current steps of the process on the diagram of a past moment."""
+def mark_current_steps(state: DiagramState, moment: ProcessMoment) -> DiagramState:
+    """Mark the current steps of the process on the diagram of a past moment."""
     if not moment.is_past:
         return state
     if not moment.is_workflow:
@@ -78,8 +78,8 @@ def beside_now(state: DiagramState, moment: ProcessMoment) -> DiagramState:
     return state.marked(current, HERE)
 
 
-def accepted_now(graph: Graph, instance: ProcessInstance) -> list[Edge]:
-    """The edges of events that the process accepts in its step, given its data."""
+def accepted_events(graph: Graph, instance: ProcessInstance) -> list[Edge]:
+    """Return the edges of events that the process accepts in its step, given its data."""
     if instance.status in ENDED:
         return []
     _, possible = reachable(graph, instance.step, instance.data)
@@ -109,18 +109,15 @@ def _node(
         f"is-{status}" if status else "is-possible" if name in possible else "is-idle"
     )
     classes = (tone, "is-current") if name == instance.step else (tone,)
-    return NodeState(
-        classes,
-        count=count,
-        title=f"{node.label}: {_said(status, name in possible)}",
-    )
+    title = f"{node.label}: {_status_text(status, name in possible)}"
+    return NodeState(classes, count=count, title=title)
 
 
 def _times(visits: int, more: str) -> str:
     return f"{visits}{more}\N{MULTIPLICATION SIGN}" if visits > 1 else ""
 
 
-def _said(status: str, possible: bool) -> str:
+def _status_text(status: str, possible: bool) -> str:
     if status:
         return str(look(status).word)
     return _("still possible") if possible else _("not reached")

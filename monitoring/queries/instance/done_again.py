@@ -1,6 +1,6 @@
-"""What a workflow would do again if it were retried, redone in a step, or resumed from a checkpoint, in words.
+"""The steps that a retry, a redo or a resumption of a workflow would repeat, in words.
 
-It reads the newest visits only; where there are others, it says that there may be more steps.
+It reads only the newest visits; its words tell if older visits may add steps.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 LOOKED_AT = 500
-"""Most visits that it reads."""
+"""The maximum number of visits that it reads."""
 
 NAMED = 8
-"""Most steps that it names."""
+"""The maximum number of steps that it names."""
 
 ALREADY = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED, StepStatus.CANCELLED)
 """Statuses of visits that no action repeats."""
@@ -33,38 +33,33 @@ class SettledStep(NamedTuple):
     status: str
 
 
-class DoneAgain:
+class RepeatedSteps:
     """The steps that an action on a workflow would repeat.
 
     Args:
         instance: the process.
-        labels: its steps as people read them.
+        labels: the labels of its steps.
     """
 
     def __init__(self, instance: ProcessInstance, labels: Mapping[str, str]) -> None:
         self._instance, self._labels = instance, labels
 
     def of_step(self, node: str) -> str:
-        """What a redo of one step would repeat."""
+        """Return the steps that a redo of one step would repeat, in words."""
         return self._said([node])
 
     def since(self, revision: int) -> str:
-        """What a resumption from a checkpoint would repeat: all later visits and the open ones."""
-        later = [
-            one.node for one in self._visits if one.left is None or one.left > revision
-        ]
-        return self._said(later, more=len(self._visits) >= LOOKED_AT)
+        """Return the steps that a resumption from a checkpoint would repeat: those of later and open visits."""
+        visits = self._visits
+        later = [v.node for v in visits if v.left is None or v.left > revision]
+        return self._said(later, more=len(visits) >= LOOKED_AT)
 
     @property
     def of_failed(self) -> str:
-        """What a retry would repeat."""
+        """The steps that a retry would repeat, in words."""
         failed = (StepStatus.FAILED, StepStatus.RETRYING)
-        names = [
-            one.node
-            for one in self._visits
-            if one.left is None and one.status in failed
-        ]
-        return self._said(names)
+        still = (v for v in self._visits if v.left is None and v.status in failed)
+        return self._said(visit.node for visit in still)
 
     @cached_property
     def _visits(self) -> list[SettledStep]:

@@ -1,6 +1,6 @@
-"""The elements of a map, by their numbers: searched and paged along the index that has them in that order.
+"""The elements of a map in the order of their numbers, searched and paged along the index with that order.
 
-A page looks at some elements at a time until it is full; where few match it stops, and the next page goes on there.
+A page looks at some elements at a time until it is full. With few matches it stops early, and the next page continues.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Right
 
 from monitoring.masking import sees_data
-from monitoring.queries.counts import MANY, grouped
-from monitoring.queries.lists import KeyedPage, Search, number_in
+from monitoring.queries.counts import MANY, count_by
+from monitoring.queries.lists import KeyedPage, Search, parse_number
 from orchestrator import secret_names
 from orchestrator.definition.secrets import MASK, Secrets, masked_text
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -23,31 +23,31 @@ from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 PAGE = 30
 
 SHOWN = 2_000
-"""Characters of a result or an error that a page shows."""
+"""The number of characters of a result or an error that a page shows."""
 
 KEY = 200
-"""Characters of an element that the page shows and searches."""
+"""The number of characters of an element that the page shows and searches."""
 
 EACH = 1_000
-"""Elements that one statement reads."""
+"""The number of elements that one statement reads."""
 
 MOST = 10_000
-"""Most elements that one page reads."""
+"""The maximum number of elements that one page reads."""
 
 SECONDS = 0.15
-"""Seconds after which a page stops reading."""
+"""The time after which a page stops reading, in seconds."""
 
 AT_ONCE = 500
-"""Elements of a file that one statement reads."""
+"""The number of elements of a file that one statement reads."""
 
 VISITS = 1_000
-"""Most visits of one map that the page tells apart."""
+"""The maximum number of visits of one map that the page tells apart."""
 
 LARGE = ("result", "error", "saved", "element")
 
 
-def in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
-    """Visits of a status, or the open ones; for any other word all but not taken and superseded ones."""
+def visits_in_state(rows: QuerySet[StepRun], state: str) -> QuerySet[StepRun]:
+    """Limit visits to a status, or to open ones; any other word leaves out superseded visits and those not taken."""
     if state == "open":
         return rows.filter(finished_at=None)
     if state in StepStatus.values:
@@ -82,8 +82,8 @@ class VisitFilters(Search):
     def of_elements(
         self, rows: QuerySet[StepRun], secrets: Secrets
     ) -> QuerySet[StepRun]:
-        """The matching elements of a map; it searches no elements that have secrets or that the reader may not see."""
-        rows = in_state(rows, self.state)
+        """Return the matching elements of a map; elements with secrets, or hidden from the reader, are not searched."""
+        rows = visits_in_state(rows, self.state)
         if not self.search or self.number is not None:
             return rows
         there = Q(error__icontains=self.search)
@@ -100,7 +100,7 @@ class VisitFilters(Search):
 
     @property
     def number(self) -> int | None:
-        """The number of the only wanted element."""
+        """The number in a search for one element; None for any other search."""
         wanted = self.search.removeprefix("#")
         one = self.search.startswith("#") and wanted.isascii() and wanted.isdecimal()
         return int(wanted[:9]) if one else None
@@ -155,11 +155,11 @@ class ElementPage(KeyedPage[StepRun]):
 def element_page(
     instance: ProcessInstance, filters: VisitFilters
 ) -> ElementPage | None:
-    """A page of a map's elements; None while it has not begun.
+    """Return a page of a map's elements; None if the map has not begun.
 
     Args:
         instance: the process.
-        filters: what they are narrowed to.
+        filters: the filters of the page.
     """
     head, visits = _head(instance, filters)
     if head is None:
@@ -175,7 +175,7 @@ def element_page(
     else:
         looked_to = None
     return ElementPage(
-        [discreet(run, secrets) for run in rows],
+        [mask_element(run, secrets) for run in rows],
         older,
         head=head,
         looked_to=looked_to,
@@ -187,7 +187,7 @@ def element_page(
 def element_batches(
     instance: ProcessInstance, filters: VisitFilters
 ) -> Iterator[list[StepRun]]:
-    """All matching elements, some at a time; a part is read when the caller asks for it."""
+    """Yield all matching elements in parts; each part is read when the caller wants it."""
     head, _visits = _head(instance, filters)
     if head is None:
         return
@@ -195,11 +195,11 @@ def element_batches(
     rows = _elements(head, filters, secrets)
     for first in range(0, head.expected or 0, AT_ONCE):
         if found := list(_numbered(rows, first, first + AT_ONCE)):
-            yield [discreet(run, secrets) for run in found]
+            yield [mask_element(run, secrets) for run in found]
 
 
-def discreet(run: StepRun, secrets: Secrets) -> StepRun:
-    """An element with secrets masked; the row must not be saved."""
+def mask_element(run: StepRun, secrets: Secrets) -> StepRun:
+    """Return an element with secrets masked; the row must not be saved."""
     stored = getattr(run, "element_text", None)
     if secrets and stored and run.item is not None:
         whole = run.node in secrets.elements
@@ -209,7 +209,7 @@ def discreet(run: StepRun, secrets: Secrets) -> StepRun:
 
 
 def element_text(run: StepRun) -> str:
-    """An element as people read it: a text without its quotes; "" for what is none."""
+    """Return an element as people read it: a text without its quotes; "" without an element."""
     stored = getattr(run, "element_text", None) or ""
     try:
         value = json.loads(stored)
@@ -221,20 +221,20 @@ def element_text(run: StepRun) -> str:
 def _head(
     instance: ProcessInstance, filters: VisitFilters
 ) -> tuple[StepRun | None, int]:
-    """The wanted visit of the map, in its last round, and the number of visits."""
+    """Return the wanted visit of the map, in its last round, and the number of visits."""
     rows = StepRun.objects.filter(instance=instance, item=None, node=filters.step)
     # Two conditions, for the index of a workflow's visits.
     heads = rows.exclude(kind="").filter(kind=StepKind.MAP).defer(*LARGE)
     newest = heads.order_by("-visit", "-round")
     head = newest.first()
-    visits, wanted = head.visit if head else 0, number_in(filters.visit, 9) or 0
+    visits, wanted = head.visit if head else 0, parse_number(filters.visit, 9) or 0
     if 0 < wanted < visits:
         head = newest.filter(visit=wanted).first()
     return head, min(visits, VISITS)
 
 
 def _place(after: str) -> tuple[int, int]:
-    """The number and the key after which the rows of a page begin."""
+    """Parse the place after which a page begins: a number and a key."""
     item, _, key = after.partition("-")
     numbers = item.isascii() and key.isascii() and item.isdecimal() and key.isdecimal()
     return (int(item[:9]), int(key[:18])) if numbers else (0, 0)
@@ -243,7 +243,7 @@ def _place(after: str) -> tuple[int, int]:
 def _look(
     elements: QuerySet[StepRun], head: StepRun, filters: VisitFilters
 ) -> tuple[list[StepRun], int | None]:
-    """Reads from the end of the previous page one row more than a page has, and the last number read."""
+    """Read one row more than a page has, and return the last number read; None for a full page."""
     if filters.number is not None:
         return list(_numbered(elements, filters.number, filters.number + 1)), None
     begun, found = time.monotonic(), list[StepRun]()
@@ -266,19 +266,19 @@ def _look(
 def _elements(
     head: StepRun, filters: VisitFilters, secrets: Secrets
 ) -> QuerySet[StepRun]:
-    """The matching elements of a visit of a map, in their order."""
+    """Return the matching elements of a visit of a map, in their order."""
     rows = StepRun.objects.filter(instance=head.instance_id, node=head.node)
     rows = filters.of_elements(rows.filter(visit=head.visit), secrets)
     return with_beginnings(rows).order_by("item", "pk")
 
 
 def _numbered(rows: QuerySet[StepRun], first: int, end: int) -> QuerySet[StepRun]:
-    """The elements from one number to before another."""
+    """Return the elements from one number to before another."""
     return rows.filter(item__gte=first, item__lt=end)
 
 
 def with_beginnings(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """Visits with the beginnings of what may be large, of an error with its end."""
+    """Select visits with the beginnings of large columns, and with the end of an error."""
     shown = rows.defer(*LARGE).annotate(
         result_text=beginning_of("result"),
         error_text=Right("error", SHOWN),
@@ -288,7 +288,7 @@ def with_beginnings(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
 
 
 def beginning_of(column: str) -> Left:
-    """As much of a JSON column as a page shows, as text, and one character more."""
+    """Return the beginning of a JSON column as text: one character more than a page shows."""
     return Left(Cast(column, TextField()), SHOWN + 1)
 
 
@@ -296,9 +296,9 @@ OPEN = ("failed", "running", "retrying", "ready", "waiting")
 
 
 def _split(head: StepRun) -> Iterator[SplitPart]:
-    """Counts the elements of a map by status.
+    """Count the elements of a map by status.
 
-    The map itself counts settled elements; of open ones at most `MANY` are read.
+    The row of the map counts settled elements; at most `MANY` open elements are read.
     """
     progress = head.progress if isinstance(head.progress, dict) else {}
     # A failure that the map tolerates is settled; any other keeps its element open.
@@ -307,7 +307,7 @@ def _split(head: StepRun) -> Iterator[SplitPart]:
     if head.finished_at is None:
         rows = StepRun.objects.filter(instance=head.instance_id, finished_at=None)
         rows = rows.filter(node=head.node, item__isnull=False).order_by()
-        of_open: dict[str, int] = dict(grouped(rows, "status", cap=MANY))
+        of_open: dict[str, int] = dict(count_by(rows, "status", cap=MANY))
         capped = sum(of_open.values()) >= MANY
         numbers |= {name: of_open.get(name, 0) for name in OPEN}
     whole, x = max(head.expected or 0, 1), 0

@@ -1,4 +1,4 @@
-"""The rows of a process's history: the event, the changes, the commands."""
+"""The rows of a process's history: an event, its changes and its commands."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from monitoring.queries.instance.overtaking import WentAhead
+from monitoring.queries.instance.overtaking import OvertakingEvents
 from monitoring.statuses import look
 from orchestrator.definition.secrets import MASK
 from orchestrator.definition.secrets import masked as masked_value
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
 
 SHOWN = 8
-"""Commands of one transition that a row shows unfolded; it shows failing ones besides."""
+"""The number of commands of one transition that a row shows unfolded, besides failing ones."""
 
 PLACES = 100
-"""Most differences between two values that the page shows."""
+"""The maximum number of differences between two values that the page shows."""
 
 MISSING = object()
 
@@ -42,18 +42,17 @@ class FieldChange:
         return self.hides or self.before != self.after
 
     def masked(self, names: frozenset[str]) -> FieldChange:
-        """The same change with secrets masked."""
+        """Return the same change with secrets masked."""
         if not names:
             return self
-        inside = names.intersection(self.name.split("."))
-        before, after = (
-            value
-            if value is MISSING
-            else masked_value(value, names)
-            if not inside
-            else MASK
-            for value in (self.before, self.after)
-        )
+        inside = not names.isdisjoint(self.name.split("."))
+
+        def shown(value: Any) -> Any:
+            if value is MISSING:
+                return value
+            return MASK if inside else masked_value(value, names)
+
+        before, after = shown(self.before), shown(self.after)
         hides = self.differs and before == after
         return FieldChange(self.name, before, after, hides, self.of_data)
 
@@ -67,8 +66,8 @@ class FieldChange:
 
 
 @dataclass
-class Issued:
-    """A command, and the command that holds it: the first earlier one that is not held itself."""
+class ShownCommand:
+    """A command, and the command that holds it: the first earlier command that is not held."""
 
     command: IssuedCommand
     held_by: IssuedCommand | None = None
@@ -83,7 +82,7 @@ class Issued:
 
 
 @dataclass(frozen=True)
-class Began:
+class BegunStep:
     """A step that began, or whose undoing began."""
 
     label: str
@@ -104,12 +103,12 @@ class Entry:
     kind: str = "transition"
     revision: int | None = None
     changes: list[FieldChange] = field(default_factory=list)
-    commands: list[Issued] = field(default_factory=list)
+    commands: list[ShownCommand] = field(default_factory=list)
     event: InboxEvent | None = None
-    overtaken_by: WentAhead | None = None
+    overtaken_by: OvertakingEvents | None = None
     error: str = ""
     status: str = ""
-    began: list[Began] = field(default_factory=list)
+    began: list[BegunStep] = field(default_factory=list)
     resumable: bool = False
     element_of: str = ""
     elements: int = 1
@@ -129,11 +128,11 @@ class Entry:
 
     @property
     def below(self) -> int:
-        """The first revision of a ledger page that has the transition it led to in its middle."""
+        """The first revision of a page of the history with its consequence in the middle."""
         return (self.leads_to or 0) + 15
 
     @property
-    def shown(self) -> list[Issued]:
+    def shown(self) -> list[ShownCommand]:
         """The first commands, and all failing ones."""
         return [
             one
@@ -142,7 +141,7 @@ class Entry:
         ]
 
     @property
-    def folded(self) -> list[Issued]:
+    def folded(self) -> list[ShownCommand]:
         """The other commands."""
         return [one for one in self.commands[SHOWN:] if not one.can_be_skipped]
 
@@ -151,7 +150,7 @@ class Entry:
 class HistoryPage:
     """Entries newest first, and the revision below which the next page starts.
 
-    `size` is how many transitions a page has; `cut`: there are more events that moved nothing than the page shows.
+    `size` is the number of transitions of a page; `cut` says that it lacks some of the events that moved nothing.
     """
 
     entries: list[Entry]
@@ -163,12 +162,12 @@ class HistoryPage:
 def differences(
     before: Mapping[str, Any], after: Mapping[str, Any], hidden: frozenset[str]
 ) -> list[FieldChange]:
-    """The fields that differ between two states of the data, in the order of the newer one.
+    """Return the fields that differ between two states of the data, in the order of the newer one.
 
     Args:
-        before: the older one.
-        after: the newer one.
-        hidden: the names of secret fields, which are masked after the comparison, so that a change is shown.
+        before: the older state.
+        after: the newer state.
+        hidden: the names of secret fields; they are masked after the comparison, so that a change is shown.
     """
     names = [*after, *(name for name in before if name not in after)]
     both = ((one, before.get(one, MISSING), after.get(one, MISSING)) for one in names)
@@ -181,14 +180,14 @@ def differences(
 
 
 def status_change(before: str, after: str) -> list[FieldChange]:
-    """The change of a process's status, in the words of its chip; empty if it is the same."""
+    """Return the change of a process's status, in the words of its chip; empty if it is the same."""
     if before == after:
         return []
     return [FieldChange(_("status"), str(look(before).word), str(look(after).word))]
 
 
 def json_diff(before: Any, after: Any, names: frozenset[str]) -> list[FieldChange]:
-    """The differences between two JSON values, in the order of the newer one, the first of very many.
+    """Return the first differences between two JSON values, in the order of the newer value.
 
     Values of secret names are masked.
     """

@@ -1,4 +1,4 @@
-"""The history of a process: its transitions, and other events and actions between them."""
+"""The history of a process: its transitions, and the other events and actions between them."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from monitoring.diagrams import words
 from monitoring.masking import names_of
-from monitoring.queries.graphs import graph_of, known_graph, start_of
+from monitoring.queries.graphs import first_step, known_graph, stored_graph
 from monitoring.queries.instance.checkpoints import (
     Checkpoints,
+    causing_events,
     checkpoints_of,
     commands_of,
     consequences_of,
-    events_of,
 )
 from monitoring.queries.instance.entries import (
     Entry,
     FieldChange,
     HistoryPage,
-    Issued,
+    ShownCommand,
     differences,
     status_change,
 )
 from monitoring.queries.instance.moment import ProcessMoment
-from monitoring.queries.instance.overtaking import overtaken
+from monitoring.queries.instance.overtaking import find_overtaking
 from monitoring.queries.instance.workflow_history import workflow_transitions
 from monitoring.queries.keys_by_time import first_since
 from orchestrator.definition.graph import Edge
@@ -49,16 +48,16 @@ from orchestrator.models import (
 )
 
 PAGE = 50
-"""Transitions on one page of a process manager's history."""
+"""The number of transitions on one page of a process manager's history."""
 
 OF_WORKFLOW = 30
-"""Transitions on one page of a workflow's."""
+"""The number of transitions on one page of a workflow's history."""
 
 LOOKED_AT = 1_000
-"""Most events between the transitions of one page that the page reads, the newest."""
+"""The maximum number of events between the transitions of one page that the page reads, the newest."""
 
 SLACK = 100
-"""Keys by which the order of simultaneous events may differ from the order of receipts."""
+"""The number of keys by which the order of simultaneous events may differ from the order of receipt."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Span:
 
     @classmethod
     def of_page(cls, page: Checkpoints) -> Span:
-        """The span of a page, without a bound where the history ends."""
+        """Return the span of a page, without a bound where the history ends."""
         return cls(
             page.page[-1].at if page.next else None,
             page.page[0].at if page.page and not page.newest else None,
@@ -88,13 +87,13 @@ class Span:
 
     @cached_property
     def below(self) -> int | None:
-        """A key higher than those of all events received in the span; None for no bound."""
+        """A key higher than the key of any event received in the span; None for no bound."""
         if self.until is None:
             return None
         return first_since(InboxEvent, "received_at", self.until) + SLACK
 
     def events(self, instance: ProcessInstance) -> QuerySet[InboxEvent]:
-        """The events of a process in the span, newest first, with a few from before and after it."""
+        """Return the events of a process in the span, newest first, with a few from before and after it."""
         rows = instance.events.order_by("-pk")
         if self.since is not None:
             first = first_since(InboxEvent, "received_at", self.since)
@@ -103,7 +102,7 @@ class Span:
 
 
 def history_of(moment: ProcessMoment, before: int | None = None) -> HistoryPage:
-    """Reads one page of the history of a process until a moment, newest first.
+    """Read one page of the history of a process until a moment, newest first.
 
     Args:
         moment: the moment.
@@ -122,7 +121,7 @@ def history_of(moment: ProcessMoment, before: int | None = None) -> HistoryPage:
     unmoved, cut = other_events(moment.present, span)
     entries += unmoved
     events = [entry.event for entry in entries if entry.event is not None]
-    entries += actions(moment.present, events, span)
+    entries += operator_actions(moment.present, events, span)
     entries.sort(key=lambda entry: (entry.at, entry.revision or 0), reverse=True)
     _add_links(entries, events, moment, page, span)
     older = page.page[-1].revision if page.next else None
@@ -136,11 +135,11 @@ def _add_links(
     page: Checkpoints,
     span: Span,
 ) -> None:
-    """Adds to the rows of a page their commits, the transitions they led to, and overtaking events."""
+    """Add to the rows of a page their commits, the transitions they led to, and overtaking events."""
     # If the page has all checkpoints, it has all events that moved the process.
     all_moved = page.newest and not page.next and not moment.is_workflow
     moved = [one for one in events if one.revision is not None] if all_moved else None
-    ahead = overtaken(moment.present, events, span.below, moved)
+    ahead = find_overtaking(moment.present, events, span.below, moved)
     commits = {checkpoint.cause: checkpoint.revision for checkpoint in page.page}
     leading = consequences_of(moment, page.page)
     for entry in entries:
@@ -150,7 +149,7 @@ def _add_links(
 
 
 def _rows_until(moment: ProcessMoment, entries: list[Entry]) -> list[Entry]:
-    """The rows until a moment, with the status of their commands at that moment."""
+    """Return the rows until a moment, with the status of their commands at that moment."""
     if moment.at is None:
         return entries
     found = [entry for entry in entries if entry.at <= moment.at]
@@ -159,18 +158,15 @@ def _rows_until(moment: ProcessMoment, entries: list[Entry]) -> list[Entry]:
         for one in entry.commands:
             command = one.command
             if command.finished_at is not None and command.finished_at > moment.at:
-                command.status, command.error, command.answer = (
-                    CommandStatus.READY,
-                    "",
-                    "",
-                )
+                command.status = CommandStatus.READY
+                command.error = command.answer = ""
     return found
 
 
 def manager_transitions(moment: ProcessMoment, page: Checkpoints) -> list[Entry]:
-    """The rows of a process manager's transitions, and of the answers to their commands."""
+    """Return the rows of a process manager's transitions, and of the answers to their commands."""
     instance, versions = moment.present, moment.versions
-    commands, events = commands_of(instance, page), events_of(instance, page)
+    commands, events = commands_of(instance, page), causing_events(instance, page)
     deadlines = known_graph(instance.definition).deadlines
     hidden = names_of(instance.definition)
     entries = [
@@ -183,18 +179,18 @@ def manager_transitions(moment: ProcessMoment, page: Checkpoints) -> list[Entry]
         )
         for checkpoint, earlier in page.rows
     ]
-    versions.noted(entries)
+    versions.add_changes(entries)
     return [*entries, *deliveries(commands)]
 
 
 def _transition(
     checkpoint: Checkpoint,
     changes: list[FieldChange],
-    commands: list[Issued],
+    commands: list[ShownCommand],
     event: InboxEvent | None,
     deadline: Edge | None,
 ) -> Entry:
-    beside = event.source if event else _said_by(deadline) if deadline else ""
+    beside = event.source if event else _deadline_effects(deadline) if deadline else ""
     return Entry(
         checkpoint.at,
         event.type if event else checkpoint.said,
@@ -213,9 +209,9 @@ def _changes(
     moment: ProcessMoment,
     hidden: frozenset[str],
 ) -> list[FieldChange]:
-    """The changes of a transition; the status only if neither an event nor a deadline caused it."""
+    """Return the changes of a transition; the status only if neither an event nor a deadline caused it."""
     if earlier is None:
-        start = start_of(graph_of(moment.versions.definition_at(0)))
+        start = first_step(stored_graph(moment.versions.definition_at(0)))
         changed = _step_change(start, _step(checkpoint), moment.versions.labels)
         return [*changed, *differences({}, checkpoint.data, hidden)]
     changed = _step_change(_step(earlier), _step(checkpoint), moment.versions.labels)
@@ -225,8 +221,8 @@ def _changes(
     return [*changed, *differences(earlier.data, checkpoint.data, hidden)]
 
 
-def _said_by(deadline: Edge) -> str:
-    """The escalation, assignment and notices of a deadline, in words."""
+def _deadline_effects(deadline: Edge) -> str:
+    """Return the escalation, assignment and notices of a deadline, in words."""
     said = [_("escalated")] if deadline.escalates else []
     said += [words.assign_text(deadline.owner)] if deadline.owner else []
     said += [words.notify_text(deadline.notifies)] if deadline.notifies else []
@@ -244,18 +240,16 @@ def _step_change(
 
 def _step(checkpoint: Checkpoint) -> str:
     steps = checkpoint.steps
-    names: Iterable[Any] = (
-        steps if isinstance(steps, list | dict) else [steps] if steps else []
-    )
-    return ", ".join(str(name) for name in names)
+    names = steps if isinstance(steps, list | dict) else filter(None, [steps])
+    return ", ".join(map(str, names))
 
 
-def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
-    """The answers to commands that were carried out after their commit."""
+def deliveries(commands: Mapping[int, list[ShownCommand]]) -> list[Entry]:
+    """Return the answers to commands that were carried out after their commit."""
     return [
         Entry(
             command.finished_at,
-            command.answer or _what_became_of(command),
+            command.answer or _outcome(command),
             source=_("attempt %(number)d") % {"number": command.attempt},
             kind="delivery",
             commands=[one],
@@ -268,8 +262,8 @@ def deliveries(commands: Mapping[int, list[Issued]]) -> list[Entry]:
     ]
 
 
-def _what_became_of(command: IssuedCommand) -> str:
-    """The outcome, in words, of a settled command without an event; a refusal is an answer too."""
+def _outcome(command: IssuedCommand) -> str:
+    """Return the outcome, in words, of a settled command without an event; a refusal is an answer too."""
     if command.status == CommandStatus.FAILED:
         return _("Not carried out")
     if command.status == CommandStatus.SKIPPED:
@@ -278,7 +272,7 @@ def _what_became_of(command: IssuedCommand) -> str:
 
 
 def other_events(instance: ProcessInstance, span: Span) -> tuple[list[Entry], bool]:
-    """The newest events of a span that moved nothing, and whether there may be more."""
+    """Return the newest events of a span that did not move the process, and whether there may be more."""
     has_moved = Q(verdict__in=[Verdict.STARTED, Verdict.MOVED])
     untried = Q(verdict=Verdict.RECEIVED, error="")
     told = span.events(instance).annotate(told=~(has_moved | untried))
@@ -291,10 +285,10 @@ def other_events(instance: ProcessInstance, span: Span) -> tuple[list[Entry], bo
     return list(map(_event_entry, rows)), cut
 
 
-def actions(
+def operator_actions(
     instance: ProcessInstance, events: Iterable[InboxEvent], span: Span
 ) -> list[Entry]:
-    """The actions of operators in a span, and those on its events before they were matched to the process.
+    """Return the actions of operators in a span, and those on its events before they were matched to the process.
 
     Args:
         instance: the process.
@@ -328,16 +322,14 @@ def _event_entry(event: InboxEvent) -> Entry:
 
 def _action_entry(action: OperatorAction) -> Entry:
     operation = OPERATIONS.get(action.action)
+    label = operation.label if operation else action.action
+    refused = action.result == OperatorAction.Result.REFUSED
     return Entry(
         action.at,
-        _("%(action)s by %(actor)s")
-        % {
-            "action": operation.label if operation else action.action,
-            "actor": action.actor_name,
-        },
+        _("%(action)s by %(actor)s") % {"action": label, "actor": action.actor_name},
         source=action.reason,
         kind="action",
         cause=str(Cause.of(CauseKind.OPERATOR, action.key)),
-        error=action.said if action.result == OperatorAction.Result.REFUSED else "",
-        status="refused" if action.result == OperatorAction.Result.REFUSED else "done",
+        error=action.said if refused else "",
+        status="refused" if refused else "done",
     )

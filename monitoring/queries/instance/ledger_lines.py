@@ -1,4 +1,4 @@
-"""The whole ledger of a process as JSON lines, the oldest transition first, read a little at a time."""
+"""The whole history of a process as JSON lines, the oldest transition first, read in parts."""
 
 from __future__ import annotations
 
@@ -11,75 +11,87 @@ from asgiref.sync import sync_to_async
 from monitoring.masking import command_body, event_body, names_of
 from monitoring.queries.instance.checkpoints import (
     Checkpoints,
+    causing_events,
     commands_of,
-    events_of,
 )
-from monitoring.queries.instance.entries import Issued
+from monitoring.queries.instance.entries import ShownCommand
 from orchestrator.definition.secrets import masked
-from orchestrator.models import Definition, InboxEvent, ProcessInstance
+from orchestrator.models import Checkpoint, Definition, InboxEvent, ProcessInstance
 
 AT_ONCE = 500
-"""Transitions that one statement reads, and that are in memory at one time."""
+"""The number of transitions that one statement reads, and that are in memory at one time."""
 
 
-def ledger_lines(instance: ProcessInstance) -> Iterator[str]:
-    """All transitions of the process until the call, a line each.
+def history_lines(instance: ProcessInstance) -> Iterator[str]:
+    """Yield the lines of all transitions until the call.
 
-    Each part is a statement of its own: a reader that stops leaves nothing open in the database.
+    Each part is a statement of its own, so that a reader that stops leaves no statement open.
     """
     for after in range(0, instance.revision, AT_ONCE):
         yield lines_after(instance, after)
 
 
-async def ledger_lines_async(instance: ProcessInstance) -> AsyncIterator[str]:
-    """The same for an asynchronous server."""
+async def history_lines_async(instance: ProcessInstance) -> AsyncIterator[str]:
+    """Yield the lines of all transitions, for an asynchronous server."""
     for after in range(0, instance.revision, AT_ONCE):
         yield await sync_to_async(lines_after)(instance, after)
 
 
 def lines_after(instance: ProcessInstance, revision: int) -> str:
-    """The lines of the next transitions, each with a line feed at its end and with secrets masked."""
+    """Return the lines of the next transitions, each with a line feed at its end and with secrets masked."""
     last = min(revision + AT_ONCE, instance.revision)
     rows = instance.checkpoints.filter(revision__gt=revision, revision__lte=last)
     page = Checkpoints(list(rows.order_by("-revision")), [], newest=False)
     return "".join(
         json.dumps(line, ensure_ascii=False) + "\n"
-        for line in reversed(lines_of(instance, page))
+        for line in reversed(json_transitions(instance, page))
     )
 
 
-def lines_of(
+def json_transitions(
     instance: ProcessInstance, page: Checkpoints, *, sees: bool = True
 ) -> list[dict[str, Any]]:
-    """The transitions of a page in its order: what arrived, how the process stood then, what was issued.
+    """Return the transitions of a page in its order, with the state of the process, the event and the commands.
 
     Args:
         instance: the process.
         page: some of its checkpoints.
-        sees: whether the reader may see data; if not, data and bodies are left out, and the traces of errors.
+        sees: whether the reader may see data; otherwise data, bodies and the traces of errors are left out.
     """
-    definition = instance.definition
-    events, commands = events_of(instance, page), commands_of(instance, page)
-    found = []
-    for one in page.page:
-        event, issued = events.get(one.revision), commands.get(one.revision, [])
-        line = {
-            "revision": one.revision,
-            "at": one.at.isoformat(),
-            "cause": one.cause,
-            "status": one.status,
-            "steps": one.steps,
-            "edges": one.edge.split(",") if one.edge else [],
-            "data": masked(one.data, names_of(definition)),
-            "event": _event(event, definition) if event is not None else None,
-            "commands": [_command(command, definition) for command in issued],
-        }
-        found.append(line if sees else _without_data(line))
-    return found
+    events, commands = causing_events(instance, page), commands_of(instance, page)
+    lines = (
+        _line(
+            one,
+            instance.definition,
+            events.get(one.revision),
+            commands.get(one.revision, []),
+        )
+        for one in page.page
+    )
+    return [line if sees else _without_data(line) for line in lines]
+
+
+def _line(
+    checkpoint: Checkpoint,
+    definition: Definition,
+    event: InboxEvent | None,
+    commands: list[ShownCommand],
+) -> dict[str, Any]:
+    return {
+        "revision": checkpoint.revision,
+        "at": checkpoint.at.isoformat(),
+        "cause": checkpoint.cause,
+        "status": checkpoint.status,
+        "steps": checkpoint.steps,
+        "edges": checkpoint.edge.split(",") if checkpoint.edge else [],
+        "data": masked(checkpoint.data, names_of(definition)),
+        "event": _event(event, definition) if event is not None else None,
+        "commands": [_command(command, definition) for command in commands],
+    }
 
 
 def _without_data(line: dict[str, Any]) -> dict[str, Any]:
-    """A transition without data. The id of an event is left out too: senders may put data in it."""
+    """Return a transition without data, and without the id of its event: senders may put data in the id."""
     event = line["event"] and {**line["event"], "id": None, "body": None}
     commands = [
         {**one, "body": None, "error": one["error"].strip().rpartition("\n")[2]}
@@ -98,7 +110,7 @@ def _event(event: InboxEvent, definition: Definition) -> dict[str, Any]:
     }
 
 
-def _command(issued: Issued, definition: Definition) -> dict[str, Any]:
+def _command(issued: ShownCommand, definition: Definition) -> dict[str, Any]:
     command = issued.command
     return {
         "id": str(command.pk),

@@ -1,7 +1,7 @@
-"""A process at a revision: as it is now, or as it stood at one of its checkpoints, told from the rows that are kept.
+"""A process at a revision: now, or at one of its checkpoints, as stored rows tell it.
 
-Rows do not keep whether a worker had claimed a ready step (both are shown as running), nor the progress that a step had
-reported. Failed attempts after the first one leave no row of their own.
+No row tells whether a worker had claimed a ready step: both are shown as running. No row has the earlier progress of a
+step, nor the failed attempts after the first one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 from django.utils import timezone
 
-from monitoring.diagrams import Drawing, drawing_of
-from monitoring.queries.graphs import graph_of, labels_of
+from monitoring.diagrams import Drawing
+from monitoring.queries.graphs import labels_of, stored_drawing, stored_graph
 from monitoring.queries.instance.transitions import Transitions
 from monitoring.queries.instance.versions import Versions
 from orchestrator.definition.graph import Graph
@@ -33,19 +34,19 @@ from orchestrator.models import (
 from orchestrator.models.process_instance import ENDED
 
 VISITS = 500
-"""Most visits of a process manager that the page reads, the newest of the moment."""
+"""The maximum number of visits of a process manager that the page reads, the newest of the moment."""
 
 NEWEST = ("-item", "-started_at", "-pk")
 """The order of an index over visits that are not elements of maps."""
 
 LOOKED_BACK = 500
-"""Most checkpoints that the page reads to find the failures that were open at a moment."""
+"""The maximum number of checkpoints that the page reads to find the failures that were open at a moment."""
 
 HELD_UP = (Status.RETRYING, Status.FAILED, Status.PAUSED)
 
 
 class KnownFailure(NamedTuple):
-    """The status of a failed visit, "retrying" or "failed", and the number of its known failures."""
+    """The status of a failed visit ("retrying" or "failed"), and the number of its known failures."""
 
     status: str
     attempt: int
@@ -53,14 +54,14 @@ class KnownFailure(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessMoment:
-    """A process just after one of its transitions: the newest, which is now, or an earlier one.
+    """A process just after one of its transitions: the newest one (now), or an earlier one.
 
-    It reads each of its parts once, on first use.
+    It reads each part once, on first use.
 
     Args:
         present: the process now.
         transitions: all transitions of the process.
-        checkpoint: the row that the transition left; None for now.
+        checkpoint: the checkpoint of the transition; None for now.
     """
 
     present: ProcessInstance
@@ -84,10 +85,10 @@ class ProcessMoment:
 
     @cached_property
     def instance(self) -> ProcessInstance:
-        """The process with the moment's status, step, data and revision; never save that of the past."""
+        """The process with the status, step, data and revision of the moment; never save one of the past."""
         if self.checkpoint is None:
             return self.present
-        then = as_left_by(self.checkpoint, self.present)
+        then = process_at(self.checkpoint, self.present)
         then.definition = self.versions.definition_at(then.revision)
         return then
 
@@ -102,12 +103,12 @@ class ProcessMoment:
 
     @property
     def graph(self) -> Graph:
-        return graph_of(self.definition)
+        return stored_graph(self.definition)
 
     @cached_property
     def drawing(self) -> Drawing:
         """The picture of the definition."""
-        return drawing_of(self.graph, self.definition.fingerprint)
+        return stored_drawing(self.definition)
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
@@ -182,26 +183,28 @@ class ProcessMoment:
 
     @cached_property
     def trouble(self) -> Mapping[int, KnownFailure]:
-        """The failed visits that were still open, by their keys; empty for now, whose rows have it."""
+        """The failed visits that were still open, by key; empty for now, since the rows have them."""
         if self.checkpoint is None or self.checkpoint.status not in HELD_UP:
             return {}
         rows = self.present.checkpoints.filter(revision__lte=self.revision)
-        return trouble_of(rows.defer("data").order_by("-revision")[:LOOKED_BACK])
+        return known_failures(rows.defer("data").order_by("-revision")[:LOOKED_BACK])
 
     def name_then(self, name: str) -> str:
-        """The name at the moment of a step that has this name now."""
+        """Return the name that a step had at the moment, by its name now."""
         return self.versions.name_at(name, self.revision)
 
     def superseded_at(self, left: int) -> int:
-        """The revision at which a resumption or migration superseded a visit, which ended at `left`."""
+        """Return the revision at which a resumption or migration superseded a visit that ended at `left`."""
         switches = ((0, switch.revision) for switch in self.versions.switches)
         given_up = [*self.transitions.resumed, *switches]
         in_turn = sorted(given_up, key=lambda pair: pair[1])
         return next((at for to, at in in_turn if to < left <= at), left)
 
 
-def moment_of(instance: ProcessInstance, revision: int | None = None) -> ProcessMoment:
-    """A process just after a transition; now if there was no transition of that number.
+def process_moment(
+    instance: ProcessInstance, revision: int | None = None
+) -> ProcessMoment:
+    """Return a process just after a transition; now if there was no transition of that number.
 
     Args:
         instance: the process as it is now.
@@ -213,8 +216,8 @@ def moment_of(instance: ProcessInstance, revision: int | None = None) -> Process
     return ProcessMoment(instance, Transitions(instance), found)
 
 
-def as_left_by(checkpoint: Checkpoint, instance: ProcessInstance) -> ProcessInstance:
-    """A copy of a process in the state of a checkpoint."""
+def process_at(checkpoint: Checkpoint, instance: ProcessInstance) -> ProcessInstance:
+    """Return a copy of a process in the state of a checkpoint."""
     then = copy(instance)
     then.status, then.revision = checkpoint.status, checkpoint.revision
     then.changed_at = checkpoint.at
@@ -227,17 +230,13 @@ def as_left_by(checkpoint: Checkpoint, instance: ProcessInstance) -> ProcessInst
     return then
 
 
-def trouble_of(back: Iterable[Checkpoint]) -> dict[int, KnownFailure]:
-    """Finds the failed visits from the causes of checkpoints; some of them may have been settled meanwhile.
+def known_failures(back: Iterable[Checkpoint]) -> dict[int, KnownFailure]:
+    """Find the failed visits from the causes of checkpoints; some of them may have been settled meanwhile.
 
     Args:
         back: checkpoints, the newest first; it stops at the first one without trouble.
     """
-    stretch: list[Checkpoint] = []
-    for checkpoint in back:
-        if checkpoint.status not in HELD_UP:
-            break
-        stretch.append(checkpoint)
+    stretch = list(takewhile(lambda one: one.status in HELD_UP, back))
     found: dict[int, KnownFailure] = {}
     known: Counter[int] = Counter()
     before = ""
@@ -249,14 +248,14 @@ def trouble_of(back: Iterable[Checkpoint]) -> dict[int, KnownFailure]:
             status = StepStatus.FAILED if hopeless else StepStatus.RETRYING
             found[run] = KnownFailure(status, known[run])
         elif before == Status.FAILED and checkpoint.status == Status.RETRYING:
-            found.clear()  # what had failed is tried again
+            found.clear()  # the engine retries the failed visits
         if checkpoint.status != Status.PAUSED:
             before = checkpoint.status
     return found
 
 
 def visits_then(runs: list[StepRun], then: ProcessInstance) -> list[StepRun]:
-    """Turns visits back: later ends become open, and later visits of the same instant are left out."""
+    """Turn visits back: later ends become open, and later visits of the same instant are left out."""
     at = then.changed_at
     while runs and runs[-1].node != then.step and runs[-1].started_at == at:
         runs = runs[:-1]

@@ -1,6 +1,6 @@
-"""Events that overtook an earlier one, which was parked or had failed.
+"""The events that overtook an earlier event, which was parked or had failed.
 
-No row stores this: the order of receipts and the order of transitions tell it.
+No row stores it: it follows from the order of receipt and the order of transitions.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from django.db.models import Q, QuerySet
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 
 NAMED = 3
-"""Most events that one row names; it counts the others."""
+"""The maximum number of events that one row names; it counts the others."""
 
 LOOKED_AT = 1_000
-"""Most later events that one page reads, the newest first."""
+"""The maximum number of later events that one page reads, the newest first."""
 
 UNDECIDED = (Verdict.RECEIVED, Verdict.PARKED, Verdict.UNROUTED, Verdict.FAILED)
 """Verdicts of events that may still move the process; people retry failed ones."""
 
 
 @dataclass(frozen=True)
-class WentAhead:
+class OvertakingEvents:
     """The types of the first overtaking events, in the order of receipts, and the number of others."""
 
     types: list[str]
     more: int
 
 
-def overtaken(
+def find_overtaking(
     instance: ProcessInstance,
     events: Iterable[InboxEvent],
     below: int | None = None,
     moved: Collection[InboxEvent] | None = None,
-) -> dict[int, WentAhead]:
-    """Finds the events that overtook each of these events, by the keys of the overtaken.
+) -> dict[int, OvertakingEvents]:
+    """Find the events that overtook each of these events, by the keys of the overtaken.
 
     Args:
         instance: the process.
         events: some of its events.
-        below: a key that is higher than every event received before the last decision; None for no bound.
-        moved: all events that have moved it, if the caller knows them.
+        below: a key above the keys of all events received before the last decision; None for no bound.
+        moved: all events that have moved the process, if the caller knows them.
     """
     open_, decided = list[InboxEvent](), list[InboxEvent]()
     for event in events:
@@ -50,20 +50,18 @@ def overtaken(
         (open_ if is_open else decided).append(event)
     there = instance.events.all()
     until = there.filter(pk__lt=below) if below is not None else there
-    found: dict[int, WentAhead] = {}
-    for some, rows, wanted in (
-        (open_, there, Q()),
-        (decided, until, _before(decided)),
-    ):
-        later = _moved(some, rows, wanted) if moved is None else moved
-        found |= _ahead(some, sorted(later, key=lambda row: row.pk))
+    found: dict[int, OvertakingEvents] = {}
+    earlier = _moved_before(decided)
+    for some, rows, wanted in ((open_, there, Q()), (decided, until, earlier)):
+        later = _moving_events(some, rows, wanted) if moved is None else moved
+        found |= _find_ahead(some, sorted(later, key=lambda row: row.pk))
     return found
 
 
-def _moved(
+def _moving_events(
     events: list[InboxEvent], there: QuerySet[InboxEvent], wanted: Q
 ) -> Iterable[InboxEvent]:
-    """The wanted events that moved the process and were received after the first of some events."""
+    """Return the wanted events that moved the process and were received after the first of some events."""
     if not events:
         return []
     later = there.filter(pk__gt=min(event.pk for event in events)).order_by("-pk")
@@ -72,15 +70,17 @@ def _moved(
     return rows.only("type", "revision", "handled_at")
 
 
-def _ahead(events: list[InboxEvent], moved: list[InboxEvent]) -> dict[int, WentAhead]:
-    """The events that overtook some events, among all that moved the process, in the order of receipts."""
-    found: dict[int, WentAhead] = {}
+def _find_ahead(
+    events: list[InboxEvent], moved: list[InboxEvent]
+) -> dict[int, OvertakingEvents]:
+    """Return the events that overtook some events, among all that moved the process, in the order of receipts."""
+    found: dict[int, OvertakingEvents] = {}
     for event in events:
         ahead = [
             row.type for row in moved if row.pk > event.pk and _went_ahead(row, event)
         ]
         if ahead:
-            found[event.pk] = WentAhead(ahead[:NAMED], len(ahead[NAMED:]))
+            found[event.pk] = OvertakingEvents(ahead[:NAMED], len(ahead[NAMED:]))
     return found
 
 
@@ -93,8 +93,8 @@ def _went_ahead(row: InboxEvent, event: InboxEvent) -> bool:
     return row.handled_at is not None and row.handled_at < event.handled_at
 
 
-def _before(decided: list[InboxEvent]) -> Q:
-    """A condition: the event moved the process before the last of these events was decided."""
+def _moved_before(decided: list[InboxEvent]) -> Q:
+    """Return a condition: the event moved the process before the last of these events was decided."""
     revision = max((event.revision or 0 for event in decided), default=0)
     without = [event.handled_at for event in decided if event.revision is None]
     moments = [moment for moment in without if moment is not None]

@@ -1,4 +1,4 @@
-"""The page of a process at a revision; now is the newest, which has buttons and what can be waited for besides."""
+"""The page of a process at a revision; the page of now also has buttons, deadlines and accepted events."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
 from monitoring.buttons import Button, header_buttons
-from monitoring.diagrams import DiagramState, drawing_of
+from monitoring.diagrams import DiagramState
 from monitoring.masking import data_of, names_of
 from monitoring.moments import full_time
-from monitoring.queries.graphs import graph_of
-from monitoring.queries.instance.diagram import accepted_now, beside_now, diagram_of
-from monitoring.queries.instance.done_again import DoneAgain
+from monitoring.queries.graphs import stored_drawing
+from monitoring.queries.instance.diagram import (
+    accepted_events,
+    diagram_of,
+    mark_current_steps,
+)
+from monitoring.queries.instance.done_again import RepeatedSteps
 from monitoring.queries.instance.elements import VisitFilters
 from monitoring.queries.instance.entries import MISSING, FieldChange, HistoryPage
 from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.moment import ProcessMoment, moment_of
+from monitoring.queries.instance.moment import ProcessMoment, process_moment
 from monitoring.queries.instance.parked import NOTHING, ParkedTypes, parked_types_of
 from monitoring.queries.instance.step_panel import StepPanel, step_panel
 from monitoring.queries.instance.step_states import StepState, step_states_of
@@ -35,39 +39,41 @@ from monitoring.queries.instance.trouble import Trouble, trouble_of
 from monitoring.queries.instance.visits import (
     RunPage,
     RunRow,
-    declined_by,
+    declined_visit,
     outcomes_of,
     run_page,
     table_rows,
 )
 from monitoring.queries.instance.workflow import WorkflowView, workflow_view
-from monitoring.queries.processes import processes
-from monitoring.queries.timeouts import Timeout, passed_of, timeouts_of
+from monitoring.queries.processes import process_rows
+from monitoring.queries.timeouts import Timeout, passed_deadlines, timeouts_of
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
 
+Reader = AbstractBaseUser | AnonymousUser
+
 LISTED = 100
-"""Most visits of a process manager's steps that the page lists, the newest."""
+"""The maximum number of visits of a process manager's steps that the page lists, the newest."""
 
 
 @dataclass(frozen=True)
-class LedgerPart:
-    """Some rows of a process's ledger, and what their buttons need.
+class HistoryPart:
+    """Some rows of a process's history, and the facts that their buttons need.
 
     Args:
         moment: the moment at which the rows end.
-        ledger: the rows.
-        refusals: for each action why it is refused; "" if it is not.
+        history: the rows.
+        refusals: the refusal of each action; "" for an action that is possible.
         again: the steps that actions on a workflow would repeat; None for the past.
     """
 
     moment: ProcessMoment
-    ledger: HistoryPage
+    history: HistoryPage
     refusals: dict[str, str]
-    again: DoneAgain | None
+    again: RepeatedSteps | None
 
     @property
     def instance(self) -> ProcessInstance:
@@ -86,7 +92,7 @@ class LedgerPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstancePage(LedgerPart):
+class InstancePage(HistoryPart):
     """The read model of the page.
 
     Args:
@@ -94,14 +100,14 @@ class InstancePage(LedgerPart):
         buttons: the buttons of the whole process.
         timeline: the timeline of its whole life.
         workflow: the open steps and children of a workflow; None for a process manager.
-        trouble: what stops it. This and the following, up to `declined`, are set for now only.
-        parked: events that wait for it.
+        trouble: the trouble that stops it. This field and the next ones, up to `declined`, are set for now only.
+        parked: the events that are parked for it.
         panel: the panel of the chosen step; no panel opens by itself.
         passed_at: when the last deadline of a process manager's step passed.
         runs: the table of a workflow's visits.
         outcomes: the results of a workflow's last steps.
-        declined: the visit that had a workflow undone.
-        state_now: the state of the diagram now, if it is shown beside the moment's.
+        declined: the visit whose refusal undid a workflow.
+        state_now: the state of the diagram now, if the page shows it beside that of the moment.
         opened: the sub-process opened on the page, at the same moment.
     """
 
@@ -132,7 +138,7 @@ class InstancePage(LedgerPart):
     def accepted(self) -> list[tuple[Edge, str]]:
         """The events that its step accepts, each with the label of the next step."""
         labels = self.moment.labels
-        edges = accepted_now(self.moment.graph, self.instance)
+        edges = accepted_events(self.moment.graph, self.instance)
         return [(edge, labels[edge.target]) for edge in edges]
 
     @cached_property
@@ -153,7 +159,7 @@ class InstancePage(LedgerPart):
 
     @property
     def entered(self) -> datetime | None:
-        """When that visit began."""
+        """The beginning of the open visit."""
         return self.visit.started_at if self.visit is not None else None
 
     @property
@@ -163,7 +169,7 @@ class InstancePage(LedgerPart):
 
     @cached_property
     def timeouts(self) -> Sequence[Timeout]:
-        """The deadlines of that visit that have not passed; empty if the process has ended."""
+        """The future deadlines of the open visit; empty if the process has ended."""
         run, instance = self.visit, self.instance
         if run is None or instance.finished_at is not None:
             return ()
@@ -174,7 +180,7 @@ class InstancePage(LedgerPart):
         """The transition of the moment, in words."""
         if self.moment.checkpoint is None:
             return ""
-        first = next((e.what for e in self.ledger.entries if e.is_moment), "")
+        first = next((e.what for e in self.history.entries if e.is_moment), "")
         return first or self.moment.checkpoint.said
 
     @property
@@ -185,7 +191,7 @@ class InstancePage(LedgerPart):
 
     @property
     def kept_sub(self) -> str:
-        """The part of it that names the opened sub-process."""
+        """The part of the query that names the opened sub-process."""
         return f"&sub={quote(self.opened.asked)}" if self.opened else ""
 
     @property
@@ -231,58 +237,51 @@ class InstancePage(LedgerPart):
         return bool(names_of(self.instance.definition))
 
 
-def instance_ledger(
-    pk: UUID,
-    user: AbstractBaseUser | AnonymousUser,
-    before: int | None,
-    at: int | None,
-) -> LedgerPart:
-    """Reads some rows of a process's ledger; 404 when there is no such process."""
+def instance_history(
+    pk: UUID, user: Reader, before: int | None, at: int | None
+) -> HistoryPart:
+    """Read some rows of a process's history; 404 without such a process."""
     with snapshot():
-        moment = moment_of(get_object_or_404(processes(), pk=pk), at)
-        return _ledger(moment, Circumstances(moment.present), user, before)
+        moment = process_moment(get_object_or_404(process_rows(), pk=pk), at)
+        return _history(moment, Circumstances(moment.present), user, before)
 
 
-def _ledger(
-    moment: ProcessMoment,
-    process: Circumstances,
-    user: AbstractBaseUser | AnonymousUser,
-    before: int | None,
-) -> LedgerPart:
+def _history(
+    moment: ProcessMoment, process: Circumstances, user: Reader, before: int | None
+) -> HistoryPart:
     refusals, again = refusals_of(process, user), None
     if moment.is_past:
         refusals = dict.fromkeys(refusals, _("You look at the past."))
     elif moment.is_workflow:
-        again = DoneAgain(moment.present, moment.labels)
-    return LedgerPart(moment, history_of(moment, before), refusals, again)
+        again = RepeatedSteps(moment.present, moment.labels)
+    return HistoryPart(moment, history_of(moment, before), refusals, again)
 
 
 def instance_page(
     pk: UUID,
-    user: AbstractBaseUser | AnonymousUser,
+    user: Reader,
     before: int | None = None,
     filters: VisitFilters | None = None,
     at: int | None = None,
     beside: bool = False,
 ) -> InstancePage:
-    """Reads the page of one instance; 404 when there is none.
+    """Read the page of a process; 404 without such a process.
 
     It reads one snapshot: the engine would refuse a button of a newer step under an older revision.
 
     Args:
-        pk: its process id.
-        user: who reads it.
-        before: only transitions below this one are in its ledger.
+        pk: the process id.
+        user: the reader.
+        before: the history has only transitions below this one.
         filters: the filters of its table of steps.
         at: the number of a transition; None, or a number without a transition, for now.
         beside: whether it shows the diagram of now beside the diagram of the past.
     """
-    rows = processes("owner", "parent")
+    rows = process_rows("owner", "parent")
     known = Definition.objects.filter(processinstance=pk).defer("graph")
-    definition = get_object_or_404(known)
-    drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
+    stored_drawing(get_object_or_404(known))  # cached; drawing may take a moment
     with snapshot():
-        moment = moment_of(get_object_or_404(rows, pk=pk), at)
+        moment = process_moment(get_object_or_404(rows, pk=pk), at)
         page = _page(moment, user, before, filters or VisitFilters())
         if beside and moment.is_past:
             page = replace(page, state_now=diagram_of(moment.now))
@@ -290,29 +289,16 @@ def instance_page(
 
 
 def _page(
-    moment: ProcessMoment,
-    user: AbstractBaseUser | AnonymousUser,
-    before: int | None,
-    filters: VisitFilters,
+    moment: ProcessMoment, user: Reader, before: int | None, filters: VisitFilters
 ) -> InstancePage:
     process = Circumstances(moment.present)
-    part = _ledger(moment, process, user, before)
+    part = _history(moment, process, user, before)
     states = step_states_of(moment) if moment.is_workflow else {}
-    trouble, warnings = None, {}
-    if not moment.is_past:
-        trouble = trouble_of(moment.present)
-        if part.again is not None and not part.refusals["retry"]:
-            warnings = {"retry": part.again.of_failed}
-    primary = "retry" if trouble is not None and trouble.fatal else ""
+    trouble = None if moment.is_past else trouble_of(moment.present)
     page = InstancePage(
-        moment,
-        part.ledger,
-        part.refusals,
-        part.again,
-        state=beside_now(diagram_of(moment, states), moment),
-        buttons=header_buttons(
-            process, part.refusals, primary=primary, warnings=warnings
-        ),
+        **vars(part),
+        state=mark_current_steps(diagram_of(moment, states), moment),
+        buttons=_buttons(process, part, trouble),
         timeline=timeline_of(moment),
         workflow=workflow_view(moment, states) if moment.is_workflow else None,
         trouble=trouble,
@@ -320,10 +306,20 @@ def _page(
     return page if moment.is_past else _with_now(page, states, filters)
 
 
+def _buttons(
+    process: Circumstances, part: HistoryPart, trouble: Trouble | None
+) -> list[Button]:
+    warnings, refusals = {}, part.refusals
+    if part.again is not None and not refusals["retry"]:
+        warnings = {"retry": part.again.of_failed}
+    primary = "retry" if trouble is not None and trouble.fatal else ""
+    return header_buttons(process, refusals, primary=primary, warnings=warnings)
+
+
 def _with_now(
     page: InstancePage, states: Mapping[str, StepState], filters: VisitFilters
 ) -> InstancePage:
-    """Adds the parts that only now has."""
+    """Add the parts that only now has."""
     moment = page.moment
     parked, panel = parked_types_of(moment), step_panel(moment, filters.step)
     if moment.is_workflow:
@@ -333,8 +329,8 @@ def _with_now(
             panel=panel,
             runs=run_page(moment, states, filters),
             outcomes=outcomes_of(moment),
-            declined=declined_by(moment),
+            declined=declined_visit(moment),
         )
     run = page.visit
-    passed_at = passed_of([run]).get(run.pk) if run else None
+    passed_at = passed_deadlines([run]).get(run.pk) if run else None
     return replace(page, parked=parked, panel=panel, passed_at=passed_at)

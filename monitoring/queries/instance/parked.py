@@ -1,4 +1,4 @@
-"""The events that are parked for a process, by type, each with the steps that would take it."""
+"""The parked events of a process by type, with the steps that would take them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orchestrator.models import InboxEvent, ProcessInstance, StepKind
 from orchestrator.models.inbox_event import UNDECIDED
 
 MOST = 20
-"""Most types that the page shows."""
+"""The maximum number of types that the page shows."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class ParkedEvents:
         type: their type.
         number: the number of them.
         steps: later steps that take the type or wait for it.
-        unfit: current steps that take the type, and whose guards do not hold for these events.
-        patience_until: when people are told of the first one; None while the process is paused.
-        told: whether people have been told.
+        unfit: current steps that take the type, but whose guards do not hold for these events.
+        patience_until: the end of the patience for the first event; None while the process is paused.
+        told: whether this time is over, and people have been notified.
     """
 
     type: str
@@ -54,7 +54,7 @@ NOTHING = ParkedTypes((), 0)
 
 
 def parked_types_of(moment: ProcessMoment) -> ParkedTypes:
-    """Reads the parked events of a process, by type, the oldest first."""
+    """Read the parked events of a process, by type, the oldest first."""
     instance, labels = moment.present, moment.labels
     if instance.finished_at is None and not instance.parked:
         return NOTHING
@@ -67,7 +67,7 @@ def parked_types_of(moment: ProcessMoment) -> ParkedTypes:
 
 
 def _by_type(instance: ProcessInstance) -> list[dict[str, Any]]:
-    """The number of events, of those being offered, and the earliest end of patience, by type."""
+    """Return the number of events, the number of undecided ones and the earliest end of patience, by type."""
     rows = InboxEvent.objects.filter(process=instance.pk).parked().values("type")
     rows = rows.annotate(
         number=Count("pk"),
@@ -96,7 +96,7 @@ def _of_type(
 
 
 def _current(instance: ProcessInstance) -> set[str]:
-    """The current steps that receive events."""
+    """Return the current steps that receive events."""
     if instance.paused_at:
         return set()
     waits = instance.step_runs.filter(finished_at=None, kind__in=["", StepKind.WAIT])
@@ -104,7 +104,7 @@ def _current(instance: ProcessInstance) -> set[str]:
 
 
 def _takers(graph: Graph) -> dict[str, list[str]]:
-    """The steps that take each type of event, in the order of the graph."""
+    """Return the steps that take each type of event, in the order of the graph."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for edge in graph.edges:
         if edge.kind == "event":

@@ -1,8 +1,8 @@
-"""The page of a repair: the staged edits, their effects, and the possible targets."""
+"""The page of a repair: the staged edits, their effects, and the possible targets of edits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
-from monitoring.diagrams import DiagramState, Drawing, drawing_of
+from monitoring.diagrams import DiagramState, Drawing
 from monitoring.masking import (
     data_of,
     masked_action,
@@ -19,11 +19,11 @@ from monitoring.masking import (
     names_of,
     sees_data,
 )
-from monitoring.queries.graphs import graph_of
+from monitoring.queries.graphs import stored_drawing
 from monitoring.queries.instance.diagram import diagram_of
 from monitoring.queries.instance.entries import FieldChange, json_diff
-from monitoring.queries.instance.moment import moment_of
-from monitoring.queries.processes import processes
+from monitoring.queries.instance.moment import process_moment
+from monitoring.queries.processes import process_rows
 from orchestrator import secret_names
 from orchestrator.engine.operations import (
     OPERATIONS,
@@ -60,7 +60,7 @@ class StagedEdit:
 
 @dataclass(frozen=True)
 class ComparedValue:
-    """An edited value: whose it is, and its differences."""
+    """An edited value: the name of its owner, and its differences."""
 
     of: str
     changes: list[FieldChange]
@@ -83,7 +83,7 @@ class RepairSummary:
     leaves: Sequence[str] = ()
     keys: tuple[UUID, UUID] = field(default_factory=lambda: (uuid4(), uuid4()))
     """The idempotency keys of applying or proposing, and of declining."""
-    told: Sequence[Any] = ()
+    masked_edits: Sequence[Any] = ()
     """The edits with secrets masked."""
 
 
@@ -98,9 +98,9 @@ class RepairPage:
     proposals: list[RepairSummary]
     targets: Targets
     why: dict[str, str]
-    """For each action of a repair why the reader cannot do it; "" if they can."""
+    """The refusal of each action of a repair; "" for an action that the reader may do."""
     problem: str
-    """Why the process cannot be repaired at all: its code is gone or cannot read the stored data."""
+    """Why the process cannot be repaired: the running code lacks it, or cannot read the stored data."""
     step: str
     step_label: str
 
@@ -118,25 +118,21 @@ class RepairPage:
 def repair_page(
     pk: UUID, user: Any, step: str = "", item: int | None = None
 ) -> RepairPage:
-    """Reads the page; 404 when there is no such process.
+    """Read the page; 404 without such a process.
 
     Args:
         pk: the process id.
-        user: who reads it.
+        user: the reader.
         step: the chosen step of a workflow.
         item: the number of the chosen element of a map.
     """
-    rows = processes()
-    definition = get_object_or_404(rows, pk=pk).definition
-    drawing_of(graph_of(definition), definition.fingerprint)  # kept; may take a moment
+    rows = process_rows()
+    stored_drawing(get_object_or_404(rows, pk=pk).definition)  # cached
     with snapshot():
-        moment = moment_of(get_object_or_404(rows, pk=pk))
+        moment = process_moment(get_object_or_404(rows, pk=pk))
         instance = moment.present
-        process, problem, targets = Circumstances(instance), "", Targets()
-        try:
-            targets = targets_of(instance, step, item)
-        except Exception as error:  # noqa: BLE001  # the code is gone, or the application's may raise anything
-            problem = text_from(error)
+        process = Circumstances(instance)
+        targets, problem = _targets(instance, step, item)
         draft = draft_of(instance, user)
         proposals = [
             _summary(instance, row)
@@ -144,27 +140,40 @@ def repair_page(
             if draft is None or row.pk != draft.pk
         ]
         staged = _summary(instance, draft) if draft is not None else None
-        state = diagram_of(moment)
-        if staged is not None:
-            state = state.marked(staged.leaves, LEFT).marked(staged.stands, GHOST)
         return RepairPage(
             instance,
             moment.drawing,
-            state,
+            _mark_steps(diagram_of(moment), staged),
             staged,
             proposals,
             targets,
-            {name: _known(name).refusal(user, process) for name in ACTIONS},
+            {name: _operation(name).refusal(user, process) for name in ACTIONS},
             problem,
             step,
             moment.step_label,
         )
 
 
+def _targets(
+    instance: ProcessInstance, step: str, item: int | None
+) -> tuple[Targets, str]:
+    """Return the possible targets of edits, and why there are none; "" if there are some."""
+    try:
+        return targets_of(instance, step, item), ""
+    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+        return Targets(), text_from(error)
+
+
+def _mark_steps(state: DiagramState, staged: RepairSummary | None) -> DiagramState:
+    if staged is None:
+        return state
+    return state.marked(staged.leaves, LEFT).marked(staged.stands, GHOST)
+
+
 ACTIONS = ("repair", "propose_repair", "approve_repair", "decline_repair")
 
 
-def _known(name: str) -> ProcessOperation:
+def _operation(name: str) -> ProcessOperation:
     operation = OPERATIONS[name]
     assert isinstance(operation, ProcessOperation)  # noqa: S101  they are named above
     return operation
@@ -173,11 +182,12 @@ def _known(name: str) -> ProcessOperation:
 def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
     moved = repair.revision != instance.revision
     hidden = names_of(instance.definition)
-    told = edits_told(repair.edits, instance.definition)
+    masked = masked_edits(repair.edits, instance.definition)
     try:
         plan = plan_repair(instance, repair.edits)
-    except Exception as error:  # noqa: BLE001  # the code is gone, or the application's may raise anything
-        return RepairSummary(repair, refusal=text_from(error), moved=moved, told=told)
+    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+        why = text_from(error)
+        return RepairSummary(repair, refusal=why, moved=moved, masked_edits=masked)
     return RepairSummary(
         repair,
         [
@@ -194,63 +204,55 @@ def _summary(instance: ProcessInstance, repair: Repair) -> RepairSummary:
         moved,
         plan.stands,
         plan.leaves,
-        told=told,
+        masked_edits=masked,
     )
 
 
-def edits_told(edits: Any, definition: Definition) -> Any:
-    """Edits with the secrets in their values masked."""
+def masked_edits(edits: Any, definition: Definition) -> Any:
+    """Return edits with the secrets in their values masked."""
     return masked_action({"edits": edits}, definition)["edits"]
 
 
-def with_secrets_of_draft(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
-    """Restores masked secrets in edits from a page, from the person's draft or the process.
+def restore_draft_secrets(pk: UUID, edits: Any, user: Any) -> tuple[Any, str]:
+    """Restore the masked secrets in the edits of a form, from the person's draft or the process.
 
     Returns:
-        The edits, and why they cannot be carried out; "" if they can.
+        The edits, and why they cannot be staged; "" if they can.
     """
-    instance = processes().get(pk=pk)
+    instance = process_rows().get(pk=pk)
     draft = draft_of(instance, user)
     staged = list(draft.edits) if draft is not None else []
-    told = edits_told(staged, instance.definition)
+    masked = masked_edits(staged, instance.definition)
     found = []
     for edit in edits if isinstance(edits, list) else []:
-        if edit in told:
-            found.append(staged[told.index(edit)])
+        if edit in masked:
+            found.append(staged[masked.index(edit)])
             continue
         if isinstance(edit, dict) and "value" in edit:
             edit = dict(edit)  # do not change the form's value
-            if why := with_secrets(instance, edit, user):
+            if why := restore_secrets(instance, edit, user):
                 return edits, why
         found.append(edit)
     return (found if isinstance(edits, list) else edits), ""
 
 
-def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> str:
-    """Restores masked secrets in the value of an edit.
+def restore_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> str:
+    """Restore masked secrets in the value of an edit.
 
     Args:
         instance: the process.
         edit: the edit of the form; its value is changed.
-        user: who edits.
+        user: the person.
 
     Returns:
-        Why the edit cannot be staged: it changes a secret, and the person may not see secrets. Comparing would tell
-        them whether their value is the stored one. "" if it can be staged.
+        Why the edit cannot be staged; "" if it can. A person who may not see secrets may not change them either: a
+        comparison would tell whether the new value is the stored one.
     """
     if not sees_data(user):
         raise PermissionMissing
-    hidden, stored = names_of(instance.definition), instance.data
-    kind = edit.get("edit")
-    if kind == EditKind.EVENT:
-        known = secret_names.message_secrets(str(edit.get("target", "")))
-        hidden, stored = hidden | known, None
-    elif kind in (EditKind.RESULT, EditKind.SKIP):
-        target = str(edit.get("target", ""))[:18]
-        runs = instance.step_runs.filter(pk=int(target) if target.isdecimal() else 0)
-        stored = runs.values_list("result", flat=True).first()
-    # Without a stored value there is nothing to learn; an event may be compared with stored ones.
-    new = stored is None and kind != EditKind.EVENT
+    hidden, stored = _edited_value(instance, edit)
+    # A value without a stored one tells nothing; an event may be compared with stored values.
+    new = stored is None and edit.get("edit") != EditKind.EVENT
     edit["value"], wrong = merge_secrets(
         edit["value"], stored, hidden, may=new or may_reveal(user, instance.name)
     )
@@ -258,3 +260,18 @@ def with_secrets(instance: ProcessInstance, edit: dict[str, Any], user: Any) -> 
         said = _("%(fields)s is secret: leave it as it stands")
         return said % {"fields": ", ".join(wrong)}
     return ""
+
+
+def _edited_value(
+    instance: ProcessInstance, edit: Mapping[str, Any]
+) -> tuple[frozenset[str], Any]:
+    """Return the names of the secrets in an edited value, and the stored value; None without one."""
+    hidden, kind = names_of(instance.definition), edit.get("edit")
+    target = str(edit.get("target", ""))
+    if kind == EditKind.EVENT:
+        return hidden | secret_names.message_secrets(target), None
+    if kind not in (EditKind.RESULT, EditKind.SKIP):
+        return hidden, instance.data
+    key = int(target[:18]) if target[:18].isdecimal() else 0
+    runs = instance.step_runs.filter(pk=key)
+    return hidden, runs.values_list("result", flat=True).first()

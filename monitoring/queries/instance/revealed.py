@@ -1,4 +1,4 @@
-"""The secrets of one process, as they are stored: in its data, its newest events, commands and results."""
+"""The stored secrets of one process, in its data and its newest events, commands and results."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from monitoring.masking import names_of
-from monitoring.queries.processes import processes
+from monitoring.queries.processes import process_rows
 from orchestrator import secret_names
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
 NEWEST = 30
-"""Most events, commands and results that are searched, the newest."""
+"""The number of newest events, commands and results that are searched."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class SecretValue:
 
     @property
     def text(self) -> str:
-        """A text as it is, another value as JSON."""
+        """The value as a text; JSON for any other value."""
         if isinstance(self.value, str):
             return self.value
         return json.dumps(self.value, ensure_ascii=False, indent=2)
 
 
 @dataclass(frozen=True)
-class Holder:
-    """Something that holds secrets.
+class SecretHolder:
+    """The data, an event, a command or a result with secrets.
 
     Args:
         kind: data, event, command or result.
@@ -51,34 +51,34 @@ class Holder:
     secrets: list[SecretValue]
 
 
-def secrets_of_process(pk: UUID) -> list[Holder]:
-    """Reads all secrets of a process: its data first, then the newest of each kind."""
+def secrets_of_process(pk: UUID) -> list[SecretHolder]:
+    """Read all secrets of a process: its data first, then the newest of each kind."""
     with snapshot():
-        instance = processes().get(pk=pk)
+        instance = process_rows().get(pk=pk)
         return [one for one in _holders(instance) if one.secrets]
 
 
-def _holders(instance: ProcessInstance) -> Iterator[Holder]:
+def _holders(instance: ProcessInstance) -> Iterator[SecretHolder]:
     names = names_of(instance.definition)
-    yield Holder("data", "", None, list(secrets_in(instance.data, names)))
+    yield SecretHolder("data", "", None, list(secrets_in(instance.data, names)))
     for event in instance.events.order_by("-pk")[:NEWEST]:
         own = names | secret_names.message_secrets(event.type)
         found = list(secrets_in(event.body, own))
-        yield Holder("event", event.type, event.received_at, found)
+        yield SecretHolder("event", event.type, event.received_at, found)
     for command in instance.commands.order_by("-revision", "-pk")[:NEWEST]:
         own = names | secret_names.message_secrets(command.type)
         found = list(secrets_in(command.body, own))
-        yield Holder("command", command.type, command.issued_at, found)
+        yield SecretHolder("command", command.type, command.issued_at, found)
     runs = instance.step_runs.exclude(result=None).order_by("-pk")
     for run in runs[:NEWEST]:
         found = list(secrets_in(run.result, names))
-        yield Holder("result", run.node, run.finished_at, found)
+        yield SecretHolder("result", run.node, run.finished_at, found)
 
 
 def secrets_in(
     value: Any, names: frozenset[str], path: str = ""
 ) -> Iterator[SecretValue]:
-    """The secrets in JSON values, each with its place."""
+    """Yield the secrets in JSON values, each with its place."""
     parts: Any = ()
     if isinstance(value, dict):
         parts = value.items()

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.diagrams.words import detail_of
 from monitoring.masking import names_of
-from monitoring.queries.definition.window import Window, window
+from monitoring.queries.definition.window import Window, read_window
 from monitoring.queries.doing import window_word
 from monitoring.queries.graphs import nodes_of, vertex_of
 from monitoring.queries.instance.elements import SHOWN, beginning_of
@@ -28,16 +28,16 @@ from orchestrator.models import Incident, ProcessInstance, StepRun, StepStatus
 from orchestrator.text import unpack_text
 
 VISITS = 3
-"""Most visits that the panel shows, the newest first."""
+"""The maximum number of visits that the panel shows, the newest first."""
 
 INPUTS = 20
-"""Most parameters that it shows."""
+"""The maximum number of parameters that it shows."""
 
 TOLD = 20
-"""Most failures of a visit that it shows, the newest."""
+"""The maximum number of failures of a visit that it shows, the newest."""
 
 OVER = "week"
-"""The window of the map for the usual duration."""
+"""The window for the usual duration."""
 
 
 WAYS = {
@@ -118,7 +118,7 @@ class StepInput:
 
 
 @dataclass(frozen=True)
-class Usual:
+class UsualDuration:
     """The durations of recent visits of the step.
 
     Args:
@@ -154,7 +154,7 @@ class StepPanel:
     visits: list[PanelVisit]
     inputs: list[StepInput]
     more_inputs: int
-    usual: Usual | None
+    usual: UsualDuration | None
 
     @property
     def tries(self) -> int:
@@ -163,17 +163,17 @@ class StepPanel:
 
 
 def step_panel(moment: ProcessMoment, step: str) -> StepPanel | None:
-    """Reads the panel of a step now; None for a name that is not a step of the process.
+    """Read the panel of a step now; None for an unknown step.
 
     Args:
         moment: now.
-        step: the step's name; "" where none is chosen.
+        step: the name of the step; "" if none is chosen.
     """
     node = nodes_of(moment.definition).get(step)
     if node is None:
         return None
     vertex = vertex_of(moment.definition, step)
-    usual = _usual(window(moment.definition, OVER, step), step)
+    usual = _usual_duration(read_window(moment.definition, OVER, step), step)
     bindings = vertex.bindings if vertex is not None else ()
     return StepPanel(
         node.label,
@@ -186,12 +186,12 @@ def step_panel(moment: ProcessMoment, step: str) -> StepPanel | None:
     )
 
 
-def _usual(over: Window, step: str) -> Usual | None:
+def _usual_duration(over: Window, step: str) -> UsualDuration | None:
     passed = over.of((step,))
     median, p95 = passed.quantile(0.5), passed.quantile(0.95)
     if median is None or p95 is None:
         return None
-    return Usual(
+    return UsualDuration(
         over.said(len(passed.seconds)),
         timedelta(seconds=median),
         timedelta(seconds=p95),
@@ -200,7 +200,7 @@ def _usual(over: Window, step: str) -> Usual | None:
 
 
 def _visits(
-    instance: ProcessInstance, rows: Sequence[RunRow], usual: Usual | None
+    instance: ProcessInstance, rows: Sequence[RunRow], usual: UsualDuration | None
 ) -> list[PanelVisit]:
     runs = [row.run for row in rows]
     turns, said = turns_of(instance, runs), _messages(runs)
@@ -216,7 +216,7 @@ def _visits(
 
 
 def _messages(runs: Sequence[StepRun]) -> dict[int, dict[datetime, str]]:
-    """The messages of incidents of visits, by the times at which they opened."""
+    """Return the messages of incidents of visits, by the times at which they opened."""
     found: dict[int, dict[datetime, str]] = defaultdict(dict)
     rows = Incident.objects.filter(step_run__in=[run.pk for run in runs])
     columns = "step_run", "opened_at", "message", "text"
@@ -230,7 +230,7 @@ def _messages(runs: Sequence[StepRun]) -> dict[int, dict[datetime, str]]:
 def _inputs(
     instance: ProcessInstance, labels: Mapping[str, str], bindings: Sequence[Binding]
 ) -> Iterator[StepInput]:
-    """The parameters of the function, with the results of now."""
+    """Yield the parameters of the function, with the current results."""
     names = {one.name for one in bindings if one.source == "result"}
     results = _results(instance, names)
     for one in bindings:
@@ -258,7 +258,7 @@ def _source(binding: Binding) -> str:
 
 
 def _results(instance: ProcessInstance, names: set[str]) -> dict[str, str]:
-    """The results of the last visits of steps, as text, cut."""
+    """Return the results of the last visits of steps, as text, cut."""
     if not names:
         return {}
     rows = StepRun.objects.filter(instance=instance, item=None, node__in=names)

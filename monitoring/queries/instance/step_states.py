@@ -1,4 +1,4 @@
-"""The state of each step of a workflow: status of its last visit, number of visits, progress."""
+"""The state of each step of a workflow: the status of its last visit, its number of visits, its progress."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GOOD = ("done", "skipped", "undone")
 """Statuses of a step that let the process continue."""
 
 MOST = 60_000
-"""Most visits that one page reads."""
+"""The maximum number of visits that one page reads."""
 
 WAITS = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK, StepKind.SLEEP)
-"""Kinds of visits that wait as long as they are open."""
+"""The kinds of visits that wait while they are open."""
 
 
-class KeptVisit(NamedTuple):
-    """The stored facts of a visit; the defaults describe a step that was done once, without exceptional facts."""
+class StoredVisit(NamedTuple):
+    """The stored facts of a visit; the defaults describe the only visit of a step, which is done."""
 
     node: str
     id: int = 0
@@ -57,19 +57,20 @@ class KeptVisit(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """The values that a map's visit shares with its elements."""
+        """The values that the visit of a map shares with its elements."""
         return self.node, self.visit, self.round
 
 
 PLAIN = {
-    name: getattr(KeptVisit(""), name) for name in ("kind", "status", "visit", "round")
+    name: getattr(StoredVisit(""), name)
+    for name in ("kind", "status", "visit", "round")
 }
-"""The columns that tell such a visit from others."""
+"""The columns that distinguish such a visit from others."""
 
 
 @dataclass(frozen=True)
 class StepState:
-    """One step: its shown status, the visits it has had, and of its last one attempt and progress."""
+    """One step: its shown status, its number of visits, and the attempt and progress of the last visit."""
 
     status: str = ""
     visits: int = 0
@@ -91,7 +92,7 @@ Elements = Mapping[str, Mapping[str, int]]
 
 
 def step_states_of(moment: ProcessMoment) -> dict[str, StepState]:
-    """Reads the states of all visited steps of a workflow, by name."""
+    """Read the states of all visited steps of a workflow, by name."""
     rows = moment.present.step_runs.filter(item=None)
     plain = Q(**PLAIN)
     if moment.is_newest:
@@ -99,10 +100,10 @@ def step_states_of(moment: ProcessMoment) -> dict[str, StepState]:
     else:
         rows = rows.filter(entered__lte=moment.revision)
         plain &= Q(left__lte=moment.revision)
-    # Nearly all of ten thousand steps were done once: their names are enough.
+    # Nearly all of ten thousand steps have one visit, which is done: their names suffice.
     names = rows.filter(plain).order_by("pk").values_list("node", flat=True)[:MOST]
-    others = rows.exclude(plain).order_by("pk").values_list(*KeptVisit._fields)[:MOST]
-    found, visits = list(names), list(map(KeptVisit._make, others))
+    others = rows.exclude(plain).order_by("pk").values_list(*StoredVisit._fields)[:MOST]
+    found, visits = list(names), list(map(StoredVisit._make, others))
     if moment.is_newest:
         elements = _open_elements(moment.present, visits)
         return combine_visits(found, visits, elements, moment.instance)
@@ -111,28 +112,28 @@ def step_states_of(moment: ProcessMoment) -> dict[str, StepState]:
     states = combine_visits(
         found, visits, _elements_in_trouble(moment), moment.instance
     )
-    return states | _gathering(states, moment)
+    return states | _gathering_joins(states, moment)
 
 
 def combine_visits(
     plain: Iterable[str],
-    visits: Iterable[KeptVisit],
+    visits: Iterable[StoredVisit],
     elements: Elements,
     instance: ProcessInstance,
 ) -> dict[str, StepState]:
-    """The states of steps, by name.
+    """Return the states of steps, by name.
 
     Args:
-        plain: the steps that were done once.
+        plain: the names of steps with one visit, which is done.
         visits: all other visits, the oldest first.
         elements: the open elements of maps.
         instance: the process at the moment of these visits.
     """
     found = dict.fromkeys(plain, DONE_ONCE)
-    several: dict[str, list[KeptVisit]] = defaultdict(list)
+    several: dict[str, list[StoredVisit]] = defaultdict(list)
     for visit in visits:
         if visit.node in found and visit.node not in several:
-            several[visit.node].append(KeptVisit(visit.node))
+            several[visit.node].append(StoredVisit(visit.node))
         several[visit.node].append(visit)
     return found | {
         node: _state(some, instance, elements.get(node, {}))
@@ -140,7 +141,9 @@ def combine_visits(
     }
 
 
-def _open_elements(instance: ProcessInstance, visits: Iterable[KeptVisit]) -> Elements:
+def _open_elements(
+    instance: ProcessInstance, visits: Iterable[StoredVisit]
+) -> Elements:
     found: dict[str, dict[str, int]] = defaultdict(Counter)
     if any(one.kind == StepKind.MAP and one.finished_at is None for one in visits):
         rows = StepRun.objects.filter(instance=instance, finished_at=None)
@@ -151,7 +154,7 @@ def _open_elements(instance: ProcessInstance, visits: Iterable[KeptVisit]) -> El
 
 
 def _elements_in_trouble(moment: ProcessMoment) -> Elements:
-    """The failed open elements at a past moment; rows do not tell the status of the others."""
+    """Return the failed open elements at a past moment; rows do not tell the status of the others."""
     found: dict[str, dict[str, int]] = defaultdict(Counter)
     rows = StepRun.objects.filter(pk__in=moment.trouble, item__isnull=False)
     for pk, node, left in rows.values_list("pk", "node", "left"):
@@ -161,9 +164,9 @@ def _elements_in_trouble(moment: ProcessMoment) -> Elements:
 
 
 def _turn_back(
-    visits: Sequence[KeptVisit], moment: ProcessMoment
-) -> Iterator[KeptVisit]:
-    """Turns visits back to a past moment, without visits that were superseded before it.
+    visits: Sequence[StoredVisit], moment: ProcessMoment
+) -> Iterator[StoredVisit]:
+    """Turn visits back to a past moment, without visits that were superseded before it.
 
     Args:
         visits: the rows of now; all of them had begun by then.
@@ -182,17 +185,17 @@ def _turn_back(
 
 
 def _visit_then(
-    kept: KeptVisit,
+    kept: StoredVisit,
     moment: ProcessMoment,
     counted: Mapping[tuple[str, int, int], Mapping[str, int]],
-) -> KeptVisit:
-    """A visit at a past moment; without a status if it was superseded by then."""
+) -> StoredVisit:
+    """Return a visit at a past moment; without a status if it was superseded by then."""
     visit = kept._replace(node=moment.name_then(kept.node), blocked="", blocked_on="")
     if not _was_open(kept, moment):
-        return visit._replace(status=_ended_as(kept, moment))
+        return visit._replace(status=_status_at_end(kept, moment))
     trouble, elements = moment.trouble.get(kept.id), counted.get(kept.place)
     return visit._replace(
-        status=trouble.status if trouble else _at_work(kept, moment),
+        status=trouble.status if trouble else _open_status(kept, moment),
         attempt=trouble.attempt if trouble else kept.attempt,
         progress={**elements, "total": kept.expected} if elements else None,
         finished_at=None,
@@ -200,18 +203,18 @@ def _visit_then(
     )
 
 
-def _was_open(kept: KeptVisit, moment: ProcessMoment) -> bool:
+def _was_open(kept: StoredVisit, moment: ProcessMoment) -> bool:
     return kept.left is None or kept.left > moment.revision
 
 
-def _at_work(kept: KeptVisit, moment: ProcessMoment) -> str:
+def _open_status(kept: StoredVisit, moment: ProcessMoment) -> str:
     begun = kept.child__started_at
     waits = kept.kind in WAITS or (begun is not None and begun <= moment.until)
     return StepStatus.WAITING if waits else StepStatus.RUNNING
 
 
-def _ended_as(kept: KeptVisit, moment: ProcessMoment) -> str:
-    """The status with which a visit had ended, also if its row has been superseded since; "" if it was by then."""
+def _status_at_end(kept: StoredVisit, moment: ProcessMoment) -> str:
+    """Return the status of an ended visit before later revisions superseded it; "" if it was superseded by then."""
     if kept.status != StepStatus.SUPERSEDED:
         return kept.status
     if moment.superseded_at(kept.left or 0) <= moment.revision:
@@ -223,9 +226,9 @@ def _ended_as(kept: KeptVisit, moment: ProcessMoment) -> str:
 
 
 def _count_elements(
-    visits: Iterable[KeptVisit], moment: ProcessMoment
+    visits: Iterable[StoredVisit], moment: ProcessMoment
 ) -> dict[tuple[str, int, int], dict[str, int]]:
-    """Counts in the database the done and failed elements of open maps at a past moment."""
+    """Count in the database the done and failed elements of open maps at a past moment."""
     maps = [v for v in visits if v.kind == StepKind.MAP and _was_open(v, moment)]
     found = {visit.place: {"done": 0, "failed": 0} for visit in maps}
     rows = moment.present.step_runs.filter(
@@ -242,10 +245,10 @@ def _count_elements(
     return found
 
 
-def _gathering(
+def _gathering_joins(
     states: Mapping[str, StepState], moment: ProcessMoment
 ) -> dict[str, StepState]:
-    """The joins that a branch had reached: the row of a join that starts loses the time of the first branch."""
+    """Return the joins that a branch had reached; the row of a started join has lost the time of the first branch."""
     edges = (edge for edge in moment.graph.edges if edge.id in moment.taken)
     arrived = Counter(edge.target for edge in edges)
     return {
@@ -256,7 +259,7 @@ def _gathering(
 
 
 def _state(
-    visits: list[KeptVisit], instance: ProcessInstance, elements: Mapping[str, int]
+    visits: list[StoredVisit], instance: ProcessInstance, elements: Mapping[str, int]
 ) -> StepState:
     visited = [visit for visit in visits if visit.kind != StepKind.UNDO]
     undone = [visit for visit in visits if visit.kind == StepKind.UNDO]
@@ -283,11 +286,11 @@ def _state(
 
 
 def shown_status(
-    run: StepRun | KeptVisit,
+    run: StepRun | StoredVisit,
     instance: ProcessInstance,
     elements: Mapping[str, int] | None = None,
 ) -> str:
-    """A visit's shown status: a failure that the process survived is handled, a join gathers, a map runs.
+    """Return a visit's shown status: a failure that the process survived is handled, a join gathers, a map runs.
 
     Args:
         run: the visit.
@@ -295,13 +298,7 @@ def shown_status(
         elements: the number of a map's open elements by status, if known.
     """
     if run.finished_at is not None:
-        if run.kind == StepKind.UNDO and run.status == StepStatus.DONE:
-            return "undone"
-        if run.status != StepStatus.FAILED or run.declined:
-            return run.status
-        caught = run.node in known_graph(instance.definition).catching
-        got_over = caught or instance.status != Status.CANCELLED
-        return "handled" if got_over or run.kind == StepKind.ITEM else "failed"
+        return _ended_status(run, instance)
     if run.kind == StepKind.JOIN:
         return "gathering"
     if run.kind == StepKind.MAP and run.status == StepStatus.WAITING:
@@ -310,10 +307,21 @@ def shown_status(
     return run.status
 
 
+def _ended_status(run: StepRun | StoredVisit, instance: ProcessInstance) -> str:
+    """Return the shown status of an ended visit; a failure that the process survived is handled."""
+    if run.kind == StepKind.UNDO and run.status == StepStatus.DONE:
+        return "undone"
+    if run.status != StepStatus.FAILED or run.declined:
+        return run.status
+    caught = run.node in known_graph(instance.definition).catching
+    survived = caught or instance.status != Status.CANCELLED
+    return "handled" if survived or run.kind == StepKind.ITEM else "failed"
+
+
 def visit_status(
     run: StepRun, instance: ProcessInstance, states: Mapping[str, StepState]
 ) -> str:
-    """A visit's shown status; an open visit has the status of its step in the diagram."""
+    """Return a visit's shown status; an open visit has the status of its step in the diagram."""
     if run.finished_at is None and not run.kind:
         return current_status(instance, run.status)
     if run.kind == StepKind.MAP and run.finished_at is None and run.node in states:
@@ -322,7 +330,7 @@ def visit_status(
 
 
 def current_status(instance: ProcessInstance, run: str) -> str:
-    """The shown status of a process manager's step: a stopped process matters more than its waiting step."""
+    """Return the shown status of a process manager's step; a stopped process hides that its step waits."""
     return (
         instance.status if instance.status in ("failed", "retrying", "paused") else run
     )

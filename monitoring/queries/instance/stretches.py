@@ -1,7 +1,7 @@
-"""The parts of a visit, as stored rows tell them: attempts, delays between attempts, and waiting for people.
+"""The parts of a visit, from stored rows: attempts, delays between attempts, and waits for people.
 
 The first failure of a series of attempts is a transition. A final failure opens an incident, which a retry resolves.
-The attempts between these two leave no rows: the visit only counts them.
+The attempts between these two have no rows: the visit only counts them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,15 @@ from orchestrator.models import (
 WAITING = (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP, StepKind.JOIN, "")
 
 MOST = 400
-"""Most failures and incidents that one page reads."""
+"""The maximum number of failures and incidents that one page reads."""
 
 HIGHEST = "9" * 10
-"""Higher than every revision, also when compared as text."""
+"""A number higher than every revision, also as text."""
 
 SHOWN_AS_THEY_ARE = ("failed", "handled", "retrying", "cancelled")
 
-TONES = {
-    Status.RETRYING: "retrying",
-    Status.FAILED: "stopped",
-    Status.PAUSED: "paused",
-}
-"""The colour of a process that is not simply running."""
+TONES = {Status.RETRYING: "retrying", Status.FAILED: "stopped", Status.PAUSED: "paused"}
+"""The colours of a process in trouble or paused, by status."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,9 @@ class Stretch:
 
     Args:
         tone: its colour class.
-        word: its name for people.
+        word: its label.
         x: its beginning.
-        width: its length; less than 1 for a point, which took no time.
+        width: its length; less than 1 for a point without a duration.
     """
 
     tone: str
@@ -76,7 +72,7 @@ VisitTurns = Mapping[int, Sequence[VisitTurn]]
 
 
 def turns_of(instance: ProcessInstance, runs: Iterable[StepRun]) -> VisitTurns:
-    """Finds when attempts failed, when visits failed for good, and when people continued them.
+    """Find when attempts failed, when visits failed for good, and when people continued them.
 
     Args:
         instance: their process.
@@ -118,7 +114,7 @@ def _incidents(
 def _failures(
     instance: ProcessInstance, runs: Sequence[int]
 ) -> Iterator[tuple[int, datetime, str]]:
-    """The transitions of failed attempts, which an index finds by the beginning of their cause."""
+    """Yield the transitions of failed attempts, found by the beginning of their cause along an index."""
     some = Q()
     for run in runs:
         begin = str(Cause.of(CauseKind.STEP_FAILED, run, ""))
@@ -126,9 +122,8 @@ def _failures(
     if not some:
         return
     wanted = set(runs)
-    for checkpoint in instance.checkpoints.filter(some).only("cause", "at", "status")[
-        :MOST
-    ]:
+    rows = instance.checkpoints.filter(some).only("cause", "at", "status")
+    for checkpoint in rows[:MOST]:
         key = checkpoint.step_run
         if key is not None and key in wanted:
             yield key, checkpoint.at, checkpoint.status
@@ -137,14 +132,14 @@ def _failures(
 def stretches_of(
     run: StepRun, status: str, until: datetime, turns: Sequence[VisitTurn], axis: Axis
 ) -> list[Stretch]:
-    """Splits a visit into its parts, the first part first.
+    """Split a visit into its parts, the first part first.
 
     Args:
         run: the visit.
-        status: its status as shown.
+        status: its shown status.
         until: its end, or now.
         turns: the known turns of its attempts, in order.
-        axis: the axis.
+        axis: the axis of the bars.
     """
     waits = run.kind in WAITING or run.child_id is not None
     tone = "waiting" if waits else "attempt"
@@ -154,10 +149,10 @@ def stretches_of(
     for turn in turns:
         if not run.started_at < turn.at < until or turn.way == way:
             continue
-        found.append(_stretch(*_before(way, waits), begin, turn.at, axis))
+        found.append(_stretch(*_part_before(way, waits), begin, turn.at, axis))
         begin, way = turn.at, turn.way
     if way in ("again", "stopped"):
-        found.append(_stretch(*_after(way), begin, until, axis))
+        found.append(_stretch(*_part_after(way), begin, until, axis))
         begin = until
     if run.finished_at is not None or way not in ("again", "stopped"):
         said = status if found else word
@@ -165,14 +160,14 @@ def stretches_of(
     return found
 
 
-def _before(way: str, waits: bool) -> tuple[str, str]:
-    """Tone and word of the part that a turn ended: a failed attempt by default."""
+def _part_before(way: str, waits: bool) -> tuple[str, str]:
+    """Return tone and word of the part that a turn ends: a failed attempt by default."""
     if way in ("again", "stopped"):
-        return _after(way)
+        return _part_after(way)
     return ("waiting", "waiting") if waits else ("failed", "failed")
 
 
-def _after(way: str) -> tuple[str, str]:
+def _part_after(way: str) -> tuple[str, str]:
     return ("retrying", "retrying") if way == "again" else ("stopped", "failed")
 
 
@@ -198,7 +193,7 @@ class StatusSpan(NamedTuple):
 def troubled_spans(
     told: Iterable[tuple[datetime, str]], until: datetime
 ) -> list[StatusSpan]:
-    """Finds when a process was retrying, failed or paused.
+    """Find when a process was retrying, failed or paused.
 
     Args:
         told: the time and the new status of each transition, the first one first.
@@ -215,6 +210,6 @@ def troubled_spans(
 
 
 def stretch_of_span(span: StatusSpan, axis: Axis) -> Stretch:
-    """The time on the axis."""
+    """Return a time with one status as a part of a bar."""
     tone = TONES[Status(span.status)]
     return _stretch(tone, span.status, span.begin, max(span.end, span.begin), axis)

@@ -1,6 +1,6 @@
 """A sub-process opened on the page of a process above it: its state and its picture.
 
-The number of its steps, visits, children and siblings does not matter: each statement is bounded.
+Each statement is bounded, for any number of steps, visits, children and siblings.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from monitoring.diagrams import DiagramState, drawing_of
-from monitoring.queries.graphs import graph_of
+from monitoring.diagrams import DiagramState
+from monitoring.queries.graphs import stored_drawing
 from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.moment import ProcessMoment, moment_of
+from monitoring.queries.instance.moment import ProcessMoment, process_moment
 from monitoring.queries.instance.step_states import step_states_of
 from monitoring.queries.instance.trouble import Trouble, trouble_of
 from monitoring.queries.instance.workflow import WorkflowView, workflow_view
-from monitoring.queries.lists import uuid_in
-from monitoring.queries.processes import processes
+from monitoring.queries.lists import parse_uuid
+from monitoring.queries.processes import process_rows
 from orchestrator.models import Checkpoint, ProcessInstance
 from orchestrator.snapshot import snapshot
 
 DEEPEST = 50
-"""Most processes between the page's process and the opened one."""
+"""The maximum number of processes between the page's process and the opened one."""
 
 STEPS = 6
-"""Most open steps that it shows."""
+"""The maximum number of open steps that it shows."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class OpenedSubprocess:
         return self.path[:-1]
 
     def for_whom(self, seen: frozenset[str] | None) -> OpenedSubprocess:
-        """The part that a reader of these definitions may see; None for all definitions."""
+        """Return the part that a reader of these definitions may see; None for all definitions."""
         names = {process.name for process in self.path}
         return self if seen is None or names <= seen else OpenedSubprocess(self.asked)
 
@@ -78,39 +78,42 @@ class OpenedSubprocess:
 
 
 def opened_subprocess(page: ProcessMoment, asked: str) -> OpenedSubprocess:
-    """Reads a sub-process, at any depth, for the page of a process that it is part of.
+    """Read a sub-process at any depth for the page of a process above it.
 
     Args:
-        page: the page's process, at the moment that it shows.
+        page: the process of the page, at the shown moment.
         asked: the process id of the sub-process, from the address.
     """
     asked = asked[:36]
     for one in path_to(page.present, asked)[-1:]:
-        drawing_of(graph_of(one.definition), one.definition.fingerprint)  # kept
+        stored_drawing(one.definition)  # cached
     with snapshot():
         path = path_to(page.present, asked)
-        if not path:
-            return OpenedSubprocess(asked)
-        child = path[-1]
-        last = None if page.at is None else revision_at(child, page.at)
-        if last == 0:
-            return OpenedSubprocess(str(child.pk), path)
-        moment = moment_of(child, last)
-        states = step_states_of(moment)
-        return OpenedSubprocess(
-            str(child.pk),
-            path,
-            moment,
-            diagram_of(moment, states),
-            workflow_view(moment, states, STEPS),
-            None if moment.is_past else trouble_of(child),
-        )
+        return _open_at(path, page.at) if path else OpenedSubprocess(asked)
+
+
+def _open_at(path: Sequence[ProcessInstance], at: datetime | None) -> OpenedSubprocess:
+    """Read the last process of a path until a moment; None for now."""
+    child = path[-1]
+    last = None if at is None else revision_at(child, at)
+    if last == 0:
+        return OpenedSubprocess(str(child.pk), path)
+    moment = process_moment(child, last)
+    states = step_states_of(moment)
+    return OpenedSubprocess(
+        str(child.pk),
+        path,
+        moment,
+        diagram_of(moment, states),
+        workflow_view(moment, states, STEPS),
+        None if moment.is_past else trouble_of(child),
+    )
 
 
 def path_to(page: ProcessInstance, asked: str) -> list[ProcessInstance]:
-    """The processes from below the page's process to a sub-process; empty if it is not below it."""
-    wanted = uuid_in(asked)
-    rows = processes()
+    """Return the processes from below the page's process to a sub-process; empty if it is not below it."""
+    wanted = parse_uuid(asked)
+    rows = process_rows()
     path: list[ProcessInstance] = []
     while wanted is not None and wanted != page.pk and len(path) < DEEPEST:
         found = rows.filter(pk=wanted).first()
@@ -122,15 +125,15 @@ def path_to(page: ProcessInstance, asked: str) -> list[ProcessInstance]:
 
 
 def revision_at(instance: ProcessInstance, at: datetime) -> int:
-    """The number of the last transition of a process until a moment; 0 if there was none.
+    """Return the number of the last transition of a process until a moment; 0 if there was none.
 
-    It bisects the index of transitions, so a long history takes few statements more.
+    It bisects the index of transitions, so that a long history takes only a few more statements.
     """
     if instance.started_at > at:
         return 0
     numbers = Checkpoint.objects.filter(instance=instance).order_by("-revision")
     found, low, high = 0, 0, instance.revision
-    middle = high  # mostly it had ended by then
+    middle = high  # most sub-processes had ended by then
     while low <= high:
         rows = numbers.filter(revision__gte=low, revision__lte=middle)
         last = rows.values_list("revision", "at").first()

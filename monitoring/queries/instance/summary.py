@@ -1,4 +1,4 @@
-"""A process for a terminal: the contents of its page without picture and buttons."""
+"""A process for a terminal: the contents of its page, without picture and buttons."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from monitoring.diagrams.text import text_sketch
 from monitoring.queries.instance.diagram import diagram_of
 from monitoring.queries.instance.entries import HistoryPage
 from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.moment import moment_of
-from monitoring.queries.processes import processes
+from monitoring.queries.instance.moment import process_moment
+from monitoring.queries.processes import process_rows
 from orchestrator.models import Incident, ProcessInstance, StepRun
 from orchestrator.snapshot import snapshot
 
@@ -34,13 +34,13 @@ class Summary:
     history: HistoryPage
 
 
-def summary_of(pk: UUID) -> Summary | None:
-    """Reads the summary of a process; None when there is no such process."""
+def process_summary(pk: UUID) -> Summary | None:
+    """Read the summary of a process; None without such a process."""
     with snapshot():
-        instance = processes("owner").filter(pk=pk).first()
+        instance = process_rows("owner").filter(pk=pk).first()
         if instance is None:
             return None
-        moment = moment_of(instance)
+        moment = process_moment(instance)
         sketch = text_sketch(moment.graph)
         open_runs = instance.step_runs.filter(finished_at=None).order_by("pk")
         return Summary(

@@ -1,7 +1,7 @@
-"""The life of a process on one axis: its transitions as moments to go to, and its steps as bars.
+"""The life of a process on one axis: its transitions as moments to choose, and its steps as bars.
 
-A long history shows only the bars around the moment, on an axis of their own: on the axis of the whole life they would
-overlap.
+The bars of a long history are those around the moment. They have their own axis, since they would overlap on the axis
+of the whole life.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from monitoring.statuses import look
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 KNOTS = 240
-"""Most transitions whose places the page gets; it finds the others by their numbers."""
+"""The maximum number of transitions whose places the page has; it finds the others by their numbers."""
 
 BARS = 160
-"""Most visits that the page draws, around the moment."""
+"""The maximum number of visits that the page draws, around the moment."""
 
 ROWS = 40
-"""Most steps that have a row."""
+"""The maximum number of steps that have a row."""
 
 SAID = 5
-"""Most bars of the process itself that its row tells in words, the last ones."""
+"""The maximum number of bars of the process itself that its row has in words, the last ones."""
 
 FIRST = ("item", "started_at", "pk")
-"""The order of `NEWEST` the other way round."""
+"""The reverse order of `NEWEST`."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class Timeline:
     Args:
         moment: the moment that the page shows.
         axis: the axis of the whole life.
-        knots: the transitions whose places the page gets.
-        near: the axis of the bars; the same axis unless `cut`.
+        knots: the transitions whose places the page has.
+        near: the axis of the bars; the axis of the whole life unless `cut`.
         rows: the steps in the order of their beginning, after the process itself if it was in trouble.
         more_rows: the number of steps without a row.
         cut: whether it draws only the visits around the moment.
@@ -122,7 +122,7 @@ class Timeline:
         return WIDTH if self.moment.at is None else self.near.x(self.moment.at)
 
     def to_json(self) -> list[list[float]]:
-        """The knots for the page: number, seconds since the epoch, place."""
+        """Return the knots for the page: number, seconds since the epoch, place."""
         return [
             [
                 knot.revision,
@@ -134,7 +134,7 @@ class Timeline:
 
 
 def timeline_of(moment: ProcessMoment) -> Timeline:
-    """Reads the timeline of a process, up to now, around a moment."""
+    """Read the timeline of a process, up to now, around a moment."""
     now, instance = timezone.now(), moment.present
     knots = _knots(moment)
     times = [instance.started_at, *(knot.at for knot in knots)]
@@ -154,7 +154,7 @@ def timeline_of(moment: ProcessMoment) -> Timeline:
 
 
 def _knots(moment: ProcessMoment) -> Sequence[Transition]:
-    """Evenly spaced transitions of the whole history, with the first and the last."""
+    """Return evenly spaced transitions of the whole history, with the first and the last."""
     last = moment.present.revision
     step = max(-(-last // KNOTS), 1)
     wanted = {*range(1, last + 1, step), last}
@@ -162,7 +162,7 @@ def _knots(moment: ProcessMoment) -> Sequence[Transition]:
 
 
 def _runs(moment: ProcessMoment) -> tuple[list[StepRun], bool]:
-    """The visits around a moment, and whether there are others."""
+    """Return the visits around a moment, and whether there are others."""
     if not (moment.is_past or moment.is_workflow):
         return moment.visits[-BARS:], len(moment.visits) > BARS
     rows = moment.present.step_runs.filter(item=None)
@@ -183,7 +183,7 @@ def _runs(moment: ProcessMoment) -> tuple[list[StepRun], bool]:
 def _axis_of_bars(
     runs: Sequence[StepRun], moment: ProcessMoment, now: datetime
 ) -> Axis:
-    """The axis of the visits that are drawn: from the beginning of the first to that of the last, or to now."""
+    """Return the axis of the drawn visits: from the beginning of the first visit to that of the last, or to now."""
     begin, end = runs[0].started_at, runs[-1].started_at
     end = max(end, moment.at) if moment.at is not None else end
     if moment.at is None and any(run.finished_at is None for run in runs):
@@ -196,7 +196,7 @@ def _axis_of_bars(
 def _status_lane(
     moment: ProcessMoment, axis: Axis, now: datetime
 ) -> list[TimelineLane]:
-    """The process itself, if it was in trouble or paused around the moment."""
+    """Return the process itself, if it was in trouble or paused around the moment."""
     instance, last = moment.present, moment.revision
     told = moment.transitions.between(last - BARS + 1, last + BARS // 2)
     if not told:
@@ -248,13 +248,13 @@ def _step_lane(label: str, bars: list[TimelineBar]) -> TimelineLane:
 
 
 def _words(run: StepRun, number: int, status: str, lasted: timedelta) -> Iterator[str]:
-    """A visit in words: number, status, beginning, duration and exceptional facts.
+    """Yield a visit in words: number, status, beginning, duration and exceptional facts.
 
     Args:
         run: the visit.
         number: its number among the visits of its step.
-        status: how it stands, as shown.
-        lasted: its duration; negative where two clocks disagree.
+        status: its shown status.
+        lasted: its duration; negative if two clocks disagree.
     """
     yield f"#{number} {look(status).word}"
     yield clock(run.started_at)

@@ -1,6 +1,6 @@
-"""The transitions of a process in brief, for all parts of its page that need only these columns.
+"""The transitions of a process in brief, for the parts of its page that need only these columns.
 
-A short history is read once for all parts; of a long history each part reads its own rows.
+A short history is read once for all parts; each part reads its own rows of a long history.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from monitoring.queries.instance.versions import Versions
 from orchestrator.models import OperatorAction, ProcessInstance
 
 SHORT = 240
-"""Most transitions of a history that is read whole."""
+"""The maximum number of transitions of a history that is read as a whole."""
 
 LOOKED_AT = 1_000
-"""Transitions that are read at each end of a process manager's history, which may have any length."""
+"""The number of transitions that are read at each end of a long history of a process manager."""
 
 
 class Transition(NamedTuple):
-    """A transition: its number, its time, the status after it, and the edges that it took, with commas."""
+    """A transition: its number, its time, the status after it, and its edges with commas between them."""
 
     revision: int
     at: datetime
@@ -43,13 +43,13 @@ class Transitions:
         self.versions = Versions(instance)
 
     def numbered(self, wanted: Collection[int]) -> Sequence[Transition]:
-        """The transitions with these numbers, in order."""
+        """Return the transitions with these numbers, in order."""
         if self._all is not None:
             return [row for row in self._all if row.revision in wanted]
         return self._read(Q(revision__in=wanted))
 
     def between(self, first: int, last: int) -> Sequence[Transition]:
-        """The transitions from one number to another, both included, in order."""
+        """Return the transitions from one number to another, both included, in order."""
         if self._all is not None:
             return [row for row in self._all if first <= row.revision <= last]
         return self._read(Q(revision__range=(first, last)))
@@ -71,11 +71,11 @@ class Transitions:
         return LOOKED_AT if manager and self.instance.revision > 2 * LOOKED_AT else 0
 
     def taken(self, until: int) -> set[str]:
-        """The ids of the edges taken until a revision, without edges that a resumption superseded.
+        """Return the ids of the edges taken until a revision, without edges that a resumption superseded.
 
-        A process manager's edges come from its first transitions and its last ones until then. A workflow's graph
-        bounds the number of its edges, so all are read. Edges of other versions count as the same edges of the version
-        at that revision, where it has them.
+        The edges of a process manager come from its first and last transitions until then. All edges of a workflow are
+        read, since its graph limits their number. An edge of another version counts as the same edge of the version at
+        the revision, if that version has it.
         """
         found = {}
         for first, last in self.versions.spans(until):
@@ -88,7 +88,7 @@ class Transitions:
         return self.versions.edges(found, until)
 
     def _of_workflow(self, first: int, last: int, until: int) -> Iterable[str]:
-        """The edges of all transitions in a span of numbers, each row with commas."""
+        """Return the edges of all transitions in a span of numbers; a row has several with commas."""
         rows = self.instance.checkpoints.exclude(edge="")
         if first:
             rows = rows.filter(revision__gte=first)
@@ -100,7 +100,7 @@ class Transitions:
         return rows.order_by("edge").values_list("edge", flat=True).distinct()
 
     def _at_both_ends(self, first: int, last: int) -> Iterable[str]:
-        """The edges of the first and last transitions in a span of numbers, each row with commas."""
+        """Return the edges of the first and last transitions in a span of numbers; a row has several with commas."""
         begin = (first, min(first + LOOKED_AT, last))
         end = (max(last - LOOKED_AT + 1, first), last)
         if self._all is not None:

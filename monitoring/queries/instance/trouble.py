@@ -1,4 +1,4 @@
-"""What stops an instance, in one line."""
+"""The trouble that stops a process, in one line."""
 
 import re
 from dataclasses import dataclass
@@ -19,20 +19,21 @@ from orchestrator.models.inbox_event import UNDECIDED
 from orchestrator.text import Text, with_error_type
 
 MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
-"""The module of an error's type, before its name."""
+"""The module before the name of an error's type."""
 
 MOST = 50
-"""Most incidents of one process that the page counts."""
+"""The maximum number of incidents of one process that the page counts."""
 
 LOOKED_AT = 1_000
-"""Most events of a paused process that the page reads."""
+"""The maximum number of events of a paused process that the page reads."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What stops the instance.
+    """The trouble that stops a process.
 
-    `fatal`: it is not retried automatically. `detail`: the trace of the failure. `more`: the number of other incidents.
+    `fatal` says that the engine does not retry it. `detail` is the trace of the failure, `more` the number of other
+    incidents.
     """
 
     message: str
@@ -48,42 +49,42 @@ class Trouble:
 
 
 def trouble_of(instance: ProcessInstance) -> Trouble | None:
-    """The oldest open incident, else a command or event that is being retried."""
+    """Return the oldest open incident, or else a command or event that is being retried."""
     incidents = instance.incidents.open().order_by("opened_at")[:MOST]
     if incidents:
         first, more = incidents[0], len(incidents) - 1
         at, trace = first.opened_at, first.detail
         return Trouble(first.said, first.step, at, detail=trace, more=more)
-    retrying = _retrying(instance)
-    return _tried_again(instance, retrying) if retrying else None
+    retrying = _retrying_work(instance)
+    return _retry_trouble(instance, retrying) if retrying else None
 
 
 def last_line(error: str) -> str:
-    """The line of a traceback that has the message; a `Text` unchanged."""
+    """Return the line of a traceback with the message; a `Text` is returned unchanged."""
     if isinstance(error, Text):
         return error
     lines = [line for line in error.strip().splitlines() if line.strip()]
     return MODULE.sub("", lines[-1].strip())[:300] if lines else ""
 
 
-def _retrying(instance: ProcessInstance) -> IssuedCommand | InboxEvent | None:
+def _retrying_work(instance: ProcessInstance) -> IssuedCommand | InboxEvent | None:
     failing = IssuedCommand.objects.failing().filter(instance=instance)
     commands = failing.filter(status=CommandStatus.RETRYING).order_by("issued_at")
     received = instance.events.filter(verdict=Verdict.RECEIVED, attempt__gt=0)
-    return commands.first() or _at_hand(instance, received).exclude(error="").first()
+    return commands.first() or _undecided(instance, received).exclude(error="").first()
 
 
-def _at_hand(
+def _undecided(
     instance: ProcessInstance, events: QuerySet[InboxEvent]
 ) -> QuerySet[InboxEvent]:
-    """The undecided events, the oldest first; of a paused process only among its newest events."""
+    """Return the undecided events, the oldest first; of a paused process only among its newest events."""
     if instance.paused_at is None:
         return events.filter(UNDECIDED).order_by("pk")
     newest = instance.events.order_by("-pk").values("pk")[:LOOKED_AT]
     return events.filter(pk__in=newest).order_by("pk")
 
 
-def _tried_again(
+def _retry_trouble(
     instance: ProcessInstance, retrying: IssuedCommand | InboxEvent
 ) -> Trouble:
     said = last_line(retrying.said)
@@ -99,7 +100,7 @@ def _tried_again(
 
 
 def _attempts(retrying: IssuedCommand | InboxEvent) -> int:
-    """The number of attempts in all; 0 when the running code does not say."""
+    """Return the maximum number of attempts; 0 if the running code does not declare it."""
     if isinstance(retrying, InboxEvent):
         return conf().EVENT_ATTEMPTS
     handler = registry.command_handler(retrying.type)

@@ -1,4 +1,4 @@
-"""The versions that a process has been on: its history uses the names of the time."""
+"""The versions of a process in the course of its migrations; its history uses the names of each version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 
 from django.utils.translation import gettext as _
 
-from monitoring.queries.graphs import graph_of, labels_of
+from monitoring.queries.graphs import labels_of, stored_graph
 from monitoring.queries.instance.entries import Entry, FieldChange
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import (
@@ -35,11 +35,11 @@ class Versions:
         return switches_of(self.instance)
 
     def definition_at(self, revision: int) -> Definition:
-        """The stored definition at a revision."""
+        """Return the stored definition at a revision."""
         return stored_definition_at(self.instance, revision, self.switches)
 
     def name_at(self, name: str, revision: int) -> str:
-        """The name at a revision of a step that has this name now."""
+        """Return the name that a step had at a revision, by its name now."""
         return step_name_at(name, revision, self.switches)
 
     @cached_property
@@ -54,14 +54,14 @@ class Versions:
         return {**found, **newest}
 
     def label_at(self, name: str, revision: int) -> str:
-        """The label at a revision of a step that has this name now."""
+        """Return the label that a step had at a revision, by its name now."""
         if self._later(revision):
             name = self.name_at(name, revision)
             return labels_of(self.definition_at(revision)).get(name, name)
         return self.labels.get(name, name)
 
-    def noted(self, entries: Iterable[Entry]) -> None:
-        """Adds to the rows of migrations the versions and the renamed steps."""
+    def add_changes(self, entries: Iterable[Entry]) -> None:
+        """Add to the rows of migrations the versions and the renamed steps."""
         rows = {entry.revision: entry for entry in entries}
         later = [
             *(one.version for one in self.switches[1:]),
@@ -73,7 +73,7 @@ class Versions:
                 rows[switch.revision].changes[:0] = changed + self._renamed(switch)
 
     def _renamed(self, switch: Switch) -> list[FieldChange]:
-        """The renamed steps of a workflow; the row of a process manager has its step already."""
+        """Return the renamed steps of a workflow; the row of a process manager already has its step."""
         if not self.instance.definition.is_workflow:
             return []
         before = labels_of(self.definition_at(switch.revision - 1))
@@ -84,7 +84,7 @@ class Versions:
         ][:RENAMED]
 
     def edges(self, edges: Mapping[int, set[str]], until: int) -> set[str]:
-        """Translates edges to the version at a revision.
+        """Translate edges to the version at a revision.
 
         Args:
             edges: the taken edges, by the first revision of their version.
@@ -92,20 +92,20 @@ class Versions:
         """
         if not self._later(0):
             return set().union(*edges.values())
-        wanted = graph_of(self.definition_at(until)).edges
+        wanted = stored_graph(self.definition_at(until)).edges
         found: set[str] = set()
         for first, taken in edges.items():
             pinned = self.definition_at(first)
             if pinned.pk == self.definition_at(until).pk:
                 found |= taken
                 continue
-            known = graph_of(pinned).edges
+            known = stored_graph(pinned).edges
             ways = {self._way(edge, first, until) for edge in known if edge.id in taken}
             found |= {edge.id for edge in wanted if _way(edge) in ways}
         return found
 
     def _way(self, edge: Edge, since: int, until: int) -> tuple[str, ...]:
-        """An edge at one revision, in the names of a later revision."""
+        """Return an edge at one revision, in the names of a later revision."""
         names = [edge.source, edge.target]
         for switch in self.switches:
             if since < switch.revision <= until:
@@ -113,7 +113,7 @@ class Versions:
         return (*names, edge.kind, edge.event)
 
     def spans(self, until: int) -> list[tuple[int, int]]:
-        """The first and last revision of each version, in order, until a revision."""
+        """Return the first and last revision of each version, in order, until a revision."""
         firsts = [switch.revision for switch in self.switches]
         firsts = [0, *(first for first in firsts if first <= until)]
         lasts = [*(first - 1 for first in firsts[1:]), until]
@@ -125,7 +125,7 @@ class Versions:
 
 
 RENAMED = 8
-"""Most renamed steps that one row names."""
+"""The number of renamed steps that one row names."""
 
 
 def _way(edge: Edge) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The visits of an instance's steps as a table: searched and paged in the database, results and errors cut there."""
+"""The table of visits of a process; the database searches and pages them, and cuts results and errors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from django.db.models import Q, QuerySet
 
 from monitoring.diagrams.sketch import Part
 from monitoring.masking import names_of
-from monitoring.queries.graphs import graph_of, nodes_of
+from monitoring.queries.graphs import nodes_of, stored_graph
 from monitoring.queries.instance.elements import (
     SHOWN,
     ElementPage,
     VisitFilters,
-    discreet,
     element_page,
     element_text,
-    in_state,
+    mask_element,
+    visits_in_state,
     with_beginnings,
 )
 from monitoring.queries.instance.moment import ProcessMoment
@@ -28,34 +28,28 @@ from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.definition.secrets import masked, masked_text
-from orchestrator.models import (
-    ProcessInstance,
-    Status,
-    StepKind,
-    StepRun,
-    StepStatus,
-)
+from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
 from orchestrator.secret_names import process_secrets
 from orchestrator.text import unpack_text
 
 PAGE = 30
 
 ENDS = 6
-"""Last steps whose results are shown together."""
+"""The maximum number of last steps whose results are shown together."""
 
 FOUND = 500
-"""Most steps that a search finds by their labels."""
+"""The maximum number of steps that a search finds by their labels."""
 
 MEMBERS = 30_000
-"""Most steps of a part of the diagram that the table can be narrowed to: a statement has room for no more."""
+"""The maximum number of steps of a part of the diagram in a filter; a statement has no room for more."""
 
 ELEMENTS = 1_000
-"""Most elements of a map whose results are answered; the file of its elements has more."""
+"""The maximum number of elements of a map with a result in the answer; the file of its elements has more."""
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """One visit: when it was, as a share of the instance's time, and what came of it."""
+    """One visit: its place and length as shares of the life of the process, and its outcome."""
 
     run: StepRun
     label: str
@@ -133,39 +127,51 @@ class RunPage(KeyedPage[RunRow]):
 def run_page(
     moment: ProcessMoment, states: Mapping[str, StepState], filters: VisitFilters
 ) -> RunPage:
-    """One page of a process's visits now: of one part of its diagram, or of all; of a map its elements.
+    """Return a page of the current visits of a process, or of the elements of a map.
 
     Args:
         moment: now.
-        states: those of its steps.
-        filters: what the table is narrowed to.
+        states: the states of its steps.
+        filters: the filters of the table.
     """
     step = nodes_of(moment.definition).get(filters.step)
     if step is not None and step.kind == "map":
         elements = element_page(moment.present, filters)
         if elements is not None:
-            alone = filters.search or filters.state or filters.runs
-            found = [*([] if alone else [elements.head]), *elements.rows]
-            shown = table_rows(found, moment, states)
-            return RunPage(shown, elements.older, filters=filters, elements=elements)
+            return _map_page(elements, moment, states, filters)
     rows, secrets = _matching(moment, filters), process_secrets(moment.present)
     group = moment.drawing.group(filters.group)
     if group is not None:
         rows = rows.filter(node__in=group.members[:MEMBERS])
     page = page_by_key(with_beginnings(rows).order_by("-pk"), PAGE, filters.runs)
-    shown = table_rows((discreet(run, secrets) for run in page.rows), moment, states)
+    shown = table_rows(
+        (mask_element(run, secrets) for run in page.rows), moment, states
+    )
     return RunPage(shown, page.older, filters=filters, group=group)
 
 
+def _map_page(
+    elements: ElementPage,
+    moment: ProcessMoment,
+    states: Mapping[str, StepState],
+    filters: VisitFilters,
+) -> RunPage:
+    """Return the elements of a map as rows, after the map itself on an unfiltered first page."""
+    alone = filters.search or filters.state or filters.runs
+    found = [*([] if alone else [elements.head]), *elements.rows]
+    shown = table_rows(found, moment, states)
+    return RunPage(shown, elements.older, filters=filters, elements=elements)
+
+
 def newest_rows(moment: ProcessMoment, step: str, most: int) -> list[RunRow]:
-    """The newest visits of one step as rows of the table, without the elements of a map."""
+    """Return the newest visits of one step as rows of the table, without the elements of a map."""
     rows = StepRun.objects.filter(instance=moment.present, item=None, node=step)
     rows = rows.exclude(status=StepStatus.SUPERSEDED)
     return table_rows(with_beginnings(rows).order_by("-pk")[:most], moment)
 
 
 def outcomes_of(moment: ProcessMoment) -> list[RunRow]:
-    """The results of the steps that nothing follows, of a process that has ended."""
+    """Return the results of the last steps of a process that has ended."""
     if moment.instance.finished_at is None:
         return []
     leading = {edge.source for edge in moment.graph.edges if edge.kind != "error"}
@@ -176,8 +182,8 @@ def outcomes_of(moment: ProcessMoment) -> list[RunRow]:
     return table_rows(with_beginnings(rows)[:ENDS], moment)
 
 
-def declined_by(moment: ProcessMoment) -> RunRow | None:
-    """The visit that had a process undone; None for any other process."""
+def declined_visit(moment: ProcessMoment) -> RunRow | None:
+    """Return the visit whose refusal undid a process; None for any other process."""
     if moment.instance.status != Status.CANCELLED:
         return None
     rows = moment.present.step_runs.filter(declined=True, status=StepStatus.FAILED)
@@ -185,8 +191,8 @@ def declined_by(moment: ProcessMoment) -> RunRow | None:
     return next(iter(table_rows(newest, moment)), None)
 
 
-def worth_a_look(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """The open visits without waiting joins, and without elements of maps that are not in trouble."""
+def notable_visits(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    """Limit visits to open ones without joins; elements of maps only if they failed or are retried."""
     trouble = Q(status__in=[StepStatus.FAILED, StepStatus.RETRYING])
     rows = rows.filter(finished_at=None).exclude(kind=StepKind.JOIN)
     return rows.filter(Q(item=None) | trouble)
@@ -197,10 +203,10 @@ def _matching(moment: ProcessMoment, filters: VisitFilters) -> QuerySet[StepRun]
     if filters.step:
         rows = rows.filter(node=filters.step)
     elif not filters.any:
-        # Not the elements of maps, and no joins that wait for their branches.
+        # Without elements of maps, and without joins that wait for their branches.
         rows = rows.filter(item=None).exclude(kind=StepKind.JOIN, finished_at=None)
     every_open = filters.state == "open" and not filters.step
-    rows = worth_a_look(rows) if every_open else in_state(rows, filters.state)
+    rows = notable_visits(rows) if every_open else visits_in_state(rows, filters.state)
     wanted = filters.search
     if wanted.removeprefix("#").isdecimal():
         return rows.filter(item=int(wanted.removeprefix("#")[:9]))
@@ -216,12 +222,12 @@ def table_rows(
     moment: ProcessMoment,
     states: Mapping[str, StepState] | None = None,
 ) -> list[RunRow]:
-    """Visits as rows of a table at a moment.
+    """Return visits as rows of a table at a moment.
 
     Args:
         runs: the visits at the moment.
         moment: the moment.
-        states: those of a workflow's steps, where maps that are going on may be among the visits.
+        states: the states of a workflow's steps, if open maps may be among the visits.
     """
     hidden = names_of(moment.present.definition)
     return [_row(run, moment, states or {}, hidden) for run in runs]
@@ -253,15 +259,15 @@ def _row(
     )
 
 
-def result_of(instance: ProcessInstance) -> Any:
-    """The result of a completed workflow, with secrets masked; None for any other process.
+def workflow_result(instance: ProcessInstance) -> Any:
+    """Return the result of a completed workflow, with secrets masked; None for any other process.
 
-    It is the result of the last step, or the results of several last steps by name, as a parent process gets it.
+    It is the result of the last step, or the results of several last steps by name, as for a parent process.
     """
     definition = instance.definition
     if not definition.is_workflow or instance.status != Status.COMPLETED:
         return None
-    graph = graph_of(definition)
+    graph = stored_graph(definition)
     left = {e.source for e in graph.edges if e.kind not in ("error", "deadline")}
     last = {node.id: node.kind for node in graph.nodes if node.id not in left}
     given = (StepStatus.DONE, StepStatus.SKIPPED)
@@ -277,7 +283,7 @@ def result_of(instance: ProcessInstance) -> Any:
 
 
 def _of_elements(rows: Any) -> list[Any] | None:
-    """The results of a map's last visit, in the order of its elements."""
+    """Return the results of a map's last visit, in the order of its elements."""
     visit = rows.order_by("-visit").values_list("visit", flat=True).first()
     elements = rows.filter(visit=visit, item__isnull=False).order_by("item", "round")
     found = dict(elements.values_list("item", "result")[: ELEMENTS + 1])

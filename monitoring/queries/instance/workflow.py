@@ -13,29 +13,29 @@ from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Left
 
 from monitoring.diagrams.words import detail_of
-from monitoring.queries.graphs import attempts_of, choices_of, nodes_of
+from monitoring.queries.graphs import choices_of, most_attempts, nodes_of
 from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import MOST, StepState, visit_status
 from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.instance.visits import worth_a_look
+from monitoring.queries.instance.visits import notable_visits
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.text import unpack_text
 
 SHOWN_NOW = 12
-"""Most open steps that the page shows."""
+"""The maximum number of open steps that the page shows."""
 
 CHILDREN = 20
-"""Most sub-processes that a page lists."""
+"""The maximum number of sub-processes that a page lists."""
 
 CLOCKS = timedelta(minutes=10)
-"""Most that the clocks of machines may differ."""
+"""The maximum difference between the clocks of machines."""
 
 
 @dataclass(frozen=True)
 class OpenStep:
-    """An open step: its visit, what it waits for, its progress, its error.
+    """An open step with its visit, its progress and its error.
 
-    At a past moment only its beginning and the sub-process that it had started are known.
+    At a past moment only its beginning and its sub-process are known.
     """
 
     run: StepRun
@@ -79,13 +79,13 @@ class OpenStep:
 
 @dataclass(frozen=True)
 class WorkflowView:
-    """The read model of a workflow's instance at a moment.
+    """The open steps and sub-processes of a workflow at a moment.
 
     Args:
-        open: the open steps; now those that need a person come first.
+        open: the open steps; for now, steps that need a person come first.
         more_open: the number of other open steps.
         counts: the number of steps by status.
-        children: the newest sub-processes, without those of the shown open steps.
+        children: the newest sub-processes, except those of the shown open steps.
     """
 
     open: Sequence[OpenStep]
@@ -102,7 +102,7 @@ class WorkflowView:
 def workflow_view(
     moment: ProcessMoment, states: Mapping[str, StepState], most: int = SHOWN_NOW
 ) -> WorkflowView:
-    """Reads the open steps and children of a workflow at a moment.
+    """Read the open steps and children of a workflow at a moment.
 
     Args:
         moment: the moment.
@@ -122,7 +122,7 @@ def workflow_view(
 def _open_then(
     moment: ProcessMoment, states: Mapping[str, StepState], most: int
 ) -> tuple[list[OpenStep], int]:
-    """The open steps at a past moment, each with its visit, and the number beyond `most`."""
+    """Return the open steps at a past moment, each with its visit, and the number beyond `most`."""
     names = [name for name, step in states.items() if step.open]
     runs = _runs_then(moment) if names else {}
     found = [
@@ -134,10 +134,10 @@ def _open_then(
 
 
 def _runs_then(moment: ProcessMoment) -> dict[str, StepRun]:
-    """The open visits at a past moment, by the names of that moment, without later facts."""
+    """Return the open visits at a past moment, by the names of that moment, without later facts."""
     rows = moment.present.step_runs.filter(item=None, entered__lte=moment.revision)
     rows = rows.exclude(left__lte=moment.revision).order_by("pk")
-    # With the process, which Django would otherwise query for each row.
+    # With the process: Django would otherwise query it for each row.
     named = "instance", "node", "item", "started_at", "child__name", "child__started_at"
     found = {}
     for run in rows.select_related("child").only(*named)[:MOST]:
@@ -151,18 +151,18 @@ def _runs_then(moment: ProcessMoment) -> dict[str, StepRun]:
 def _open_now(
     moment: ProcessMoment, states: Mapping[str, StepState], most: int
 ) -> tuple[list[OpenStep], int]:
-    """The open visits to show, and the number beyond `most`."""
+    """Return the open visits to show, and the number beyond `most`."""
     rows = _open_steps(moment.present)
     found = list(rows[: most + 1])
     more = rows.count() - most if len(found) > most else 0
-    attempts = attempts_of(moment.definition)
+    attempts = most_attempts(moment.definition)
     shown = [_open_step(run, states, attempts, moment) for run in found[:most]]
     return shown, max(more, 0)
 
 
 def _open_steps(instance: ProcessInstance) -> QuerySet[StepRun]:
-    """The open visits to show; those that need a person come first."""
-    rows = worth_a_look(StepRun.objects.filter(instance=instance))
+    """Return the open visits to show; visits that need a person come first."""
+    rows = notable_visits(StepRun.objects.filter(instance=instance))
     order = [
         When(status=StepStatus.FAILED, then=0),
         When(kind=StepKind.ASK, then=1),
@@ -202,7 +202,7 @@ def children_of(
     shown: Iterable[ProcessInstance | None],
     until: datetime | None = None,
 ) -> list[ProcessInstance]:
-    """The newest sub-processes, without those that the page shows elsewhere.
+    """Return the newest sub-processes, except those that the page shows elsewhere.
 
     Args:
         instance: their parent.
@@ -218,12 +218,12 @@ def children_of(
 
 
 def _key_after(at: datetime) -> UUID:
-    """A key above all keys made until a time: keys begin with their time, from clocks that may differ."""
+    """Return a key above all keys made until a time; a key begins with its time, and clocks may differ."""
     return UUID(int=int((at + CLOCKS).timestamp() * 1_000) << 80)
 
 
 def _counts(states: Mapping[str, StepState]) -> list[tuple[str, int]]:
-    """The number of steps by status, in the order of urgency."""
+    """Return the number of steps by status, in the order of urgency."""
     shown: Sequence[str] = (
         "failed", "retrying", "running", "ready", "waiting", "done", "skipped", "handled",
         "undone", "not_taken", "cancelled",

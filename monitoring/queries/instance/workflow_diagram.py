@@ -1,4 +1,4 @@
-"""A workflow's instance on its diagram: several steps at once, branches not taken, what can still happen."""
+"""A workflow on its diagram: its open steps, the branches not taken, and the steps that it may still visit."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.sketch import Part, Sketch
-from monitoring.queries.counts import short
-from monitoring.queries.graphs import attempts_of
+from monitoring.queries.counts import short_number
+from monitoring.queries.graphs import most_attempts
 from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import StepState
 from monitoring.statuses import look
@@ -18,7 +18,7 @@ from orchestrator.definition.graph import Graph
 from orchestrator.models import ProcessInstance, Status
 
 WORST = ("failed", "retrying", "running", "ready", "waiting", "handled")
-"""Statuses by urgency: a part of several steps has the first status that one of its steps has."""
+"""Statuses by urgency; a part of several steps shows the first status that one of its steps has."""
 
 BEST = ("is-done", "is-possible", "is-off")
 
@@ -28,18 +28,18 @@ NOT_VISITED = StepState()
 def workflow_state(
     moment: ProcessMoment, states: Mapping[str, StepState], sketch: Sketch
 ) -> DiagramState:
-    """The state of a workflow's diagram.
+    """Return the state of a workflow's diagram.
 
     Args:
-        moment: the moment that is shown.
+        moment: the shown moment.
         states: the states of its steps.
-        sketch: the parts that are drawn.
+        sketch: the drawn parts.
     """
     graph = moment.graph
     possible = _possible(graph, moment.instance, states)
     edges = _edges(moment, states, possible)
     ways = Counter(edge.target for edge in graph.edges if edge.kind != "repeat")
-    attempts = attempts_of(moment.definition)
+    attempts = most_attempts(moment.definition)
     node = partial(
         _part, states=states, possible=possible, attempts=attempts, ways=ways
     )
@@ -51,7 +51,7 @@ def workflow_state(
 def _possible(
     graph: Graph, instance: ProcessInstance, states: Mapping[str, StepState]
 ) -> set[str]:
-    """The steps that can still be visited."""
+    """Return the steps that can still be visited."""
     if instance.finished_at is not None:
         return set()
     after = group_by_key((edge.source, edge.target) for edge in graph.edges)
@@ -69,7 +69,7 @@ def _possible(
 def _edges(
     moment: ProcessMoment, states: Mapping[str, StepState], possible: set[str]
 ) -> dict[str, str]:
-    """The class of every edge, also of edges from the start and to the end."""
+    """Return the class of every edge, including edges from the start and to the end."""
     found = {}
     for edge in moment.graph.edges:
         if edge.id in moment.taken:
@@ -90,7 +90,7 @@ def _edges(
 
 
 def _best(edges: Iterable[str], states: Mapping[str, str]) -> tuple[str, ...]:
-    """The class of a line for several edges: taken if one edge was taken."""
+    """Return the class of a line for several edges; one taken edge makes it taken."""
     shown = {states.get(edge, "is-off") for edge in edges}
     return (next((one for one in BEST if one in shown), "is-off"),)
 
@@ -112,7 +112,7 @@ def _part(
         count=f"{state.visits}\N{MULTIPLICATION SIGN}" if state.visits > 1 else "",
         title=f"{part.label}: {_title(state, name in possible, attempts(name))}",
         note=_note(part, state, attempts(name), ways.get(name, 0)),
-        failed=f"\N{MULTIPLICATION SIGN}{short(lost)}" if lost else "",
+        failed=f"\N{MULTIPLICATION SIGN}{short_number(lost)}" if lost else "",
         part=done / total if total and _shows_progress(part, state) else None,
         lost=lost / total if total else 0.0,
     )
@@ -130,7 +130,7 @@ def _shows_progress(part: Part, state: StepState) -> bool:
 
 
 def _progress(state: StepState) -> tuple[float, float, int]:
-    """The done part, the total, and the number of failures."""
+    """Return the done part, the total, and the number of failures."""
     said = state.progress
     numbers = [said.get(name) for name in ("done", "total", "failed")]
     done, total, lost = (n if isinstance(n, int | float) else 0 for n in numbers)
@@ -144,10 +144,10 @@ def _note(part: Part, state: StepState, attempts: int, ways: int) -> str:
     if state.status == "gathering":
         return f"{state.arrived}/{ways}"
     if part.shape == "map" and state.progress:
-        return f"{short(int(done))}/{short(int(total))}"
+        return f"{short_number(int(done))}/{short_number(int(total))}"
     if state.open and total:
         return f"{done / total:.0%}"
-    return short(int(done)) if state.open and done else ""
+    return short_number(int(done)) if state.open and done else ""
 
 
 def _title(state: StepState, possible: bool, attempts: int) -> str:
@@ -173,7 +173,7 @@ def _title(state: StepState, possible: bool, attempts: int) -> str:
 def _group(
     part: Part, states: Mapping[str, StepState], possible: set[str]
 ) -> NodeState:
-    """The state of a part for several steps: its worst status, and the number of ended steps."""
+    """Return the state of a part for several steps: its worst status, and the number of ended steps."""
     some = [states[name] for name in part.members if name in states]
     shown = {state.status for state in some}
     over = [s for s in some if not s.open and s.status != "gathering"]
@@ -189,8 +189,8 @@ def _group(
         (*classes, *current),
         title=_("%(label)s: %(done)d of %(all)d steps are over")
         % {"label": part.label, "done": len(over), "all": whole},
-        note=f"{short(len(over))}/{short(whole)}" if some else "",
-        failed=f"\N{MULTIPLICATION SIGN}{short(lost)}" if lost else "",
+        note=f"{short_number(len(over))}/{short_number(whole)}" if some else "",
+        failed=f"\N{MULTIPLICATION SIGN}{short_number(lost)}" if lost else "",
         part=max(len(over) - lost, 0) / whole if some else None,
         lost=min(lost, whole) / whole,
     )

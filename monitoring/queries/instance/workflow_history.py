@@ -1,12 +1,13 @@
-"""The history of a workflow's process: one row for each checkpoint, with the names of its steps."""
+"""The history of a workflow: a row for each checkpoint, with the names of its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 
 from monitoring.diagrams import words
-from monitoring.queries.instance.checkpoints import Checkpoints, events_of
-from monitoring.queries.instance.entries import Began, Entry, status_change
+from monitoring.queries.instance.checkpoints import Checkpoints, causing_events
+from monitoring.queries.instance.entries import BegunStep, Entry, status_change
 from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import shown_status
 from orchestrator.collecting import group_by_key
@@ -21,25 +22,29 @@ from orchestrator.models import (
 )
 
 Named = Callable[[str, int], str]
-"""The label of a step, by its name now and a revision."""
+"""A function for the label of a step, by its name now and a revision."""
 
 LOOKED_AT = 5_000
-"""Most beginnings of steps that one page reads."""
+"""The maximum number of beginnings of steps that one page reads."""
 
 NAMED = 8
-"""Most steps that one row names; it counts the others."""
+"""The number of steps that one row names; it counts the others."""
+
+
+JOINED = attrgetter("element_of", "status", "began", "changes")
+"""The values that are equal for consecutive elements of a map in one row."""
 
 
 def workflow_transitions(moment: ProcessMoment, page: Checkpoints) -> list[Entry]:
-    """The rows of a workflow's transitions."""
+    """Return the rows of a workflow's transitions."""
     instance, versions = moment.present, moment.versions
-    runs, events = _runs(page.page), events_of(instance, page)
-    began = _began(instance, page, versions.label_at)
+    runs, events = _runs(page.page), causing_events(instance, page)
+    began = _begun_steps(instance, page, versions.label_at)
     entries = [
         _entry(instance, checkpoint, earlier, runs, events, versions.label_at)
         for checkpoint, earlier in page.rows
     ]
-    versions.noted(entries)
+    versions.add_changes(entries)
     for entry in entries:
         entry.began = began.get(entry.revision or 0, [])
         entry.resumable = instance.revision != entry.revision
@@ -47,7 +52,7 @@ def workflow_transitions(moment: ProcessMoment, page: Checkpoints) -> list[Entry
 
 
 def _runs(page: Iterable[Checkpoint]) -> dict[int, StepRun]:
-    """The visits that caused a page's checkpoints."""
+    """Return the visits that caused a page's checkpoints."""
     keys = [key for checkpoint in page if (key := checkpoint.step_run)]
     fields = ("node", "status", "item", "visit", "kind", "left", "finished_at")
     return StepRun.objects.only(*fields).in_bulk(keys)
@@ -65,7 +70,7 @@ def _entry(
     event = events.get(checkpoint.revision)
     return Entry(
         checkpoint.at,
-        event.type if event else _what(checkpoint, run, named),
+        event.type if event else _entry_title(checkpoint, run, named),
         source=event.source if event else "",
         revision=checkpoint.revision,
         changes=status_change(earlier.status, checkpoint.status) if earlier else [],
@@ -78,7 +83,7 @@ def _entry(
 
 
 def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> str:
-    """The status of the visit at the checkpoint: settled by it, failed, or retrying."""
+    """Return the status of the visit at the checkpoint: settled by it, failed, or retrying."""
     if run.left == checkpoint.revision:
         return shown_status(run, instance)
     cause = checkpoint.moved_by
@@ -87,17 +92,17 @@ def _status(instance: ProcessInstance, checkpoint: Checkpoint, run: StepRun) -> 
     return "failed" if checkpoint.status == Status.FAILED else "retrying"
 
 
-def _what(checkpoint: Checkpoint, run: StepRun | None, named: Named) -> str:
+def _entry_title(checkpoint: Checkpoint, run: StepRun | None, named: Named) -> str:
     if run is None:
         return checkpoint.said
     label = named(run.node, checkpoint.revision)
     return f"{label} #{run.item}" if run.item is not None else label
 
 
-def _began(
+def _begun_steps(
     instance: ProcessInstance, page: Checkpoints, named: Named
-) -> dict[int, list[Began]]:
-    """The steps that began with a page's checkpoints, by revision."""
+) -> dict[int, list[BegunStep]]:
+    """Return the steps that began with a page's checkpoints, by revision."""
     if not page.page:
         return {}
     # An index has the time; a visit begins at the time of its transition.
@@ -106,34 +111,27 @@ def _began(
     rows = rows.exclude(kind=StepKind.JOIN).exclude(status=StepStatus.NOT_TAKEN)
     begun = rows.order_by("pk").values_list("entered", "node", "kind")[:LOOKED_AT]
     found = group_by_key(
-        (revision, Began(named(node, revision), kind == StepKind.UNDO))
+        (revision, BegunStep(named(node, revision), kind == StepKind.UNDO))
         for revision, node, kind in begun
     )
-    return {revision: _few(began) for revision, began in found.items()}
+    return {revision: _first_steps(began) for revision, began in found.items()}
 
 
 def _join_elements(entries: list[Entry]) -> list[Entry]:
-    """Joins consecutive elements of one map that led to nothing else into one row."""
+    """Join consecutive elements of one map without other consequences into one row."""
     kept: list[Entry] = []
     for entry in entries:
         last = kept[-1] if kept else None
-        alike = (
-            last is not None and entry.element_of and not (entry.began or entry.changes)
-        )
-        if (
-            alike
-            and last
-            and last.element_of == entry.element_of
-            and ((last.status, last.began, last.changes) == (entry.status, [], []))
-        ):
+        plain = entry.element_of and not (entry.began or entry.changes)
+        if plain and last and JOINED(last) == JOINED(entry):
             last.elements += 1
         else:
             kept.append(entry)
     return kept
 
 
-def _few(began: list[Began]) -> list[Began]:
+def _first_steps(began: list[BegunStep]) -> list[BegunStep]:
     more = len(began) - NAMED
     if more <= 0:
         return began
-    return [*began[:NAMED], Began(words.more_text(more))]
+    return [*began[:NAMED], BegunStep(words.more_text(more))]

@@ -1,1 +1,1 @@
-"""The list of instances: what it is narrowed to, the parts that indexes find, and its pages."""
+"""The list of processes: its filters, the parts that indexes find, and its pages."""

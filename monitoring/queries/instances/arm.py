@@ -1,6 +1,8 @@
 """A part of the list of processes that an index finds, newest or oldest first."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -8,14 +10,13 @@ from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 
 from monitoring.conditions import Conditions
-from monitoring.queries.among import among
-from monitoring.queries.data import matching
+from monitoring.queries.among import any_of
+from monitoring.queries.data import matching_keys
 from monitoring.queries.looks import first_matching
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 LOOKED_AT = 1_000
-"""Rows that one page checks for conditions without an index; the next page continues after them."""
-
+"""The number of rows that one page checks for unindexed conditions; the next page continues after them."""
 
 NOT_BY_INDEX = Cast("pk", CharField()).desc()
 """The order of the keys as an expression, which no index has."""
@@ -27,16 +28,16 @@ class Arm:
 
     Args:
         rows: the processes that an index finds.
-        order: of that index, newest first.
-        unindexed_conditions: the conditions without an index, checked on a limited number of rows.
-        beside: rows of another table, in the order of their index, that name the processes to look at.
+        order: the order of that index, newest first.
+        unindexed: conditions without an index; they are checked on a limited number of rows.
+        beside: rows of another table in the order of their index; they name the processes to check.
         where: conditions on the data of the processes.
         oldest: whether the oldest come first.
     """
 
     rows: ProcessInstanceQuerySet
     order: tuple[Any, ...]
-    unindexed_conditions: Q
+    unindexed: Q
     beside: QuerySet[Any] | None = None
     where: Conditions | None = None
     oldest: bool = False
@@ -48,7 +49,7 @@ class Arm:
 
         With `oldest` it returns the oldest.
         """
-        if self.beside is None and not self.unindexed_conditions and self.where is None:
+        if self.beside is None and not self.unindexed and self.where is None:
             rows = self.rows.filter(**_span("pk", before, after))
             return self._turned(rows.order_by(*self.order))[:number], None
 
@@ -57,24 +58,25 @@ class Arm:
             return list(self._keys(*ends)[:many])
 
         found, edge = first_matching(number, LOOKED_AT, keys_behind, self._matching)
-        rows = self._all.filter(among("pk", found))
+        rows = self._all.filter(any_of("pk", found))
         return self._turned(rows.order_by(NOT_BY_INDEX)), edge
+
+    def filter(self, condition: Q) -> Arm:
+        """Return the part with one more condition without an index."""
+        return replace(self, unindexed=self.unindexed & condition)
 
     @property
     def _all(self) -> ProcessInstanceQuerySet:
-        """All processes. A query by keys does not repeat the conditions of an index.
-
-        PostgreSQL might scan that index.
-        """
+        """All processes; with the conditions of an index PostgreSQL might scan that index instead of the keys."""
         found: ProcessInstanceQuerySet = self.rows.model._default_manager.all()
         return found
 
     def _matching(self, keys: list[UUID], number: int) -> list[UUID]:
         """Return the first of some processes that meet all conditions."""
         rows = self._all if self.beside is None else self.rows
-        found = rows.filter(self.unindexed_conditions, among("pk", keys))
+        found = rows.filter(self.unindexed, any_of("pk", keys))
         if self.where is not None:
-            matched = matching(found, self.where)
+            matched = matching_keys(found, self.where)
             return sorted(matched, reverse=not self.oldest)[:number]
         first = self._turned(found.order_by(NOT_BY_INDEX))
         return list(first.values_list("pk", flat=True)[:number])

@@ -1,6 +1,5 @@
 """The filters of the list of processes, as parameters of an address."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,40 +8,43 @@ from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.conditions import LONGEST, ConditionMistake, Conditions, read
+from monitoring.conditions import (
+    LONGEST,
+    ConditionMistake,
+    Conditions,
+    parse_conditions,
+)
 from monitoring.masking import sees_data
-from monitoring.queries.columns import COLUMNS, Column, chosen
-from monitoring.queries.counts import MANY, capped
-from monitoring.queries.data import matching
-from monitoring.queries.declared import check
+from monitoring.queries.columns import COLUMNS, Column, column_choices
+from monitoring.queries.counts import MANY, count_rows
+from monitoring.queries.data import matching_keys
+from monitoring.queries.declared import check_conditions
 from monitoring.queries.doing import (
     HERE,
     NOW,
-    came_to_its_end,
-    doing_word,
+    activity_word,
+    ended_within,
     open_visits,
     overdue_visits,
-    visits_that_do,
-    window_of,
+    parse_window,
+    visits_with_activity,
 )
-from monitoring.queries.graphs import named_step, step_of
+from monitoring.queries.graphs import find_label, find_step
 from monitoring.queries.instances.arm import NOT_BY_INDEX, Arm
-from monitoring.queries.lists import Search, clean
+from monitoring.queries.instances.text_search import (
+    has_key_or_id,
+    keys_with_text,
+    outside_ids,
+)
+from monitoring.queries.lists import Search, clean_text
 from monitoring.queries.stalled import stalled_processes
 from monitoring.statuses import look
-from orchestrator.models import (
-    Definition,
-    OutsideId,
-    ProcessInstance,
-    Status,
-    StepRun,
-)
+from orchestrator.models import Definition, ProcessInstance, Status, StepRun
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
 
 OLDEST = "oldest"
@@ -68,7 +70,7 @@ class Filters(Search):
         columns: comma-separated names of shown columns.
         sort: one of `ORDERS`.
         graph: the beginning of a definition's fingerprint, for versions with several graphs.
-        doing: what is done in the step, or the window in which it was finished; ignored without a step.
+        doing: an activity in the step, or a window in which visits of it ended; ignored without a step.
         owner: a user name, "me" or "nobody".
         started_since: the earliest start; no parameter of the address.
     """
@@ -111,7 +113,7 @@ class Filters(Search):
     def from_query(
         cls, query: QueryDict | Mapping[str, Any], reader: Any = None, **fixed: str
     ) -> Self:
-        where = clean(query.get("where", ""), LONGEST + 1)
+        where = clean_text(query.get("where", ""), LONGEST + 1)
         found = super().from_query(query, reader, **{"where": where, **fixed})
         return found if found.sort in ("", *ORDERS) else replace(found, sort="")
 
@@ -119,16 +121,16 @@ class Filters(Search):
         """Replace the label of a step by its name."""
         if not self.step:
             return self
-        return replace(self, step=named_step(self.definition, self.step))
+        return replace(self, step=find_step(self.definition, self.step))
 
     @cached_property
     def _parsed_where(self) -> tuple[Conditions | None, str]:
         """The conditions on the data, or the mistake in them."""
         try:
-            found = read(self.where) if self.where else None
+            found = parse_conditions(self.where) if self.where else None
             if found is not None:
                 _check_reader(self.reader)
-                check(found, self.definition)
+                check_conditions(found, self.definition)
         except ConditionMistake as mistake:
             return None, str(mistake)
         return found, ""
@@ -143,13 +145,13 @@ class Filters(Search):
         """The conditions on the data, if there are any."""
         return self._parsed_where[0]
 
-    def still(self, keys: Sequence[UUID]) -> set[UUID]:
-        """Return the keys of those processes that match."""
+    def matches(self, keys: Sequence[UUID]) -> set[UUID]:
+        """Return the keys of the processes that still match."""
         if self.mistake:
             return set()
         rows = self.applied(keys)
         if self.conditions is not None:
-            return set(matching(rows, self.conditions))
+            return set(matching_keys(rows, self.conditions))
         return set(rows.values_list("pk", flat=True))
 
     def applied(self, among: Sequence[UUID] | None = None) -> ProcessInstanceQuerySet:
@@ -158,8 +160,8 @@ class Filters(Search):
         if among is not None:
             rows = rows.filter(pk__in=among)
         if self.q:
-            rows = rows.filter(pk__in=self._keys_found(among))
-        rows = rows.filter(self._unindexed_conditions())
+            rows = rows.filter(pk__in=keys_with_text(self.q, among))
+        rows = rows.filter(self._unindexed())
         if self.status == "live":
             rows = rows.live()
         return rows.filter(self._in_step()) if self.step else rows
@@ -188,107 +190,71 @@ class Filters(Search):
 
     def _arms(self) -> list[Arm]:
         parts = self._parts()
-        if not self.q:
-            return [one for arm in parts for one in self._in(arm)]
-        found = self._by_key_or_id()
-        if capped(ProcessInstance.objects.filter(found), MANY).at_least:
-            named = [
-                replace(arm, unindexed_conditions=arm.unindexed_conditions & found)
-                for arm in parts
-            ]
-        else:
-            order = (NOT_BY_INDEX,)
-            named = [
-                replace(arm, rows=arm.rows.filter(found), order=order) for arm in parts
-            ]
-        unindexed_conditions = self._unindexed_conditions()
+        if self.q:
+            parts = self._with_key_or_id(parts)
+        arms = [one for arm in parts for one in self._limit_to_step(arm)]
+        return [*arms, self._with_outside_id()] if self.q else arms
+
+    def _with_key_or_id(self, parts: list[Arm]) -> list[Arm]:
+        """Limit parts to the key or id of the search, which finds the rows itself if they are few."""
+        found, order = has_key_or_id(self.q), (NOT_BY_INDEX,)
+        if count_rows(ProcessInstance.objects.filter(found), MANY).at_least:
+            return [arm.filter(found) for arm in parts]
+        return [replace(arm, rows=arm.rows.filter(found), order=order) for arm in parts]
+
+    def _with_outside_id(self) -> Arm:
+        """Return the part with the outside id of the search."""
+        unindexed = self._unindexed()
         if self.status == "live":
-            unindexed_conditions &= Q(finished_at__isnull=True)
+            unindexed &= Q(finished_at__isnull=True)
         if self.step:
-            unindexed_conditions &= self._in_step()
-        called = Arm(
-            self._indexed_rows(),
-            (NOT_BY_INDEX,),
-            unindexed_conditions,
-            self._outside_ids(),
-        )
-        return [*(one for arm in named for one in self._in(arm)), called]
+            unindexed &= self._in_step()
+        order, named = (NOT_BY_INDEX,), outside_ids(self.q)
+        return Arm(self._indexed_rows(), order, unindexed, named)
 
-    def _keys_found(self, among: Sequence[UUID] | None) -> QuerySet[Any]:
-        """Return the keys that the search finds, each part by its own index: one condition would use none."""
-        found = ProcessInstance.objects.filter(self._by_key_or_id()).order_by()
-        called = self._outside_ids().order_by()
-        if among is not None:
-            found = found.filter(pk__in=among)
-            called = called.filter(instance__in=among)
-        return found.values_list("pk").union(called.values_list("instance_id"))
-
-    def _outside_ids(self) -> QuerySet[OutsideId]:
-        """Return the outside ids of the search, those of the newest processes first."""
-        # A range of one, or PostgreSQL would not go by the index for the order alone.
-        rows = OutsideId.objects.filter(value__range=(self.q, self.q))
-        return rows.order_by("value", "-instance_id")
-
-    def _in(self, arm: Arm) -> list[Arm]:
-        """Limit a part to processes in the step now, or that ended in it; or that do there what is asked for."""
+    def _limit_to_step(self, arm: Arm) -> list[Arm]:
+        """Limit a part to the processes in the step or that ended in it, or to one activity in the step."""
         if not self.step:
             return [arm]
-        if window_of(self.doing):
-            return [
-                replace(
-                    arm, unindexed_conditions=arm.unindexed_conditions & self._in_step()
-                )
-            ]
-        if self.doing in (HERE, *NOW):
-            unindexed_conditions = arm.unindexed_conditions & self._in_step()
-            return [
-                replace(
-                    arm,
-                    beside=self._visits(),
-                    unindexed_conditions=unindexed_conditions,
-                )
-            ]
+        if parse_window(self.doing):
+            return [arm.filter(self._in_step())]
         now = replace(arm, beside=self._visits())
+        if self.doing in (HERE, *NOW):
+            return [now.filter(self._in_step())]
         if self._is_live:
             return [now]
-        ended = Q(finished_at__isnull=False, step=self.step)
-        return [
-            now,
-            replace(arm, unindexed_conditions=arm.unindexed_conditions & ended),
-        ]
+        return [now, arm.filter(Q(finished_at__isnull=False, step=self.step))]
 
     def _parts(self) -> list[Arm]:
-        """The rows that indexes find; of those that go on by status, and by each graph of a version."""
-        statuses = LIVE if self.status == "live" else (self.status,)
-        by_visits = self.step and not window_of(self.doing)
+        """Return the parts that indexes find: live processes by status, and by graph for few graphs of a version."""
+        by_visits = self.step and not parse_window(self.doing)
         if self._is_live and not by_visits:
             graphs = _ids(**stored) if (stored := self._definition_conditions()) else []
             if 0 < len(graphs) <= EACH:
-                rest = replace(self, definition="", version="", graph="")
-                return [
-                    Arm(
-                        rest._indexed_rows().live_on(graph).filter(status=status),
-                        ("definition", "status", "-pk"),
-                        rest._unindexed_conditions(),
-                    )
-                    for graph in graphs
-                    for status in statuses
-                ]
-        unindexed_conditions = self._unindexed_conditions()
+                return self._parts_on(graphs)
+        unindexed = self._unindexed()
         order = ("name", "-pk") if self.definition else ("-pk",)
-        rows = self._indexed_rows()
-        if self.status != "live":
-            return [Arm(rows, order, unindexed_conditions)]
-        if by_visits:
-            return [Arm(rows.live(), order, unindexed_conditions)]
-        live = [rows.live().filter(status=status) for status in statuses]
-        return [Arm(part, order, unindexed_conditions) for part in live]
+        parts = [self._indexed_rows()]
+        if self.status == "live":
+            parts = [parts[0].live()]
+            if not by_visits:
+                parts = [parts[0].filter(status=status) for status in LIVE]
+        return [Arm(part, order, unindexed) for part in parts]
+
+    def _parts_on(self, graphs: Sequence[int]) -> list[Arm]:
+        """Return a part for each graph and status."""
+        statuses = LIVE if self.status == "live" else (self.status,)
+        order = ("definition", "status", "-pk")
+        rest = replace(self, definition="", version="", graph="")
+        live = [rest._indexed_rows().live_on(graph) for graph in graphs]
+        parts = [rows.filter(status=status) for rows in live for status in statuses]
+        return [Arm(rows, order, rest._unindexed()) for rows in parts]
 
     def _indexed_rows(self) -> ProcessInstanceQuerySet:
         """Return the processes that indexes find."""
         rows = ProcessInstance.objects.all()
         if self.definition:
-            # A range of one, or PostgreSQL would look for them among all, newest first, and not by the index.
+            # A range of one value: PostgreSQL would otherwise scan all processes, newest first.
             rows = rows.filter(name__range=(self.definition, self.definition))
         if self.status == Status.CANCELLED:
             rows = rows.filter(status=Status.CANCELLED)
@@ -305,7 +271,7 @@ class Filters(Search):
             rows = rows.filter(self._of_owner())
         return rows
 
-    def _unindexed_conditions(self) -> Q:
+    def _unindexed(self) -> Q:
         """Return the conditions that no index finds."""
         found = Q()
         if stored := self._definition_conditions():
@@ -327,18 +293,18 @@ class Filters(Search):
 
     def _visits(self) -> QuerySet[StepRun]:
         """Return the open visits of the step, without waiting joins."""
-        # A range of one, or PostgreSQL would not go by the index for the order alone.
+        # A range of one value: PostgreSQL would not use the index for the order alone.
         rows = open_visits().filter(node__range=(self.step, self.step))
         return rows.order_by("node", "-instance_id")
 
     def _in_step(self) -> Q:
-        """Return the condition to be in the step now, or to have ended in it; or to do there what is asked for."""
-        if window := window_of(self.doing):
+        """Return the condition to be in the step or to have ended in it, or to have one activity in the step."""
+        if window := parse_window(self.doing):
             here = StepRun.objects.filter(instance=OuterRef("pk"), node=self.step)
-            return Q(Exists(here.filter(came_to_its_end(window))))
+            return Q(Exists(here.filter(ended_within(window))))
         there = self._visits().filter(instance=OuterRef("pk"))
         if self.doing in (HERE, *NOW):
-            return Q(Exists(visits_that_do(there, self.doing)))
+            return Q(Exists(visits_with_activity(there, self.doing)))
         return Q(Exists(there)) | Q(finished_at__isnull=False, step=self.step)
 
     def _of_owner(self) -> Q:
@@ -353,18 +319,6 @@ class Filters(Search):
         named = users.filter(**{get_user_model().USERNAME_FIELD: self.owner})
         return Q(owner__in=list(named.values_list("pk", flat=True)))
 
-    def _by_key_or_id(self) -> Q:
-        """Return the condition on a process id, or on the beginning of a business key."""
-        try:
-            return Q(pk=UUID(self.q)) | Q(correlation_key=self.q)
-        except ValueError:
-            some = ~Q(correlation_key="")  # as the index has it
-            if connection.vendor == "postgresql":
-                return some & Q(correlation_key__startswith=self.q)
-            # SQLite finds no LIKE by an index.
-            after = f"{self.q}{chr(sys.maxunicode)}"
-            return some & Q(correlation_key__gte=self.q, correlation_key__lt=after)
-
     def parameters(self, **changed: str) -> dict[str, str]:
         """Return the filters as parameters of an address, with changes; `doing` needs a step."""
         found = super().parameters(**changed)
@@ -378,20 +332,20 @@ class Filters(Search):
         return {name: value for name, value in given if name not in self.LOOKS}
 
     def stored(self) -> dict[str, str]:
-        """Return the same for storage with an operation: "me" is replaced by the reader's name."""
+        """Return the narrowing parameters for storage with an operation; the reader's name replaces "me"."""
         mine = {"owner": self.reader.get_username()} if self.owner == "me" else {}
         return self.narrowing() | mine
 
     @property
     def step_word(self) -> str:
         """The label of the step; "" for none."""
-        return step_of(self.definition, self.step) if self.step else ""
+        return find_label(self.definition, self.step) if self.step else ""
 
     def words(self) -> dict[str, Any]:
         live = _("not ended") if self.status == "live" else look(self.status).word
         return {
             "step": self.step_word,
-            "doing": doing_word(self.doing),
+            "doing": activity_word(self.doing),
             "status": live,
             "owner": owner_word(self.owner),
         }
@@ -399,7 +353,7 @@ class Filters(Search):
     @property
     def all_columns(self) -> list[Column]:
         """All columns, and whether each is shown."""
-        return chosen(self.columns)
+        return column_choices(self.columns)
 
     @property
     def orders(self) -> list[Column]:

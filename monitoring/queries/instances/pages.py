@@ -1,4 +1,4 @@
-"""Pages of the list of processes, and the rows of open pages, which keep their places."""
+"""The pages of the list of processes, and the refreshed rows of open pages, which keep their places."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,14 +6,14 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from monitoring.queries.among import among
+from monitoring.queries.among import any_of
 from monitoring.queries.columns import with_times
-from monitoring.queries.counts import grouped, uuid_of
+from monitoring.queries.counts import count_by, uuid_from_sql
 from monitoring.queries.instances.arm import LOOKED_AT
 from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.ranking import ranked
-from monitoring.queries.lists import KeyedPage, every_page, uuid_in
-from monitoring.queries.processes import in_order
+from monitoring.queries.instances.ranking import keys_by_column
+from monitoring.queries.lists import KeyedPage, every_page, parse_uuid
+from monitoring.queries.processes import fetch_in_order
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
@@ -50,31 +50,16 @@ class ListPage(KeyedPage[ProcessInstance]):
         return f"{NEW}+" if self.new > NEW else str(self.new)
 
 
-def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
-    """Return the page before a process id, or the newest page; with oldest first, the page after it.
+def process_page(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
+    """Return the page before a process id, or the newest page; with the oldest first, the page after the id.
 
-    A page may be partly filled when matches lie far apart: the next page continues where the search stopped.
+    A page of rare matches may be partly filled: the next page continues where the search stopped.
     """
-    order = ranked(filters)
+    order = keys_by_column(filters)
     if order is not None:
         return _page_in(order, before, size)
-    key = uuid_in(before)
-    parts: list[ProcessInstanceQuerySet] = []
-    edges: list[UUID] = []
-    turned = filters.oldest_first
-    for arm in filters.arms():
-        below, above = (None, key) if turned else (key, None)
-        rows, edge = arm.newest(size + 1, below, above)
-        parts.append(rows)
-        edges += [edge] if edge is not None else []
-    edge = min(edges, default=None) if turned else max(edges, default=None)
-    first = _first_of(parts, size + 1, oldest=turned)
-    ordered = sorted(_with_columns(first), key=attrgetter("pk"), reverse=not turned)
-    known = [
-        row
-        for row in ordered
-        if edge is None or (row.pk <= edge if turned else row.pk >= edge)
-    ]
+    key = parse_uuid(before)
+    known, edge = _first_rows(filters, key, size + 1)
     older = known[size - 1].pk if len(known) > size else edge
     stopped = edge is not None and len(known) <= size
     return ListPage(
@@ -86,6 +71,22 @@ def page_of(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
     )
 
 
+def _first_rows(
+    filters: Filters, key: UUID | None, number: int
+) -> tuple[list[ProcessInstance], UUID | None]:
+    """Return the first rows after a key, and the key at which the search stopped; None after all rows."""
+    turned = filters.oldest_first
+    below, above = (None, key) if turned else (key, None)
+    found = [arm.newest(number, below, above) for arm in filters.arms()]
+    edges = [edge for _, edge in found if edge is not None]
+    edge = min(edges, default=None) if turned else max(edges, default=None)
+    first = _first_of([rows for rows, _ in found], number, oldest=turned)
+    ordered = sorted(_with_columns(first), key=attrgetter("pk"), reverse=not turned)
+    if edge is None:
+        return ordered, None
+    return [r for r in ordered if (r.pk <= edge if turned else r.pk >= edge)], edge
+
+
 def _first_of(
     parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool
 ) -> ProcessInstanceQuerySet:
@@ -93,39 +94,39 @@ def _first_of(
     if len(parts) == 1:
         return parts[0]
     first = first_keys(parts, number, oldest=oldest)
-    return ProcessInstance.objects.filter(among("pk", first))
+    return ProcessInstance.objects.filter(any_of("pk", first))
 
 
 def first_keys(
     parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool = False
 ) -> list[UUID]:
     """Return the keys of the first rows of several parts of a list, in one statement."""
-    keys = {uuid_of(stored) for stored, _count in grouped(parts, "id", cap=number)}
+    keys = {uuid_from_sql(key) for key, _count in count_by(parts, "id", cap=number)}
     return sorted(keys, reverse=not oldest)[:number]
 
 
 def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
-    """Return the page after a row in an order; the first page without the row, or if it no longer matches."""
-    key = uuid_in(before)
+    """Return the page after a row in an order; the first page if the row no longer matches."""
+    key = parse_uuid(before)
     start = order.index(key) + 1 if key in order else 0
     wanted = order[start : start + size]
-    rows = in_order(_with_columns(ProcessInstance.objects.all()), wanted)
+    rows = fetch_in_order(_with_columns(ProcessInstance.objects.all()), wanted)
     more = len(order) > start + size
     return ListPage(rows, str(wanted[-1]) if more else "", first=start == 0)
 
 
 def _with_columns(rows: ProcessInstanceQuerySet) -> Any:
-    """Select processes with everything that a list shows."""
+    """Select processes with the values of all columns of a list."""
     told = with_times(rows).select_related("definition", "owner")
     return told.defer("data", "definition__graph")
 
 
-def batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
+def process_batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
     """Yield all rows of the list in its order, in batches."""
-    return every_page(lambda before: page_of(filters, before, BATCH))
+    return every_page(lambda before: process_page(filters, before, BATCH))
 
 
-def same_rows(
+def refresh_rows(
     filters: Filters, shown: list[str], size: int = PAGE, before: str = ""
 ) -> ListPage:
     """Return the rows of an open page in their places, and the number of new matches.
@@ -136,25 +137,23 @@ def same_rows(
         size: the number of rows of a full page; on a page that is not full any match is new.
         before: the place before it; only the newest page counts new rows.
     """
-    keys = [key for key in map(uuid_in, shown[:size]) if key is not None]
+    keys = [key for key in map(parse_uuid, shown[:size]) if key is not None]
     rows = ProcessInstance.objects.all()
-    if (
-        filters.definition
-    ):  # a process keeps its definition: the page never showed another's
+    if filters.definition:  # a process keeps its definition
         rows = rows.filter(name=filters.definition)
-    gone = frozenset(keys) - filters.still(keys)
+    gone = frozenset(keys) - filters.matches(keys)
     new = 0 if before else _newer(filters, keys, size)
-    return ListPage(in_order(_with_columns(rows), keys), gone=gone, new=new)
+    return ListPage(fetch_in_order(_with_columns(rows), keys), gone=gone, new=new)
 
 
 def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
-    """Count matches that are not shown: newer ones, or any if the page has room.
+    """Count matches that the page does not show: newer rows, or any rows if the page has room.
 
-    With oldest first, a full page has no new rows, since they are at the other end. In the order of a column, the new
-    rows are those that belong on the page.
+    With the oldest first, a full page has no new rows, since they are at the other end. In the order of a column, a row
+    is new if it belongs on the page.
     """
     full = len(keys) >= size
-    order = ranked(filters)
+    order = keys_by_column(filters)
     if order is not None:
         return len(set(order[:size] if full else order) - set(keys))
     if full and filters.oldest_first:

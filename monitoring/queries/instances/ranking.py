@@ -18,7 +18,7 @@ FIELDS = {"since": "in_step_since", "changed": "changed_at"}
 """The fields of columns with another name."""
 
 
-def ranked(filters: Filters) -> list[UUID] | None:
+def keys_by_column(filters: Filters) -> list[UUID] | None:
     """Return the keys of all matches in the order of a column, empty values last.
 
     Returns:

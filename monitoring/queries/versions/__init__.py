@@ -1,1 +1,1 @@
-"""What the pages of versions show: which there are, how two of them differ, what a migration would do."""
+"""The pages of versions: their list, the comparison of two versions, and the preview of a migration."""

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part
-from monitoring.queries.graphs import graph_of, in_code
-from monitoring.queries.lists import number_in
+from monitoring.queries.graphs import running_class, stored_graph
+from monitoring.queries.lists import parse_number
 from orchestrator import registry
 from orchestrator.definition.difference import Difference, difference
 from orchestrator.definition.graph import Graph, Node
@@ -23,7 +23,7 @@ ENDS = ("start", "final")
 """Kinds of steps without live processes."""
 
 MAPPABLE = 80
-"""The number of steps up to which each has a select box; in larger graphs only steps without a match have one."""
+"""The maximum number of steps with a select box each; in larger graphs only steps without a match have one."""
 
 MARKS = {
     "added": ("+", _("added")),
@@ -123,12 +123,12 @@ class ComparedVersions:
 def version_row(name: str, number: str) -> Definition:
     """Return the newest row of a version; 404 if neither the tables nor the running code have it."""
     rows = Definition.objects.filter(name=name).defer("graph")
-    wanted = number_in(number, 9) or 0
+    wanted = parse_number(number, 9) or 0
     found = rows.filter(version=wanted).order_by("-pk").first()
-    return found or _not_stored(name, wanted)
+    return found or _unsaved_row(name, wanted)
 
 
-def _not_stored(name: str, version: int) -> Definition:
+def _unsaved_row(name: str, version: int) -> Definition:
     """Return an unsaved row of a version of the running code; 404 without one."""
     known: Any = registry.definitions.get((name, version))
     if known is None:
@@ -138,29 +138,29 @@ def _not_stored(name: str, version: int) -> Definition:
     return Definition(name=name, version=version, kind=kind, fingerprint=fingerprint)
 
 
-def picture_of(definition: Definition) -> Graph:
+def version_graph(definition: Definition) -> Graph:
     """Return the graph of a version: the stored one, else that of the running code."""
     if not definition._state.adding:
-        return graph_of(definition)
-    graph: Graph = in_code(definition).graph()
+        return stored_graph(definition)
+    graph: Graph = running_class(definition).graph()
     return graph
 
 
-def mapped(
+def step_mapping(
     old: Definition, new: Definition, chosen: Mapping[str, str]
 ) -> dict[str, str]:
-    """Which step of a version each of another is: as a person says, else the code, else by its name."""
+    """Return the mapping of steps of one version to another: as chosen, else as in the code, else by name."""
     known = registry.definitions.get((new.name, new.version))
     row = known.migration_from(old.version) if known else MigratesFrom(old.version)
-    before = [node.id for node in picture_of(old).nodes]
-    return row.mapping(before, [node.id for node in picture_of(new).nodes], chosen)
+    before = [node.id for node in version_graph(old).nodes]
+    return row.mapping(before, [node.id for node in version_graph(new).nodes], chosen)
 
 
-def compared(
+def compare_versions(
     old: Definition, new: Definition, mapping: Mapping[str, str] | None = None
 ) -> ComparedVersions:
-    """Two versions; with a mapping the steps are paired by it, else those of the same name."""
-    before, after = picture_of(old), picture_of(new)
+    """Compare two versions; a mapping pairs their steps, or else their names do."""
+    before, after = version_graph(old), version_graph(new)
     found = difference(before, after, mapping)
     left = drawing_of(before, old.fingerprint)
     right = drawing_of(after, new.fingerprint)
@@ -174,13 +174,13 @@ def compared(
     }
     said_there = {found.mapped[name]: text for name, text in said.items()}
     return ComparedVersions(
-        VersionSide(old, before, left, _marked(left, gone | other, said)),
-        VersionSide(new, after, right, _marked(right, come | there, said_there)),
+        VersionSide(old, before, left, _mark_steps(left, gone | other, said)),
+        VersionSide(new, after, right, _mark_steps(right, come | there, said_there)),
         found,
     )
 
 
-def _marked(
+def _mark_steps(
     drawing: Drawing, marks: Mapping[str, str], said: Mapping[str, str]
 ) -> DiagramState:
     """Return the marks of a side's steps; a part of several steps has the marks of all."""

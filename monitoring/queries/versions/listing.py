@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404
 
-from monitoring.queries.counts import Capped, capped, counted
-from monitoring.queries.definition.standing import standing
-from monitoring.queries.graphs import graph_of, in_code, labels_of
+from monitoring.queries.counts import Capped, count_rows
+from monitoring.queries.definition.standing import step_counts
+from monitoring.queries.graphs import labels_of, running_class, stored_graph
 from orchestrator import registry
 from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition, ProcessInstance
@@ -28,7 +29,7 @@ LACKING = 20
 
 
 @dataclass(frozen=True)
-class Lacking:
+class MissingStep:
     """A step with processes that the running code lacks.
 
     Args:
@@ -47,13 +48,13 @@ class VersionRow:
     """One version.
 
     Args:
-        number: of the version.
+        number: the number of the version.
         definition: its newest row.
-        graphs: the number of its graphs; a graph made from input has one for each input.
+        graphs: the number of its graphs; a workflow may make one from each input.
         live: the number of live processes.
         first: the start of the first stored process.
         last: the start of the last process.
-        code: "there"; "changed" if the running code has another graph under this number; or "gone".
+        code: "there", "gone", or "changed" if the running code has another graph under this number.
         lacking: the steps with processes that the running code lacks, if it has the version.
     """
 
@@ -64,7 +65,7 @@ class VersionRow:
     first: datetime | None
     last: datetime | None
     code: str
-    lacking: Sequence[Lacking] = ()
+    lacking: Sequence[MissingStep] = ()
 
     @property
     def stands_still(self) -> bool:
@@ -77,7 +78,7 @@ class VersionRow:
         return urlencode({**self._about, "status": "live"})
 
     @property
-    def standing(self) -> list[tuple[str, Lacking]]:
+    def standing(self) -> list[tuple[str, MissingStep]]:
         """The missing steps, each with the parameters of the list of its processes."""
         return [
             (urlencode({**self._about, "step": one.step}), one) for one in self.lacking
@@ -120,12 +121,12 @@ def versions_page(name: str) -> VersionsPage:
     )
     if not numbers:
         raise Http404
-    target = max(in_code_of(name), default=None)
+    target = max(versions_in_code(name), default=None)
     found = [_row(name, number) for number in numbers[:VERSIONS]]
     return VersionsPage(name, found, len(numbers) > VERSIONS, target)
 
 
-def in_code_of(name: str) -> set[int]:
+def versions_in_code(name: str) -> set[int]:
     """Return the version numbers of the running code."""
     return {version for other, version in registry.definitions if other == name}
 
@@ -135,36 +136,29 @@ def graph_in_code(definition: Definition) -> Graph | None:
 
     It is None if the running code lacks the version.
     """
-    known = in_code(definition)
+    known = running_class(definition)
     if known is None:
         return None
     if getattr(known, "static", known) is None:
-        return graph_of(definition)
+        return stored_graph(definition)
     graph: Graph = known.graph()
     return graph
 
 
-def live_on(definitions: Iterable[int]) -> QuerySet[ProcessInstance]:
+def live_processes(definitions: Iterable[int]) -> QuerySet[ProcessInstance]:
     """Return the live processes of some stored rows."""
     return ProcessInstance.objects.live().filter(definition__in=list(definitions))
 
 
 def _row(name: str, number: int) -> VersionRow:
-    starts = ProcessInstance.objects.filter(definition=OuterRef("pk"))
-    at = starts.order_by("definition", "started_at").values("started_at")
-    back = starts.order_by("-definition", "-started_at").values("started_at")
     rows = Definition.objects.filter(name=name, version=number).defer("graph")
-    newest = list(
-        rows.order_by("-pk").annotate(first=Subquery(at[:1]), last=Subquery(back[:1]))[
-            :GRAPHS
-        ]
-    )
+    newest = list(_with_starts(rows.order_by("-pk"))[:GRAPHS])
     number_of_graphs = rows.count() if len(newest) == GRAPHS else len(newest)
-    live = capped(live_on(row.pk for row in newest))
-    if number_of_graphs > GRAPHS:
-        live = counted(live.number, more=True)  # those of older graphs are not counted
+    live = count_rows(live_processes(row.pk for row in newest))
+    if number_of_graphs > GRAPHS:  # processes on older graphs are not counted
+        live = Capped.of(live.number, more=True)
     chosen = newest[0]
-    code, lacking = _in_code(chosen)
+    code, lacking = _compare_with_code(chosen)
     return VersionRow(
         number,
         chosen,
@@ -177,24 +171,32 @@ def _row(name: str, number: int) -> VersionRow:
     )
 
 
-def _in_code(definition: Definition) -> tuple[str, list[Lacking]]:
+def _with_starts(rows: QuerySet[Definition]) -> Any:
+    """Annotate definitions with the starts of their first and their last process."""
+    starts = ProcessInstance.objects.filter(definition=OuterRef("pk"))
+    at = starts.order_by("definition", "started_at").values("started_at")
+    back = starts.order_by("-definition", "-started_at").values("started_at")
+    return rows.annotate(first=Subquery(at[:1]), last=Subquery(back[:1]))
+
+
+def _compare_with_code(definition: Definition) -> tuple[str, list[MissingStep]]:
     known = graph_in_code(definition)
     if known is None:
         return "gone", []
-    stored = graph_of(definition)
+    stored = stored_graph(definition)
     if known == stored or known.fingerprint() == definition.fingerprint:
         return "there", []
     there = {node.id for node in known.nodes}
     missing = [node.id for node in stored.nodes if node.id not in there][:LACKING]
-    return "changed", _standing(definition, missing) if missing else []
+    return "changed", _missing_steps(definition, missing) if missing else []
 
 
-def _standing(definition: Definition, steps: Sequence[str]) -> list[Lacking]:
+def _missing_steps(definition: Definition, steps: Sequence[str]) -> list[MissingStep]:
     """Return those of the steps that have processes."""
-    labels, counts = labels_of(definition), standing(definition, steps)
+    labels, counts = labels_of(definition), step_counts(definition, steps)
     numbers = {step: counts.capped(step) for step in steps}
     return [
-        Lacking(step, labels.get(step, step), number)
+        MissingStep(step, labels.get(step, step), number)
         for step, number in numbers.items()
         if number or number.at_least
     ]

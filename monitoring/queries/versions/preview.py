@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from monitoring.queries.bulk import BulkPreview
-from monitoring.queries.bulk import preview as bulk_preview
+from monitoring.queries.bulk import BulkPreview, bulk_preview
 from monitoring.queries.instances.pages import first_keys
-from monitoring.queries.processes import in_order
-from monitoring.queries.selections import unchanged
-from monitoring.queries.texts import translated
-from monitoring.queries.versions.compared import picture_of
+from monitoring.queries.processes import fetch_in_order
+from monitoring.queries.selections import unchanged_arms
+from monitoring.queries.texts import translate
+from monitoring.queries.versions.compared import version_graph
 from orchestrator.engine.operations import migrate, plan_migration
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
@@ -70,23 +69,16 @@ def migration_preview(
     found = bulk_preview(migrate, "processes", about, at, user)
     _old, new = versions
     before, after = (
-        {node.id: node.label for node in picture_of(one).nodes} for one in versions
+        {node.id: node.label for node in version_graph(one).nodes} for one in versions
     )
     moves: Counter[tuple[str, str]] = Counter()
     reasons: dict[str, list[UUID]] = {}
     some = _newest(about, at)
     for process in some:
-        try:
-            places = plan_migration(process, new.version, dict(steps))
-        except ProcessionError as refused:
-            reasons.setdefault(translated(refused.told, process.definition), []).append(
-                process.pk
-            )
-        except Exception as error:  # noqa: BLE001  # the application's code may raise anything
-            text = f"{type(error).__name__}: {error}"[:300]
-            reasons.setdefault(text, []).append(process.pk)
-        else:
-            moves.update(dict.fromkeys(places, 1))
+        places, why = _plan(process, new.version, dict(steps))
+        moves.update(dict.fromkeys(places, 1))
+        if why:
+            reasons.setdefault(why, []).append(process.pk)
     return MigrationPreview(
         found,
         [
@@ -98,9 +90,21 @@ def migration_preview(
     )
 
 
+def _plan(
+    process: ProcessInstance, version: int, steps: dict[str, str]
+) -> tuple[Iterable[tuple[str, str]], str]:
+    """Return the old and new steps of a process, and why it cannot be migrated; "" if it can."""
+    try:
+        return plan_migration(process, version, steps), ""
+    except ProcessionError as refused:
+        return (), translate(refused.told, process.definition)
+    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+        return (), f"{type(error).__name__}: {error}"[:300]
+
+
 def _newest(about: Mapping[str, Any], at: datetime) -> list[ProcessInstance]:
     """Return the newest matching processes."""
-    parts = [arm.newest(LOOKED_AT)[0] for arm in unchanged(about, at)]
+    parts = [arm.newest(LOOKED_AT)[0] for arm in unchanged_arms(about, at)]
     # One object for each definition: its graph, which a plan needs, may be large.
     rows = ProcessInstance.objects.prefetch_related("definition")
-    return in_order(rows, first_keys(parts, LOOKED_AT))
+    return fetch_in_order(rows, first_keys(parts, LOOKED_AT))

@@ -1,1 +1,1 @@
-"""The page of waits: what each waiting visit waits for, since when and until when."""
+"""The page of waits: the waiting visits, with their kinds, beginnings and deadlines."""

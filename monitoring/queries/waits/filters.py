@@ -13,19 +13,24 @@ from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.queries.among import among
+from monitoring.queries.among import any_of
 from monitoring.queries.counts import MANY
 from monitoring.queries.doing import LATE
 from monitoring.queries.instances.filters import Filters, owner_word
 from monitoring.queries.lists import Search
-from monitoring.queries.looks import bounded
-from monitoring.queries.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of
-from monitoring.queries.waits.wait import read
+from monitoring.queries.looks import bounded_search
+from monitoring.queries.waits.kinds import (
+    KINDS,
+    OF_OTHERS,
+    all_waits,
+    waits_of_processes,
+)
+from monitoring.queries.waits.wait import select_waits
 from orchestrator.conf import conf
 from orchestrator.models import StepRun, StepStatus
 
 LOOKED_AT = 1_000
-"""Rows that one page checks for conditions without an index; the next page continues after them."""
+"""The number of rows that one page checks for unindexed conditions; the next page continues after them."""
 
 PROCESSES = 1_000
 """The newest processes of one owner, or escalated ones, whose waits are listed."""
@@ -34,10 +39,7 @@ ORDER = ("wake_at", "started_at", "pk")
 NOT_BY_INDEX = tuple(Coalesce(name, name).asc() for name in ORDER)
 """The same order as expressions, which no index has."""
 
-DUES = {
-    "soon": gettext_lazy("due soon"),
-    "overdue": gettext_lazy("overdue"),
-}
+DUES = {"soon": gettext_lazy("due soon"), "overdue": gettext_lazy("overdue")}
 
 Place = tuple[datetime | None, datetime, int]
 """The place of a visit in the list: its time of waking, its beginning and its key."""
@@ -84,14 +86,14 @@ class WaitFilters(Search):
         if self.due and self.due not in DUES:
             yield _("What is due is looked for as soon or overdue.")
 
-    def counted(self) -> QuerySet[StepRun]:
+    def rows_to_count(self) -> QuerySet[StepRun]:
         """Return the waits to count."""
         if self.mistake:
             return StepRun.objects.none()
         rows = self._found()
-        if not self._of_few and self.unindexed_conditions():
+        if not self._of_few and self.unindexed():
             looked_at = rows.order_by(*ORDER).values("pk")[:MANY]
-            rows = StepRun.objects.filter(self.unindexed_conditions(), pk__in=looked_at)
+            rows = StepRun.objects.filter(self.unindexed(), pk__in=looked_at)
         # Without an order PostgreSQL might scan the whole table for the first matches.
         return rows.order_by() if self._of_few else rows.order_by(*ORDER)
 
@@ -121,20 +123,20 @@ class WaitFilters(Search):
     def _first_of(
         self, rows: QuerySet[StepRun], number: int
     ) -> tuple[list[StepRun], Place | None]:
-        unindexed_conditions = Q() if self._of_few else self.unindexed_conditions()
-        if not unindexed_conditions:
-            return list(read(rows)[:number]), None
-        found, edge = bounded(rows, unindexed_conditions, ORDER, LOOKED_AT)
-        # The keys first: otherwise each row that is looked at would be read with its process.
+        unindexed = Q() if self._of_few else self.unindexed()
+        if not unindexed:
+            return list(select_waits(rows)[:number]), None
+        found, edge = bounded_search(rows, unindexed, ORDER, LOOKED_AT)
+        # The keys first: a single statement would read the process of each row that it looks at.
         first = found.order_by(*NOT_BY_INDEX).values_list("pk", flat=True)
-        shown = StepRun.objects.filter(among("pk", first[:number]))
-        return list(read(shown).order_by(*NOT_BY_INDEX)), edge
+        shown = StepRun.objects.filter(any_of("pk", first[:number]))
+        return list(select_waits(shown).order_by(*NOT_BY_INDEX)), edge
 
     def matches(self, keys: list[int]) -> set[int]:
-        """Return the keys of those visits that still match."""
+        """Return the keys of the visits that still match."""
         if self.mistake:
             return set()
-        rows = self._found().filter(self.unindexed_conditions(), pk__in=keys)
+        rows = self._found().filter(self.unindexed(), pk__in=keys)
         return set(rows.values_list("pk", flat=True))
 
     @property
@@ -144,20 +146,20 @@ class WaitFilters(Search):
 
     def _found(self) -> QuerySet[StepRun]:
         """Return the rows that indexes find; with few processes, all that match."""
-        rows = waits_of(self._processes()) if self._of_few else all_waits()
+        rows = waits_of_processes(self._processes()) if self._of_few else all_waits()
         if self.due == "overdue":
             rows = rows.filter(wake_at__lte=Now() - LATE)
         elif self.due == "soon":
             soon = timedelta(seconds=conf().DUE_SOON_SECONDS)
             rows = rows.filter(wake_at__gt=Now() - LATE, wake_at__lte=Now() + soon)
-        return rows.filter(self.unindexed_conditions()) if self._of_few else rows
+        return rows.filter(self.unindexed()) if self._of_few else rows
 
     def _processes(self) -> list[UUID]:
         few = Filters(escalated=self.escalated, owner=self.owner, reader=self.reader)
         rows = few.applied().live().order_by("-pk")
         return list(rows.values_list("pk", flat=True)[:PROCESSES])
 
-    def unindexed_conditions(self) -> Q:
+    def unindexed(self) -> Q:
         """Return the conditions that no index finds."""
         found = Q()
         if self.definition:
@@ -171,13 +173,13 @@ class WaitFilters(Search):
         return found
 
 
-def place_of(run: StepRun) -> Place:
+def wait_place(run: StepRun) -> Place:
     """Return the place of a visit in the list."""
     return run.wake_at, run.started_at, run.pk
 
 
 def _behind(rows: QuerySet[StepRun], place: Place | None) -> QuerySet[StepRun]:
-    """Limit rows to those after a place; either all rows have a time of waking, or none has."""
+    """Limit rows to those after a place; either all rows or none have a time of waking."""
     if place is None:
         return rows
     wakes, began, pk = place

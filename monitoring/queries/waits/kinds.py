@@ -62,23 +62,23 @@ _OF_VISITS = {visit: name for name, kind in KINDS.items() for visit in kind.visi
 
 
 def all_waits() -> QuerySet[StepRun]:
-    """Return every open visit that waits.
+    """Return all open visits that wait.
 
-    Joins are excluded, since they wait for visits of their own process; elements are, since their map stands for them.
+    Joins are excluded, since they wait for visits of their own process. Elements are excluded, since their map waits.
     """
     return open_visits().filter(status__in=WAITS)
 
 
-def waits_of(processes: Sequence[UUID]) -> QuerySet[StepRun]:
-    """Return the same of some processes.
+def waits_of_processes(processes: Sequence[UUID]) -> QuerySet[StepRun]:
+    """Return the open visits of some processes that wait.
 
-    The condition avoids the index of all waits: PostgreSQL would scan all of it, not the open visits of each process.
+    The condition avoids the index of all waits: PostgreSQL would scan the whole index.
     """
     rows = open_visits().alias(how=Coalesce("status", "status"))
     return rows.filter(instance__in=processes, how__in=WAITS)
 
 
-def kind_of(run: StepRun) -> str:
+def wait_kind(run: StepRun) -> str:
     """Return the name of the kind of a waiting visit."""
     if run.status == StepStatus.RETRYING:
         return "retry"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from monitoring.queries.counts import Capped, each_capped
-from monitoring.queries.lists import KeyedPage, format_place, page_of, parse_place
-from monitoring.queries.processes import in_order
-from monitoring.queries.waits.filters import DUES, WaitFilters, place_of
-from monitoring.queries.waits.wait import Wait, read, waits_of
+from monitoring.queries.counts import Capped, count_each
+from monitoring.queries.lists import KeyedPage, format_place, make_page, parse_place
+from monitoring.queries.processes import fetch_in_order
+from monitoring.queries.waits.filters import DUES, WaitFilters, wait_place
+from monitoring.queries.waits.wait import Wait, describe_waits, select_waits
 from orchestrator.models import StepRun
 
 PAGE = 30
@@ -31,7 +31,7 @@ class WaitPage(KeyedPage[Wait]):
 
 @dataclass(frozen=True)
 class WaitTally:
-    """A number of waits, the address of their list, and whether the page shows that list."""
+    """The number of waits in a list, the address of the list, and whether the page shows it."""
 
     name: str
     word: Any
@@ -43,22 +43,22 @@ class WaitTally:
 def wait_page(filters: WaitFilters, after: str = "") -> WaitPage:
     """Return the page after a place, or the first page.
 
-    A page may be partly filled when matches lie far apart: the next page continues where the search stopped.
+    A page of rare matches may be partly filled: the next page continues where the search stopped.
     """
     place = parse_place(after, times=2)
     runs, edge = filters.first(PAGE + 1, place)
     stopped = format_place(*edge) if edge else ""
-    page = page_of(
+    page = make_page(
         runs,
         PAGE,
-        lambda run: format_place(*place_of(run)),
+        lambda run: format_place(*wait_place(run)),
         edge=stopped,
         first=place is None,
     )
-    return WaitPage(waits_of(page.rows), page.older, page.first)
+    return WaitPage(describe_waits(page.rows), page.older, page.first)
 
 
-def same_waits(
+def refresh_waits(
     filters: WaitFilters, shown: Sequence[str], after: str = "", within: str = ""
 ) -> WaitPage:
     """Return the rows of an open page in their places, and the number of new rows.
@@ -76,10 +76,11 @@ def same_waits(
     if not after:
         now, _edge = filters.first(PAGE)
         new = len({run.pk for run in now} - set(keys))
-    return WaitPage(waits_of(in_order(read(rows), keys)), gone=gone, new=new)
+    waits = describe_waits(fetch_in_order(select_waits(rows), keys))
+    return WaitPage(waits, gone=gone, new=new)
 
 
-def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
+def wait_tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
     """Return the number of all waits, and of those that need attention.
 
     Args:
@@ -92,7 +93,7 @@ def tallies(shown: WaitFilters, within: str = "") -> list[WaitTally]:
         *((name, word, replace(every, due=name)) for name, word in DUES.items()),
         ("escalated", WaitFilters.LABELS["escalated"], replace(every, escalated="1")),
     ]
-    numbers = each_capped({name: one.counted() for name, _word, one in narrowed})
+    numbers = count_each({name: one.rows_to_count() for name, _word, one in narrowed})
     return [
         WaitTally(
             name,

@@ -1,4 +1,4 @@
-"""One wait in words: what it waits for, its deadlines, and what each leads to."""
+"""One wait in words: the awaited events or steps, the deadlines, and the steps to which they lead."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from django.db.models import QuerySet
 from django.db.models.functions import Right
 
 from monitoring.queries.graphs import (
-    attempts_of,
     choices_of,
-    graph_of,
     labels_of,
+    most_attempts,
     nodes_of,
+    stored_graph,
 )
-from monitoring.queries.instance.diagram import accepted_now
+from monitoring.queries.instance.diagram import accepted_events
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.timeouts import (
     Timeout,
-    leads_of,
-    passed_of,
+    passed_deadlines,
+    target_label,
     timeouts_of,
 )
-from monitoring.queries.waits.kinds import KINDS, WaitKind, kind_of
+from monitoring.queries.waits.kinds import KINDS, WaitKind, wait_kind
 from orchestrator.definition.graph import Node
 from orchestrator.models import ProcessInstance, StepKind, StepRun
 from orchestrator.text import unpack_text
@@ -35,8 +35,8 @@ SHOWN = 2_000
 
 
 @dataclass(frozen=True)
-class Awaited:
-    """What a visit waits for.
+class WaitTarget:
+    """An event or a step that a visit waits for.
 
     Args:
         name: of an event, or of a step.
@@ -67,7 +67,7 @@ class Wait:
     run: StepRun
     name: str
     label: str
-    awaited: Sequence[Awaited] = ()
+    awaited: Sequence[WaitTarget] = ()
     timeouts: Sequence[Timeout] = ()
     choices: Sequence[str] = ()
     attempts: int = 0
@@ -98,7 +98,7 @@ class Wait:
 
     @property
     def is_passing(self) -> bool:
-        """Whether its deadline is being carried out, or could not be: then its time is of the next attempt."""
+        """Whether its deadline is being carried out or has failed; its time is then the time of the next attempt."""
         return self.has_deadline and bool(self.run.owner or _tail(self.run))
 
     @property
@@ -110,7 +110,7 @@ class Wait:
         return self.run.wake_at is not None or self.run.remaining is not None
 
 
-def read(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
+def select_waits(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
     """Select visits with the related rows of a wait, without large columns."""
     found = rows.select_related("instance__definition", "instance__owner", "child")
     found = found.defer(
@@ -119,52 +119,49 @@ def read(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
     return found.defer("error").annotate(tail=Right("error", SHOWN))
 
 
-def waits_of(runs: Sequence[StepRun]) -> list[Wait]:
-    """Return the waits of visits that `read` selected."""
-    passed = passed_of(runs)
+def describe_waits(runs: Sequence[StepRun]) -> list[Wait]:
+    """Return the waits of visits that `select_waits` selected."""
+    passed = passed_deadlines(runs)
     return [_wait(run, passed.get(run.pk)) for run in runs]
 
 
 def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
-    instance, name = run.instance, kind_of(run)
+    instance, name = run.instance, wait_kind(run)
     definition = instance.definition
     labels, node = labels_of(definition), nodes_of(definition).get(run.node)
     return Wait(
         run,
         name,
         labels.get(run.node, run.node),
-        _awaited(run, name, node, labels),
+        _wait_targets(run, name, node, labels),
         list(timeouts_of(run, instance, labels, _tail(run)))
         if name in ("event", "decision")
         else (),
         choices_of(definition, run.node) if name == "decision" else (),
-        attempts_of(definition)(run.node) if name == "retry" else 0,
+        most_attempts(definition)(run.node) if name == "retry" else 0,
         passed_at,
     )
 
 
-def _awaited(
-    run: StepRun,
-    name: str,
-    node: Node | None,
-    labels: Mapping[str, str],
-) -> list[Awaited]:
+def _wait_targets(
+    run: StepRun, name: str, node: Node | None, labels: Mapping[str, str]
+) -> list[WaitTarget]:
     if name == "step" and run.blocked_on:
-        return [Awaited(labels.get(run.blocked_on, run.blocked_on))]
+        return [WaitTarget(labels.get(run.blocked_on, run.blocked_on))]
     if name != "event":
         return []
     if run.kind == StepKind.WAIT:
         detail = node.detail if node is not None else ""
         said = detail.removeprefix("for ").partition(", at most ")[0]
         event, _space, guard = said.partition(" ")
-        return [Awaited(event, guard.strip("[]"))] if event else []
+        return [WaitTarget(event, guard.strip("[]"))] if event else []
     return [
-        Awaited(edge.event, edge.guard, leads_of(edge, labels))
-        for edge in accepted_now(graph_of(run.instance.definition), run.instance)
+        WaitTarget(edge.event, edge.guard, target_label(edge, labels))
+        for edge in accepted_events(stored_graph(run.instance.definition), run.instance)
         if edge.source == run.node
     ]
 
 
 def _tail(run: StepRun) -> str:
-    """Return the end of the error of a visit that `read` selected."""
+    """Return the end of the error of a visit that `select_waits` selected."""
     return str(getattr(run, "tail", ""))

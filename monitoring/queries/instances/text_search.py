@@ -1,0 +1,46 @@
+"""The search for processes by a text: a process id, an outside id, or the beginning of a business key."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from orchestrator.models import OutsideId, ProcessInstance
+
+
+def has_key_or_id(text: str) -> Q:
+    """Return the condition on a process id, or on the beginning of a business key."""
+    try:
+        return Q(pk=UUID(text)) | Q(correlation_key=text)
+    except ValueError:
+        some = ~Q(correlation_key="")  # as the index has it
+        if connection.vendor == "postgresql":
+            return some & Q(correlation_key__startswith=text)
+        # SQLite uses no index for LIKE.
+        after = f"{text}{chr(sys.maxunicode)}"
+        return some & Q(correlation_key__gte=text, correlation_key__lt=after)
+
+
+def outside_ids(text: str) -> QuerySet[OutsideId]:
+    """Return the outside ids with a value, newest processes first."""
+    # A range of one value: PostgreSQL would not use the index for the order alone.
+    rows = OutsideId.objects.filter(value__range=(text, text))
+    return rows.order_by("value", "-instance_id")
+
+
+def keys_with_text(text: str, among: Sequence[UUID] | None) -> QuerySet[Any]:
+    """Return the keys of the processes that a text finds, all or among some.
+
+    A union uses an index for each part; a single condition would use none.
+    """
+    found = ProcessInstance.objects.filter(has_key_or_id(text)).order_by()
+    called = outside_ids(text).order_by()
+    if among is not None:
+        found = found.filter(pk__in=among)
+        called = called.filter(instance__in=among)
+    return found.values_list("pk").union(called.values_list("instance_id"))
