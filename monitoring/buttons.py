@@ -9,7 +9,7 @@ from typing import Any
 from monitoring.addresses import url_for
 from monitoring.keys import OF_ACTIONS
 from monitoring.masking import names_of, sees_data
-from orchestrator.definition.secrets import masked
+from orchestrator.definition.secrets import mask_fields
 from orchestrator.engine.operations import (
     Circumstances,
     Given,
@@ -163,7 +163,7 @@ def _first_value(given: Given, instance: ProcessInstance, user: Any) -> Any:
     first = given.initial(instance)
     if given.form != "json":
         return first
-    return masked(first, names_of(instance.definition)) if sees_data(user) else {}
+    return mask_fields(first, names_of(instance.definition)) if sees_data(user) else {}
 
 
 def list_dialogs(names: Iterable[str], user: Any) -> list[Dialog]:

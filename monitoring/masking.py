@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.access import DATA, EVENTS, REVEAL
 from orchestrator import secret_names
-from orchestrator.definition.secrets import MASK, masked
+from orchestrator.definition.secrets import MASK, mask_fields
 from orchestrator.grants import definitions_of
 from orchestrator.models import (
     BulkOperation,
@@ -49,7 +49,7 @@ def names_of(definition: Definition | None) -> frozenset[str]:
 
 def data_of(instance: ProcessInstance) -> Any:
     """Return the data of a process."""
-    return masked(instance.data, names_of(instance.definition))
+    return mask_fields(instance.data, names_of(instance.definition))
 
 
 def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
@@ -61,13 +61,13 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
     """
     names = secret_names.message_secrets(event.type)
     if definition is not None:
-        return masked(event.body, names | names_of(definition))
+        return mask_fields(event.body, names | names_of(definition))
     process = _process_of(event)
     if process is not None:
         names |= names_of(process.definition)
     elif event.target:
         names |= secret_names.code_secrets(event.target).names
-    return masked(event.body, names)
+    return mask_fields(event.body, names)
 
 
 def _process_of(event: InboxEvent) -> ProcessInstance | None:
@@ -82,7 +82,7 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     """Return the body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
-    return masked(
+    return mask_fields(
         command.body, secret_names.message_secrets(command.type) | names_of(definition)
     )
 
@@ -122,7 +122,9 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
     if isinstance(row, IssuedCommand):
         return command_body(row)
     if isinstance(row, BulkOperation):  # what it is done to may be of any definition
-        return value if name == "about" else masked(value, secret_names.all_secrets())
+        return (
+            value if name == "about" else mask_fields(value, secret_names.all_secrets())
+        )
     definition = (
         row.definition
         if isinstance(row, ProcessInstance)
@@ -137,7 +139,7 @@ def _shown_value(row: Any, name: str, value: Any) -> Any:
         and row.node in secret_names.definition_secrets(definition).elements
     ):
         return MASK
-    return masked(value, names_of(definition))
+    return mask_fields(value, names_of(definition))
 
 
 def visible_selection(operation: BulkOperation, reader: Any) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def masked_action(told: Any, definition: Definition | None) -> Any:
     if not (names and isinstance(told, Mapping)):
         return told
     return {
-        name: masked(value, names) if name in TELLING else value
+        name: mask_fields(value, names) if name in TELLING else value
         for name, value in told.items()
     }
 

@@ -13,7 +13,7 @@ from monitoring.actions import ActionForm
 from monitoring.message_fields import OMITTED, MessageField, event_fields
 from orchestrator import registry
 from orchestrator.definition import Event
-from orchestrator.definition.codec import mistakes
+from orchestrator.definition.codec import json_mistakes
 from orchestrator.engine.operations import EventToSend, send
 
 PREFIX = "field-"
@@ -99,7 +99,7 @@ class SendForm(ActionForm):
     def _check(self, body: dict[str, Any]) -> None:
         """Let the class parse the body, as at delivery, and add its mistakes."""
         try:
-            found = mistakes(self.event, body)
+            found = json_mistakes(self.event, body)
         except Exception as error:  # noqa: BLE001  # the class may raise anything
             found = [((), f"{type(error).__name__}: {error}")]
         for path, said in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from orchestrator import registry
-from orchestrator.definition.secrets import NONE, Secrets, names_of
+from orchestrator.definition.secrets import NONE, Secrets, secret_fields
 from orchestrator.models import Definition, ProcessInstance
 
 KEPT_SECONDS = 10.0
@@ -45,7 +45,7 @@ def message_secrets(type_name: str) -> frozenset[str]:
         *registry.reactions.get(kind, ()),
         *registry.command_handlers.get(kind, ()),
     )
-    found = names_of(*(handler.message for handler in handlers))
+    found = secret_fields(*(handler.message for handler in handlers))
     known = bool(handlers)
     for definition in registry.definitions.values():
         messages = definition.secrets().messages
@@ -65,7 +65,7 @@ def all_secrets() -> frozenset[str]:
 def has_secret_fields() -> bool:
     """Return whether the running code has any secret field."""
     return any(one.secrets() for one in registry.definitions.values()) or any(
-        names_of(handler.message)
+        secret_fields(handler.message)
         for handlers in (
             *registry.reactions.values(),
             *registry.command_handlers.values(),

@@ -14,7 +14,7 @@ from orchestrator.engine.claims.due import DueWork, due_by_queue, unattended_que
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.tables import WORK
 from orchestrator.models import Definition, ProcessInstance, Worker
-from orchestrator.models.worker import lately
+from orchestrator.models.worker import heartbeat_limit
 from orchestrator.queue import base_queue, bell_count, redis_responds
 
 __all__ = [
@@ -122,7 +122,7 @@ class WorkerSummary:
 
 def worker_summary(now: datetime) -> WorkerSummary:
     """Return the workers at a time of the database's clock."""
-    alive = Count("pk", filter=Q(seen_at__gte=lately(now)))
+    alive = Count("pk", filter=Q(seen_at__gte=heartbeat_limit(now)))
     rows = Worker.objects.order_by().values_list("queue")
     found = rows.annotate(
         alive=alive, all=Count("pk"), seen=Max("seen_at"), swept=Max("swept_at")

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from orchestrator.definition.codec import MAX_BYTES, MAX_DEPTH, check
+from orchestrator.definition.codec import MAX_BYTES, MAX_DEPTH, check_json
 from orchestrator.exceptions import InvalidMessage
 
 MAX_KEYS = 5_000
@@ -54,7 +54,7 @@ def parse(raw: bytes, limits: Limits = MESSAGE_LIMITS) -> object:
     text = _decoded(raw)
     _check_shape(raw, limits)
     value = _loaded(text)
-    check(value, depth=MAX_DEPTH - limits.depth)
+    check_json(value, depth=MAX_DEPTH - limits.depth)
     return value
 
 

@@ -21,7 +21,7 @@ from django.db.models import Field, Model
 
 from bench.seed.recording import Recording
 from bench.seed.scenarios import KEY
-from orchestrator.definition.codec import canonical, digest
+from orchestrator.definition.codec import canonical_json, digest
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -212,7 +212,7 @@ class Template:
         """Return a checksum to compute from the copy's own values; other checksums stay."""
         for body in _sealed(row):
             if digest(body) == known:
-                self._sums.append(self._slotted(canonical(body)))
+                self._sums.append(self._slotted(canonical_json(body)))
                 return f"%(c{len(self._sums) - 1})s"
         return known
 

@@ -17,7 +17,7 @@ from django.db.models import F, Func, QuerySet, TextField
 
 from monitoring.conditions import Conditions, Path
 from orchestrator import secret_names
-from orchestrator.definition.secrets import Secrets, masked
+from orchestrator.definition.secrets import Secrets, mask_fields
 from orchestrator.models import Definition
 
 VALUES = json.JSONDecoder(parse_float=Decimal)
@@ -78,7 +78,7 @@ def matching_keys(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
         names = hidden[name, definition]
         values = dict(zip(asked, VALUES.decode(text), strict=False))
         stored = {
-            path: masked(_value_at(values[way], path[len(way) :]), names)
+            path: mask_fields(_value_at(values[way], path[len(way) :]), names)
             if way is not None
             else None
             for path, way in ways[names].items()

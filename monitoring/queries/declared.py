@@ -16,7 +16,7 @@ from monitoring.conditions.tree import format_path
 from monitoring.queries.data import is_hidden
 from orchestrator import registry, secret_names
 from orchestrator.definition import Workflow
-from orchestrator.definition.secrets import names_of
+from orchestrator.definition.secrets import secret_fields
 from orchestrator.definition.typing import alternatives, hints
 
 MEANINGS = {
@@ -34,7 +34,7 @@ def field_names(definition: str) -> list[str]:
     """Return the fields of one definition's data, or of all; fields of nested dataclasses follow a dot."""
     found: dict[str, None] = {}
     for form in _forms(definition):
-        hidden = names_of(form)
+        hidden = secret_fields(form)
         plain = (name for name in _names(form) if hidden.isdisjoint(name.split(".")))
         found |= dict.fromkeys(plain)
     if definition:

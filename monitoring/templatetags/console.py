@@ -35,7 +35,7 @@ from monitoring.queries.lists import Search
 from monitoring.queries.texts import translate
 from monitoring.sharing import shared_part
 from monitoring.statuses import look
-from orchestrator.definition.secrets import masked
+from orchestrator.definition.secrets import mask_fields
 from orchestrator.models import Definition, InboxEvent
 
 register = template.Library()
@@ -232,7 +232,7 @@ def body(event: InboxEvent, definition: Definition | None = None) -> Any:
 @register.filter
 def discreet(value: Any, definition: Definition) -> Any:
     """Return JSON values of a process of that definition, without secrets."""
-    return masked(value, names_of(definition))
+    return mask_fields(value, names_of(definition))
 
 
 @register.filter

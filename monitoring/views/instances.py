@@ -52,7 +52,7 @@ from monitoring.sharing import share_answer
 from monitoring.views.definitions import svg_file
 from monitoring.views.listing import listing
 from monitoring.views.page import names_to_choose, page
-from orchestrator.definition.secrets import masked
+from orchestrator.definition.secrets import mask_fields
 from orchestrator.engine.operations import Circumstances, save_view
 from orchestrator.models import ProcessInstance, Status, StepRun
 
@@ -200,7 +200,7 @@ def result(request: HttpRequest, pk: UUID, run: int) -> HttpResponse:
     rows = StepRun.objects.select_related("instance__definition")
     found = rows.defer("instance__data", "instance__definition__graph")
     visit = get_object_or_404(found, instance=pk, pk=run)
-    value = masked(visit.result, names_of(visit.instance.definition))
+    value = mask_fields(visit.result, names_of(visit.instance.definition))
     answer = JsonResponse(value, safe=False, json_dumps_params={"ensure_ascii": False})
     answer["Cache-Control"] = "no-store"
     name = "".join(char if char.isalnum() else "-" for char in visit.node)

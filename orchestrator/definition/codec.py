@@ -1,4 +1,4 @@
-"""The one strict JSON codec for messages and process data.
+"""The strict JSON codec for messages and process data.
 
 It refuses values that only some databases store (NUL, lone surrogates, NaN) or that Python could not read again (deep
 nesting). The error names the path of the value.
@@ -18,7 +18,12 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from orchestrator.definition.messages import STRICT
-from orchestrator.definition.secrets import MASK, hidden, names_of, values
+from orchestrator.definition.secrets import (
+    MASK,
+    mask_values,
+    secret_fields,
+    secret_texts,
+)
 from orchestrator.definition.typing import components, is_dataclass_type
 from orchestrator.exceptions import InvalidMessage
 
@@ -31,7 +36,7 @@ MAX_BITS = 14_280
 
 
 def adapter(cls: type[T]) -> TypeAdapter[T]:
-    """The compiled reader and writer of one dataclass.
+    """Return the compiled reader and writer of one dataclass.
 
     Raises:
         InvalidMessage: a field's type has no JSON form.
@@ -56,21 +61,21 @@ def _built(cls: Any) -> TypeAdapter[Any]:
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(_built)
 
 PLAIN = ConfigDict(ser_json_inf_nan="constants", strict=True)
-"""Keeps NaN, so that `check` refuses it. Without this, pydantic writes null for a NaN of undeclared type."""
+"""Keeps NaN, so that `check_json` refuses it. By default pydantic writes null for a NaN of undeclared type."""
 
 UNWRITABLE = (ValueError, RecursionError, TypeError, AttributeError)
 """Errors of values without a JSON form, such as a bad key or a dataclass that lacks a field."""
 
 
 def make_strict(annotation: Any) -> None:
-    """Makes pydantic read the dataclasses in an annotation, nested ones too, as strictly as messages."""
+    """Make pydantic read the dataclasses in an annotation, nested ones too, as strictly as messages."""
     for hint in components(annotation):
         if is_dataclass_type(hint) and not hasattr(hint, "__pydantic_config__"):
             hint.__pydantic_config__ = STRICT  # what pydantic looks for
 
 
-def without_json_form(annotation: Any) -> str:
-    """Why values of this annotation cannot be written as JSON; "" when they can."""
+def why_unwritable(annotation: Any) -> str:
+    """Return why values of this annotation cannot be written as JSON, or ""."""
     try:
         TypeAdapter(annotation).json_schema(mode="serialization")
     except (PydanticUserError, NameError, TypeError) as error:
@@ -79,7 +84,7 @@ def without_json_form(annotation: Any) -> str:
 
 
 def encode(value: object) -> dict[str, Any]:
-    """Writes a message or process data as JSON values that `decode` can read.
+    """Write a message or process data as JSON values that `decode` can read.
 
     Raises:
         InvalidMessage: a value has another type than declared, or cannot be stored.
@@ -90,7 +95,7 @@ def encode(value: object) -> dict[str, Any]:
     except UNWRITABLE as error:
         told = _discreet(_reason(form, value, error), type(value), value)
         raise InvalidMessage(f"{name}: {told}") from None
-    check(body)
+    check_json(body)
     try:
         return _readable(form, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
     except InvalidMessage as error:
@@ -98,7 +103,7 @@ def encode(value: object) -> dict[str, Any]:
 
 
 def encode_as(annotation: Any, value: object) -> Any:
-    """Writes a value of the annotated type as JSON values that can be read again.
+    """Write a value of the annotated type as JSON values that can be read again.
 
     Raises:
         InvalidMessage: it has another type than declared, is too large, or cannot be stored.
@@ -110,7 +115,7 @@ def encode_as(annotation: Any, value: object) -> Any:
     except UNWRITABLE as error:
         told = _discreet(_reason(form, value, error), annotation, value)
         raise InvalidMessage(told[:500]) from None
-    check(body)
+    check_json(body)
     return _readable(form, body)
 
 
@@ -131,7 +136,7 @@ def _has_sets(form: TypeAdapter[Any]) -> bool:
 def _in_order(value: Any, body: Any) -> Any:
     """Sorts the lists that were sets, so that equal values have equal JSON."""
     if isinstance(body, list) and isinstance(value, set | frozenset):
-        return sorted(map(_in_order, value, body), key=canonical)
+        return sorted(map(_in_order, value, body), key=canonical_json)
     if isinstance(body, list) and isinstance(value, list | tuple):
         return list(map(_in_order, value, body))
     if isinstance(body, dict) and isinstance(value, dict):
@@ -151,24 +156,24 @@ def _reason(form: TypeAdapter[Any], value: object, error: Exception) -> str:
         _readable(form, form.dump_python(value, mode="json", warnings="none"))
     except InvalidMessage as named:
         return f"{named} ({told})"
-    except Exception:  # noqa: BLE001  # what is of another class altogether has other attributes
+    except Exception:  # noqa: BLE001  # a value of an unrelated class lacks the attributes
         return told
     return told
 
 
 def _discreet(text: str, annotation: Any, value: object) -> str:
     """Masks secrets in pydantic's error, which quotes the value."""
-    if not (names := names_of(annotation)):
+    if not (names := secret_fields(annotation)):
         return text
     said = GIVEN.sub(f"input_value={MASK}, input_type", text)
-    return hidden(said, values(value, names))
+    return mask_values(said, secret_texts(value, names))
 
 
 GIVEN = re.compile(r"input_value=.*?, input_type", re.DOTALL)
 
 
 def _readable(form: TypeAdapter[Any], body: Any) -> Any:
-    """Brings JSON values into the stored form, and reads them once.
+    """Bring JSON values into the stored form, and read them once.
 
     Pydantic reads strictly but writes leniently: it writes None for every type.
     """
@@ -178,17 +183,17 @@ def _readable(form: TypeAdapter[Any], body: Any) -> Any:
 
 
 def stored_form(value: object) -> Any:
-    """A single value as it stands in stored JSON."""
+    """Return a single value as it stands in stored JSON."""
     return _in_order(value, adapter(type(value)).dump_python(value, mode="json"))
 
 
-def seal(body: object) -> str:
-    """The checksum of JSON values before they are stored.
+def limited_digest(body: object) -> str:
+    """Return the checksum of JSON values that are small enough to be stored.
 
     Raises:
         InvalidMessage: the canonical form has more than MAX_BYTES.
     """
-    text = canonical(body).encode()
+    text = canonical_json(body).encode()
     if len(text) > MAX_BYTES:
         raise InvalidMessage(
             f"it has {len(text):,} bytes as JSON, at most {MAX_BYTES:,} are stored: keep large things elsewhere and "
@@ -198,27 +203,28 @@ def seal(body: object) -> str:
 
 
 def decode(cls: type[T], body: object) -> T:
-    """Reads JSON values as the given dataclass: no missing, extra or converted fields.
+    """Read JSON values as the given dataclass: no missing, extra or converted fields.
 
     Raises:
-        InvalidMessage: with the path of the first field that does not fit.
+        InvalidMessage: a field does not fit; the error has its path.
     """
-    check(body)
+    check_json(body)
     try:
         value: T = _read(adapter(cls), body)
     except InvalidMessage as error:
-        if not (names := names_of(cls)):
+        if not (names := secret_fields(cls)):
             raise
-        # The class's own checks may say what they were given.
+        # The class's own checks may quote the values.
         told = str(error).removeprefix(f"{error.path}: ") if error.path else str(error)
-        raise InvalidMessage(hidden(told, values(body, names)), error.path) from None
+        told = mask_values(told, secret_texts(body, names))
+        raise InvalidMessage(told, error.path) from None
     return value
 
 
-def mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:
-    """Every error in JSON values for a dataclass: the path and the reason."""
+def json_mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:
+    """Return every error in JSON values for a dataclass: the path and the reason."""
     try:
-        check(body)
+        check_json(body)
         adapter(cls).validate_json(json.dumps(body))
     except InvalidMessage as error:
         told = str(error).removeprefix(f"{error.path}: ")
@@ -230,7 +236,7 @@ def mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:
 
 
 def decode_text(cls: type[T], text: str) -> T:
-    """Reads JSON text that was checked before, as `decode` does."""
+    """Read JSON text that was checked before, as `decode` does."""
     value: T = _parsed(adapter(cls), text)
     return value
 
@@ -245,17 +251,16 @@ def _parsed(form: TypeAdapter[Any], text: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
-        more = (
-            f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        )
+        others = error.error_count() - 1
+        more = f" (and {others} more)" if others else ""
         raise InvalidMessage(f"{first['msg']}{more}", path) from None
 
 
-def check(value: object, path: str = "", depth: int = 0) -> None:
-    """Refuses values that databases or JSON readers treat differently.
+def check_json(value: object, path: str = "", depth: int = 0) -> None:
+    """Refuse values that databases or JSON readers treat differently.
 
     Raises:
-        InvalidMessage: with the path of the value.
+        InvalidMessage: there is such a value; the error has its path.
     """
     if depth > MAX_DEPTH:
         raise InvalidMessage(f"nested deeper than {MAX_DEPTH} levels")
@@ -264,10 +269,10 @@ def check(value: object, path: str = "", depth: int = 0) -> None:
             if not isinstance(key, str):
                 raise InvalidMessage(f"the key {key!r} must be text", path)
             _check_text(key, path)
-            check(item, f"{path}.{key}" if path else key, depth + 1)
+            check_json(item, f"{path}.{key}" if path else key, depth + 1)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            check(item, f"{path}.{index}" if path else str(index), depth + 1)
+            check_json(item, f"{path}.{index}" if path else str(index), depth + 1)
     else:
         _check_plain(value, path)
 
@@ -312,16 +317,16 @@ def _settled(value: Any) -> Any:
     return value
 
 
-def canonical(value: object) -> str:
-    """The canonical JSON text: sorted keys, no spaces. Equal values give equal texts."""
+def canonical_json(value: object) -> str:
+    """Return the canonical JSON text: sorted keys, no spaces. Equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: object) -> str:
-    """SHA-256 of the canonical form, in hex."""
-    return digest_of(canonical(value))
+    """Return the SHA-256 of a value's canonical JSON, in hex."""
+    return text_digest(canonical_json(value))
 
 
-def digest_of(text: str) -> str:
-    """SHA-256 of a canonical form, in hex."""
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of canonical JSON, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Compares two graphs of one definition: which steps were added, removed or changed.
+"""Comparison of two graphs of one definition: added, removed and changed steps.
 
 A mapping pairs the steps of both graphs. Without a mapping, steps of the same name are pairs.
 """
@@ -21,7 +21,7 @@ class Difference:
     """The difference between two graphs.
 
     Args:
-        mapped: the steps of the old graph, and of the new one, that are pairs.
+        mapped: the pairs: old name -> new name.
         removed: the steps of the old graph without a pair.
         added: the steps of the new graph without a pair.
         changed: the aspects in which the pairs differ, by the old names of the steps.
@@ -37,7 +37,7 @@ class Difference:
 
 
 def same_names(old: Iterable[str], new: Iterable[str]) -> dict[str, str]:
-    """Maps each step to the step of the same name, if there is one."""
+    """Map each step to the step of the same name, if there is one."""
     known = set(new)
     return {name: name for name in old if name in known}
 
@@ -45,36 +45,40 @@ def same_names(old: Iterable[str], new: Iterable[str]) -> dict[str, str]:
 def difference(
     old: Graph, new: Graph, mapping: Mapping[str, str] | None = None
 ) -> Difference:
-    """Compares two graphs.
+    """Compare two graphs.
 
     Args:
-        old: the graph before.
-        new: the graph after.
-        mapping: the new step of each old one; steps of the same name without it. Entries for unknown steps have no
-            effect.
+        old: the old graph.
+        new: the new graph.
+        mapping: old step -> new step; None pairs steps of the same name. Entries for unknown steps have no effect.
     """
     before = {node.id: node for node in old.nodes}
     after = {node.id: node for node in new.nodes}
-    if mapping is None:
-        mapping = same_names(before, after)
+    mapping = same_names(before, after) if mapping is None else mapping
     mapped = {a: b for a, b in mapping.items() if a in before and b in after}
     taken = set(mapped.values())
-    known_old, known_new = _Around(old, mapped), _Around(new, {b: b for b in after})
-    changed = {}
-    for name, now in mapped.items():
-        was, made = known_old.aspects(before[name]), known_new.aspects(after[now])
-        if aspects := tuple(one for one in was if was[one] != made[one]):
-            changed[name] = aspects
-    return Difference(
-        mapped,
-        tuple(name for name in before if name not in mapped),
-        tuple(name for name in after if name not in taken),
-        changed,
-    )
+    known_old = _Surroundings(old, mapped)
+    known_new = _Surroundings(new, {name: name for name in after})
+    changed = {
+        name: aspects
+        for name, now in mapped.items()
+        if (aspects := _changes(known_old, before[name], known_new, after[now]))
+    }
+    removed = tuple(name for name in before if name not in mapped)
+    added = tuple(name for name in after if name not in taken)
+    return Difference(mapped, removed, added, changed)
 
 
-class _Around:
-    """The surroundings of a graph's steps, under the names that a mapping gives them."""
+def _changes(
+    one: _Surroundings, was: Node, other: _Surroundings, now: Node
+) -> tuple[Aspect, ...]:
+    """Return the aspects in which a pair of steps differs."""
+    before, after = one.aspects(was), other.aspects(now)
+    return tuple(name for name in before if before[name] != after[name])
+
+
+class _Surroundings:
+    """The edges around the steps of a graph, with the steps under their new names."""
 
     def __init__(self, graph: Graph, names: Mapping[str, str]) -> None:
         self._names, self._joins = names, graph.kind == "workflow"
@@ -86,7 +90,7 @@ class _Around:
         return self._names.get(name, f"\0{name}")
 
     def aspects(self, node: Node) -> dict[Aspect, object]:
-        """The aspects of a step, by their names."""
+        """Return the aspects of a step, by their names."""
         return {
             "name": node.id,
             "kind": node.kind,
@@ -98,12 +102,12 @@ class _Around:
         }
 
     def _sources(self, name: str) -> list[str]:
-        """The sources of a workflow step's ways in. Those of a process manager do not change the step."""
+        """The sources of the edges to a workflow's step. Those of a process manager do not change the step."""
         edges = self._in.get(name, ()) if self._joins else ()
         return sorted(self._named(edge.source) for edge in edges)
 
     def _ways(self, name: str) -> list[tuple[str, ...]]:
-        """The ways out, as they are drawn."""
+        """The edges from a step, as they are drawn."""
         return sorted(
             (
                 self._named(edge.target),
@@ -119,7 +123,7 @@ class _Around:
         )
 
     def _events(self, name: str) -> list[tuple[str, ...]]:
-        """The dispositions of events that move nothing."""
+        """The dispositions of events that do not move the process."""
         return sorted(
             (one.event, one.kind, one.guard) for one in self._kept.get(name, ())
         )

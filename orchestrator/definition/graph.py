@@ -1,6 +1,6 @@
 """Any definition as plain nodes and edges. Procession stores, fingerprints and draws them.
 
-Edges carry the values of guards as data. So a stored graph still shows which steps an old instance can reach.
+Edges carry the values of guards as data. So a stored graph still tells which steps an old process can reach.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from orchestrator.definition.codec import digest
 
 @dataclass(frozen=True)
 class Node:
-    """A step: of a process manager `start`, `step` or `final`; of a workflow the kind of work it is.
+    """A step: `start`, `step` or `final` of a process manager, or the kind of work of a workflow's step.
 
-    `detail` says in one line what it waits for or repeats over; `entry` that the process begins there; `undo` what
-    makes it undone; `join` which of several ways in it waits for, when not for all of them; `split` which of several
-    ways out are taken: all (""), "some" (those whose condition holds) or "one".
+    `detail` is one line on what it waits for or repeats over. `entry` marks the steps with which a process begins.
+    `undo` names its undo function. `join` says how many of its incoming edges it needs, unless it needs all. `split`
+    says which of its outgoing edges are taken: all (""), "some" (by their conditions) or "one".
     """
 
     id: str
@@ -37,9 +37,9 @@ class Edge:
 
     A workflow's edges are `flow` (always), `case`, `default`, `repeat` (back into a loop), `error` and `deadline`.
 
-    `accepts` names data fields and the values they must have; `assigns` the values data fields may have afterwards
-    (None: anything). `at_once` are those of the commands that are carried out in no order,
-    `sets` what functions give to fields of the data, `notifies` who is told by name, `owner` who sees to it then.
+    `accepts` maps data fields to their accepted values, `assigns` to their possible values afterwards (None: any).
+    `at_once` are the commands that are carried out in no order, `sets` the labels of computed fields, `notifies` the
+    names of recipients, `owner` the name of the new owner.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Disposition:
-    """The disposition of an event that no transition of a step takes. Without a disposition it is parked."""
+    """The disposition of an event that no transition of a step takes. Without one, the event is parked."""
 
     step: str
     event: str
@@ -113,7 +113,7 @@ class Graph:
         )
 
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical graph: equal definitions have equal fingerprints."""
+        """Return the SHA-256 of the canonical graph. Equal definitions have equal fingerprints."""
         return digest(self.to_json())
 
 
@@ -121,11 +121,11 @@ LATER: dict[type[Any], tuple[str, ...]] = {
     Edge: ("at_once", "sets", "notifies", "owner"),
     Disposition: ("guard",),
 }
-"""Fields of later releases. Empty ones are not stored, so that fingerprints of earlier releases stay."""
+"""Fields of later releases. Empty ones are not stored, so that the fingerprints of earlier releases stay valid."""
 
 
 def _stored(one: Edge | Disposition) -> dict[str, Any]:
-    """The JSON form, without empty fields of later releases."""
+    """Return the JSON form, without empty fields of later releases."""
     later = LATER[type(one)]
     return {
         name: list(value) if isinstance(value, tuple) else value

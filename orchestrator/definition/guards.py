@@ -1,4 +1,4 @@
-"""Guards: a field and the values it accepts. Both kinds of definitions write them in the same way."""
+"""Guards: a field and the values it accepts. Process managers and workflows write them in the same way."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.definition.words import written
+from orchestrator.definition.words import value_label
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Stands in a guard for the value of a field of the stored data."""
+    """A guard's reference to the value of a field of the stored data."""
 
     field: str
 
 
 def stored(field: str) -> Stored:
-    """Requires the event's field to equal this field of the stored data, so that a stale answer does not match."""
+    """Require the event's field to equal this field of the stored data, so that a stale answer does not match."""
     return Stored(field)
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A field of the event, or else of the data, and the values it accepts."""
+    """A field of the event, or else of the data, and its accepted values."""
 
     field: str
     accepts: tuple[object, ...] | Stored
@@ -36,11 +36,11 @@ class Guard:
     def __str__(self) -> str:
         if isinstance(self.accepts, Stored):
             return f"{self.field} = stored {self.accepts.field}"
-        return f"{self.field} = {', '.join(map(answer, self.accepts))}"
+        return f"{self.field} = {', '.join(map(guard_label, self.accepts))}"
 
 
-def guards_of(guards: Mapping[str, object]) -> tuple[Guard, ...]:
-    """Reads guards from keyword arguments."""
+def read_guards(guards: Mapping[str, object]) -> tuple[Guard, ...]:
+    """Return the guards in keyword arguments."""
     return tuple(Guard(name, _accepted(value)) for name, value in guards.items())
 
 
@@ -48,15 +48,15 @@ def _accepted(value: object) -> tuple[object, ...] | Stored:
     if isinstance(value, Stored):
         return value
     if isinstance(value, list | tuple | set | frozenset):
-        return tuple(in_order(value))
+        return tuple(in_stable_order(value))
     return (value,)
 
 
-def in_order(values: Iterable[Any]) -> Iterable[Any]:
-    """The values of a row; those of a set sorted, so that every operating system process has the same order."""
+def in_stable_order(values: Iterable[Any]) -> Iterable[Any]:
+    """Return the values, those of a set sorted: its own order differs between operating system processes."""
     return sorted(values, key=repr) if isinstance(values, set | frozenset) else values
 
 
-def answer(value: object) -> str:
-    """The label of a guard's value; a bool is written yes or no."""
-    return ("yes" if value else "no") if isinstance(value, bool) else written(value)
+def guard_label(value: object) -> str:
+    """Return the label of a guard's value: "yes" or "no" for a bool."""
+    return ("yes" if value else "no") if isinstance(value, bool) else value_label(value)

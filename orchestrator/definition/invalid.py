@@ -1,4 +1,4 @@
-"""Refuses invalid definitions; holds the rules that both kinds share."""
+"""Refusal of invalid definitions, and the rules that both kinds share."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from orchestrator.exceptions import InvalidDefinition
 
 
 def refuse(definition: str, broken: Iterable[tuple[object, str]]) -> None:
-    """Ends the declaration of a definition if it breaks a rule.
+    """Refuse a definition that breaks a rule.
 
     Args:
         definition: the name of the class.
-        broken: each row that breaks a rule, None for the whole class, and the reason.
+        broken: the broken rows, None for the whole class, each with the reason.
 
     Raises:
-        InvalidDefinition: naming the class, and the first of the rows with its reason.
+        InvalidDefinition: a rule is broken; the error names the class, the first broken row and the reason.
     """
     for row, reason in broken:
-        invalid(definition, row, reason)
+        refuse_row(definition, row, reason)
 
 
-def whole(reasons: Iterable[str]) -> Iterator[tuple[None, str]]:
-    """Reasons that concern a whole class and not one of its rows."""
+def class_mistakes(reasons: Iterable[str]) -> Iterator[tuple[None, str]]:
+    """Yield the reasons as mistakes of the whole class, not of a row."""
     return ((None, reason) for reason in reasons)
 
 
-def invalid(definition: str, row: object, reason: str) -> NoReturn:
-    """Ends the declaration of a definition.
+def refuse_row(definition: str, row: object, reason: str) -> NoReturn:
+    """Refuse a row of a definition.
 
     Args:
         definition: the name of the class.
-        row: the row, or None when the mistake is not in one.
-        reason: what is wrong.
+        row: the row; None for the whole class.
+        reason: the mistake.
 
     Raises:
         InvalidDefinition: always.
@@ -50,8 +50,8 @@ LONGEST = timedelta(days=365_000)
 """The longest deadline, pause or timeout. Its end can still be stored as a date."""
 
 
-def attribute_reasons(cls: Any) -> Iterator[str]:
-    """Mistakes in the attributes that both kinds have."""
+def attribute_mistakes(cls: Any) -> Iterator[str]:
+    """Yield the mistakes in the attributes that both kinds have."""
     if not re.fullmatch(r"[a-zA-Z0-9_-]{1,100}", cls.name):
         yield f"the name {cls.name!r} must be 1 to 100 letters, digits, hyphens or underscores"
     if type(cls.version) is not int or cls.version < 1:
@@ -63,15 +63,15 @@ def attribute_reasons(cls: Any) -> Iterator[str]:
     kept = cls.retention
     if kept is not None and not (is_delay(kept) and kept.days >= 1):
         yield f"the retention {cls.retention!r} must be a timedelta of at least a day and at most 1,000 years"
-    if gives_later(cls.summary):
-        yield f"summary {gives_later(cls.summary)}: it is a plain function"
+    if why_deferred(cls.summary):
+        yield f"summary {why_deferred(cls.summary)}: it is a plain function"
 
 
 def refuse_misspelt(cls: type[Any], names: Sequence[str]) -> None:
-    """Refuses an attribute whose name is nearly that of a known one, which the class lacks.
+    """Refuse an attribute whose name resembles a known attribute that the class lacks.
 
     Raises:
-        InvalidDefinition: naming the attribute, which would have no effect.
+        InvalidDefinition: the class has such an attribute, which would have no effect.
     """
     missing = {name.lower(): name for name in names if name not in vars(cls)}
     for key in vars(cls):
@@ -79,43 +79,43 @@ def refuse_misspelt(cls: type[Any], names: Sequence[str]) -> None:
             continue
         for near in get_close_matches(key.lower(), missing, n=1, cutoff=0.85):
             reason = f"it has {key}, which means nothing: write {missing[near]}"
-            invalid(cls.__name__, None, reason)
+            refuse_row(cls.__name__, None, reason)
 
 
 DELAY = "timedelta of more than 0 and at most 1,000 years"
 
 
 def is_delay(value: object) -> bool:
-    """Whether a value is a delay that can pass."""
+    """Return whether a value is a positive delay of at most LONGEST."""
     return isinstance(value, timedelta) and timedelta(0) < value <= LONGEST
 
 
 def is_asynchronous(function: object) -> bool:
-    """Whether a function is an `async def`. Workers await its calls."""
+    """Return whether a function is an `async def`. Workers await its calls."""
     return inspect.iscoroutinefunction(function)
 
 
-def gives_later(function: object) -> str:
-    """Why a function call returns no plain value; "" if it does. A coroutine or generator would count as true."""
-    return "is asynchronous" if is_asynchronous(function) else yields(function)
+def why_deferred(function: object) -> str:
+    """Return why a call gives no plain value, or "". A condition would take a coroutine or a generator as true."""
+    return "is asynchronous" if is_asynchronous(function) else why_generator(function)
 
 
-def yields(function: object) -> str:
-    """Why a function is a generator; "" if it is none."""
+def why_generator(function: object) -> str:
+    """Return "yields" for a generator function, else ""."""
     generates = inspect.isgeneratorfunction(function)
     return "yields" if generates or inspect.isasyncgenfunction(function) else ""
 
 
-def not_plain(function: object, role: str) -> str:
-    """Why a value is no plain function with a name; "" when it is one."""
-    if reason := unnamed(function, role):
+def why_not_plain(function: object, role: str) -> str:
+    """Return why a value is not a plain function with a name, or ""."""
+    if reason := why_unnamed(function, role):
         return reason
-    later = gives_later(function)
+    later = why_deferred(function)
     return f"{name_of(function)} {later}: {role} is a plain function" if later else ""
 
 
-def unnamed(value: object, role: str) -> str:
-    """Why a function cannot be called by its name; "" when it can."""
+def why_unnamed(value: object, role: str) -> str:
+    """Return why a value is not a function with a name, or ""."""
     name = getattr(value, "__name__", "")
     if not callable(value) or isinstance(value, type):
         return f"{value!r} cannot be {role}: a function is needed"

@@ -1,4 +1,4 @@
-"""Events (facts, past tense) and commands (requests, imperative): frozen dataclasses by being declared."""
+"""Events (facts, past tense) and commands (requests, imperative). The class statement makes them frozen dataclasses."""
 
 from __future__ import annotations
 

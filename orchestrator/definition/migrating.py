@@ -1,4 +1,4 @@
-"""Migration of processes from another version: the steps and the data that they get."""
+"""Migration of processes from another version: their new steps and data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from orchestrator.definition.codec import decode, encode
-from orchestrator.definition.invalid import gives_later, unnamed
+from orchestrator.definition.invalid import why_deferred, why_unnamed
 from orchestrator.definition.words import name_of
 from orchestrator.exceptions import InvalidMessage, NotMigrated
 
 ChangesData = Callable[[dict[str, Any]], Any]
-"""Takes the stored data of the other version as JSON values; returns the data of this version, or its JSON values."""
+"""Converts the JSON values of the other version's data to the data of this version, or to its JSON values."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class MigratesFrom:
 
     Args:
         version: the other version.
-        steps: the steps of this version by those of the other, where they are not of the same name; "" for none.
-        data: what the data becomes; it stays as it is without one.
+        steps: the step of this version for each renamed step of the other version; "" for none.
+        data: converts the stored data; None keeps it.
     """
 
     version: int
@@ -36,12 +36,12 @@ class MigratesFrom:
         new: Iterable[str],
         chosen: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Maps the steps of the other version to those of this one. Steps without a counterpart are left out.
+        """Map the steps of the other version to those of this version, without steps that have no counterpart.
 
         Args:
             old: the steps of the other version.
-            new: those of this one.
-            chosen: what a person says beyond what is declared.
+            new: the steps of this version.
+            chosen: further pairs, chosen by an operator.
         """
         known = set(new)
         said = {**self.steps, **(chosen or {})}
@@ -55,13 +55,13 @@ def migrates_from(
     steps: Mapping[Any, Any] | None = None,
     data: ChangesData | None = None,
 ) -> MigratesFrom:
-    """Declares how processes migrate from another version.
+    """Declare how processes migrate from another version.
 
     Args:
         version: the other version.
-        steps: the steps of this version by the names of those of the other, where these are not the same; None for a
-            step that has no other.
-        data: a plain function that makes this version's data, or input, of the stored one.
+        steps: the step of this version for each step of the other version that has another name here; None for a step
+            without a counterpart.
+        data: a plain function that converts the stored data, or input, to that of this version.
     """
     said = (steps or {}).items()
     named = {_name(old): "" if new is None else _name(new) for old, new in said}
@@ -75,16 +75,16 @@ def _name(step: Any) -> str:
     return str(getattr(step, "name", "") or name_of(step))
 
 
-def reasons(
+def migration_mistakes(
     rows: Any, version: int, steps: Sequence[str] | None, *, one_to_one: bool
 ) -> Iterator[str]:
-    """Mistakes in the migrations of a definition.
+    """Yield the mistakes in the migrations of a definition.
 
     Args:
-        rows: what it declares.
-        version: its own.
-        steps: in which its processes can be; None where they are known only when a process starts.
-        one_to_one: whether no two steps may become one.
+        rows: the declared migrations.
+        version: the version of the definition.
+        steps: the steps in which its processes can be; None if the graph is made from the input.
+        one_to_one: whether two steps must not become the same step.
     """
     if isinstance(rows, str) or not isinstance(rows, Sequence):
         yield "migrations holds rows: migrations = (migrates_from(1), ...)"
@@ -95,14 +95,18 @@ def reasons(
             yield f"migrations holds what migrates_from(...) gives, and {row!r} is none"
             continue
         said = f"migrates_from({row.version!r})"
-        if type(row.version) is not int or row.version < 1:
-            yield f"{said}: the version must be a whole number from 1"
-        elif row.version == version:
-            yield f"{said}: that is its own version"
-        elif row.version in seen:
+        yield from (f"{said}: {reason}" for reason in _of_version(row, version))
+        if row.version in seen:
             yield f"{said} is said twice"
         seen.add(row.version)
         yield from (f"{said}: {reason}" for reason in _of_row(row, steps, one_to_one))
+
+
+def _of_version(row: MigratesFrom, own: int) -> Iterator[str]:
+    if type(row.version) is not int or row.version < 1:
+        yield "the version must be a whole number from 1"
+    elif row.version == own:
+        yield "that is its own version"
 
 
 def _of_row(
@@ -117,23 +121,23 @@ def _of_row(
         if one_to_one and targets.count(target) > 1:
             yield f"two steps would become {target}"
     if row.data is not None:
-        if reason := unnamed(row.data, "what makes the data"):
+        if reason := why_unnamed(row.data, "what makes the data"):
             yield reason
-        elif reason := gives_later(row.data):
+        elif reason := why_deferred(row.data):
             yield f"{name_of(row.data)} {reason}: it is a plain function"
 
 
-def carried_data(form: type[Any], body: Mapping[str, Any], row: MigratesFrom) -> Any:
-    """Makes the data of this version from stored data, and checks it like data from outside.
+def migrate_data(form: type[Any], body: Mapping[str, Any], row: MigratesFrom) -> Any:
+    """Convert stored data to this version, and decode it as strictly as a message.
 
     Args:
-        form: as this version declares it.
+        form: the data class of this version.
         body: the data of the other version, as JSON values.
-        row: how processes come over from there.
+        row: the migration from the other version.
 
     Raises:
-        NotMigrated: it is not of the declared form.
-        Exception: whatever the function raises that makes it.
+        NotMigrated: the converted data does not fit the data class.
+        Exception: the conversion function failed.
     """
     made = row.data(dict(body)) if row.data is not None else dict(body)
     try:

@@ -1,4 +1,4 @@
-"""Outside ids: fields of a process's data that identify it elsewhere, such as the number of a parcel."""
+"""Outside ids: fields of a process's data that identify it in other systems, such as the number of a parcel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from uuid import UUID
 
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.secrets import told_to_all
+from orchestrator.definition.secrets import secret_key_mistake
 from orchestrator.definition.typing import alternatives, hints
 
 MOST = 100
@@ -25,42 +25,50 @@ class Identifier(NamedTuple):
     value: str
 
 
-def reasons(
+def identity_mistakes(
     cls: type[ProcessDefinition], form: type[Any], role: str, secret: Collection[str]
 ) -> Iterator[str]:
-    """Mistakes in the correlation field and the outside ids of a definition.
+    """Yield the mistakes in the correlation field and the outside ids of a definition.
 
     Args:
         cls: the definition.
-        form: the dataclass whose fields they are.
-        role: what the definition calls it.
+        form: the dataclass with the fields.
+        role: the name of this dataclass in messages: data or Input.
         secret: the names of secret fields.
     """
     if cls.correlation and cls.correlation not in hints(form):
         yield f"the correlation field {cls.correlation!r} is not in its {role}"
     if cls.correlation in secret:
-        yield told_to_all("the correlation field", cls.correlation)
+        yield secret_key_mistake("the correlation field", cls.correlation)
     names: Any = cls.outside_ids
     if isinstance(names, str) or not isinstance(names, Sequence):
         yield 'outside_ids holds names of fields: outside_ids = ("parcel",)'
         return
-    known = hints(form)
     for name in names:
-        if not isinstance(name, str) or name not in known:
-            near = get_close_matches(str(name), known, n=1)
-            meant = f": did you mean {near[0]!r}?" if near else ""
-            yield f"the outside id {name!r} is not in its {role}{meant}"
-        elif name in secret:
-            yield told_to_all("the outside id", name)
-        elif not _identifies(known[name]):
-            yield (
-                f"the outside id {name!r} cannot be looked for by its value: it must be a text, a whole number, "
-                "a UUID, or a list of these"
-            )
+        yield from _id_mistakes(name, hints(form), role, secret)
+
+
+def _id_mistakes(
+    name: Any, known: Mapping[str, Any], role: str, secret: Collection[str]
+) -> Iterator[str]:
+    if not isinstance(name, str) or name not in known:
+        near = get_close_matches(str(name), known, n=1)
+        meant = f": did you mean {near[0]!r}?" if near else ""
+        yield f"the outside id {name!r} is not in its {role}{meant}"
+    elif name in secret:
+        yield secret_key_mistake("the outside id", name)
+    elif not _identifies(known[name]):
+        yield NO_ID.format(name)
+
+
+NO_ID = (
+    "the outside id {0!r} cannot be looked for by its value: it must be a text, a whole number, a UUID, "
+    "or a list of these"
+)
 
 
 def _identifies(hint: Any) -> bool:
-    """Whether an annotation allows only ids, lists of ids, or None."""
+    """Return whether an annotation allows only ids, lists of ids, or None."""
     return all(_is_id(one) or _is_list(one) for one in alternatives(hint))
 
 
@@ -82,7 +90,7 @@ def _is_list(hint: Any) -> bool:
 def identifiers(
     names: Sequence[str], data: Mapping[str, Any]
 ) -> dict[Identifier, None]:
-    """The outside ids in stored data, each once and in their order, without empty ones."""
+    """Return the outside ids in stored data, each once and in their order, without empty ones."""
     found: dict[Identifier, None] = {}
     for name in names:
         value = data.get(name)

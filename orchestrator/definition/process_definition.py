@@ -30,7 +30,7 @@ DEFAULT_QUEUE = "default"
 
 
 class ProcessDefinition:
-    """A process manager or a workflow in the code."""
+    """A process manager or a workflow, declared as a class."""
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -50,36 +50,40 @@ class ProcessDefinition:
 
     @classmethod
     def can_handle(cls, event: Event) -> bool:
-        """Whether any row of the definition is for such an event."""
+        """Return whether the definition has a row for this type of event."""
         return type(event).__name__ in cls.events
 
     @classmethod
     def starting_events(cls) -> frozenset[str]:
-        """The names of the events that can start a process; none for a workflow, which is started with its input."""
+        """Return the names of the events that can start a process; none for a workflow, which starts with an input."""
         return frozenset()
 
     @classmethod
     def correlation_key(cls, message: object) -> str:
-        """The business key in a message, data or input, as text; "" without one."""
+        """Return the business key in a message, data or input, as text; "" without one."""
         value = getattr(message, cls.correlation, "") if cls.correlation else ""
         return "" if value is None else str(value)
 
     @classmethod
     def secrets(cls) -> Secrets:
-        """The secret fields."""
+        """Return the secret fields."""
         return NONE
 
     @classmethod
     def migration_from(cls, version: int) -> MigratesFrom:
-        """The migration from another version: the declared one, else by the names of the steps."""
-        # Migrations of a base class belong to its own version.
+        """Return the migration from another version: the declared one, else one by the names of the steps."""
+        # Migrations of a base class belong to the version of the base class.
         declared = vars(cls).get("migrations", ())
         said = (row for row in declared if row.version == version)
         return next(said, MigratesFrom(version))
 
     @staticmethod
     def summary(state: Any, /) -> str:
-        """One line in business terms for lists, of the data or the input; override it. 200 characters are kept."""
+        """Return one line in business terms for lists. Override it; the engine stores 200 characters.
+
+        Args:
+            state: the data or the input.
+        """
         return ""
 
     @classmethod

@@ -1,8 +1,8 @@
 """Secret fields of data, events, commands and results. Pages, files and messages show their values masked.
 
-`secret()` marks a field. Values flow by name, from an event to the data and on to a command. So a definition masks a
-value by the name of its field, at any depth, also in rows of versions whose classes no longer exist. A field that is
-filled from a secret field of another name is secret too.
+`secret()` marks a field. The engine copies values by name, from an event to the data and on to a command. So a
+definition masks a value by the name of its field, at any depth, also in rows of versions whose classes no longer
+exist. A field that is filled from a secret field of another name is secret too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MASK = "••••••"
 """Replaces a secret of any length."""
 
 SHORTEST = 3
-"""Fewest characters of a value that `hidden` looks for."""
+"""Fewest characters of a value that `mask_values` looks for."""
 
 WORD = 4
 """A value with fewer characters is masked only as a whole word."""
@@ -31,7 +31,7 @@ PIECE = 8
 """Fewest characters by which a part of a long value is recognized in a cut text."""
 
 LOOKS = 2_000
-"""Most pieces of one value that `hidden` looks for."""
+"""Most pieces of one value that `mask_values` looks for."""
 
 _MARK = "procession.secret"
 
@@ -42,12 +42,12 @@ def secret(
     default_factory: Any = dataclasses.MISSING,
     **more: Any,
 ) -> Any:
-    """A field of a dataclass, an event or a command whose value is shown masked.
+    """Declare a field of a dataclass, an event or a command whose value is shown masked.
 
     Args:
-        default: its value where none is given.
-        default_factory: what makes that value.
-        more: what else `dataclasses.field` takes.
+        default: the default value.
+        default_factory: a function that makes the default value.
+        more: further arguments of `dataclasses.field`.
     """
     more["metadata"] = {**(more.get("metadata") or {}), _MARK: True}
     # The stubs of `field` have a signature for each default.
@@ -60,8 +60,8 @@ class Secrets:
     """The secret fields of one definition, or of several.
 
     Args:
-        names: of the fields, at whatever depth.
-        messages: the types of the events and commands that have such fields, each with their names.
+        names: the names of the fields, at any depth.
+        messages: the secret fields of each event or command that has some, by its type.
         elements: the steps that run for each element of a secret list.
     """
 
@@ -77,32 +77,23 @@ class Secrets:
             return self
         if not self.names:
             return other
-        both = {*self.messages, *other.messages}
-        nothing = frozenset[str]()
-        return Secrets(
-            self.names | other.names,
-            {
-                one: self.messages.get(one, nothing) | other.messages.get(one, nothing)
-                for one in both
-            },
-            self.elements | other.elements,
-        )
+        messages = dict(self.messages)
+        for name, found in other.messages.items():
+            messages[name] = messages.get(name, frozenset()) | found
+        names, elements = self.names | other.names, self.elements | other.elements
+        return Secrets(names, messages, elements)
 
     def to_json(self) -> dict[str, Any]:
-        """The stored form; {} without secrets."""
+        """Return the stored form; {} without secrets."""
         if not self.names:
             return {}
-        return {
-            "names": sorted(self.names),
-            "messages": {
-                one: sorted(self.messages[one]) for one in sorted(self.messages)
-            },
-            "elements": sorted(self.elements),
-        }
+        messages = {one: sorted(self.messages[one]) for one in sorted(self.messages)}
+        names, elements = sorted(self.names), sorted(self.elements)
+        return {"names": names, "messages": messages, "elements": elements}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any] | None) -> Secrets:
-        """Reads the stored form."""
+        """Return the secrets in the stored form."""
         if not body:
             return NONE
         return cls(
@@ -115,13 +106,13 @@ class Secrets:
 NONE = Secrets()
 
 
-def names_of(*forms: Any) -> frozenset[str]:
-    """The names of the secret fields of classes and annotations, at any depth."""
+def secret_fields(*forms: Any) -> frozenset[str]:
+    """Return the names of the secret fields of classes and annotations, at any depth."""
     return frozenset(one.name for one in _fields(forms) if _MARK in one.metadata)
 
 
-def all_names(*forms: Any) -> frozenset[str]:
-    """The names of all fields of classes and annotations, at any depth."""
+def all_field_names(*forms: Any) -> frozenset[str]:
+    """Return the names of all fields of classes and annotations, at any depth."""
     return frozenset(one.name for one in _fields(forms))
 
 
@@ -131,23 +122,23 @@ def _fields(forms: Iterable[Any]) -> Iterator[dataclasses.Field[Any]]:
             yield from fields(form)
 
 
-def of_definition(
+def find_secrets(
     forms: Iterable[Any],
     messages: Iterable[type[Any]],
     *,
     same: Iterable[tuple[str, str]] = (),
     elements: Iterable[tuple[str, str]] = (),
 ) -> Secrets:
-    """Finds the secret fields of a definition.
+    """Find the secret fields of a definition.
 
     Args:
         forms: the types of its data or input, and of its results.
         messages: its events and commands.
         same: pairs of names of fields that have the same value.
-        elements: the steps that run for each element of a list, each with the name of the field that holds it.
+        elements: the steps that run for each element of a list, each with the field of the list.
     """
     classes = list(messages)
-    names = set(names_of(*forms, *classes))
+    names = set(secret_fields(*forms, *classes))
     _spread(names, set(same))
     steps = frozenset(step for step, over in elements if over in names)
     return Secrets(frozenset(names), _messages(names, classes), steps)
@@ -166,12 +157,12 @@ def _spread(names: set[str], pairs: set[tuple[str, str]]) -> None:
 def _messages(
     names: set[str], classes: Iterable[type[Any]]
 ) -> dict[str, frozenset[str]]:
-    found = {one.__name__: all_names(one) & names for one in classes}
+    found = {one.__name__: all_field_names(one) & names for one in classes}
     return {name: secret_ones for name, secret_ones in found.items() if secret_ones}
 
 
-def told_to_all(role: str, name: str) -> str:
-    """Why a secret field cannot identify a process."""
+def secret_key_mistake(role: str, name: str) -> str:
+    """Return why a secret field cannot identify a process."""
     return (
         f"{role} {name!r} is secret, and would be shown and looked for by its value: take another field, "
         "or do not mark it as secret"
@@ -181,8 +172,8 @@ def told_to_all(role: str, name: str) -> str:
 # Values
 
 
-def masked(value: Any, names: Iterable[str]) -> Any:
-    """Masks the values of secret names in JSON values."""
+def mask_fields(value: Any, names: Iterable[str]) -> Any:
+    """Mask the values of secret names in JSON values."""
     hidden_ones = names if isinstance(names, frozenset) else frozenset(names)
     return _masked(value, hidden_ones) if hidden_ones else value
 
@@ -202,8 +193,8 @@ TEXT = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))(?:(\s*:)\s*)?', re.DOTALL)
 """A JSON string, which may be cut, and the colon behind it if it is a name."""
 
 
-def masked_text(text: str, names: Iterable[str]) -> str:
-    """Masks the values of secret names in JSON text, which may be cut at its end."""
+def mask_json(text: str, names: Iterable[str]) -> str:
+    """Mask the values of secret names in JSON text, which may be cut at its end."""
     hidden_ones = frozenset(names)
     told, place = list[str](), 0
     while hidden_ones and (found := TEXT.search(text, place)):
@@ -238,8 +229,8 @@ NEXT = re.compile(r"\s*([,}\]]|\Z)")
 """What follows a complete value."""
 
 
-def values(body: Any, names: Iterable[str] = ()) -> set[str]:
-    """The values of secret fields as texts. Names find them in JSON values, marks also in dataclasses."""
+def secret_texts(body: Any, names: Iterable[str] = ()) -> set[str]:
+    """Return the values of secret fields as texts: of the named fields, and of the marked fields of dataclasses."""
     found = set[str]()
     _collect(body, frozenset(names), found, inside=False)
     return found
@@ -262,10 +253,10 @@ def _collect(
         found.add(str(value.value if isinstance(value, Enum) else value))
 
 
-def hidden(text: str, secret_values: Iterable[str]) -> str:
-    """Masks values in a text, in any spelling.
+def mask_values(text: str, secret_values: Iterable[str]) -> str:
+    """Mask values in a text, in any spelling.
 
-    A program may write a value plainly, as Python or JSON does, or in a URL; of a long value perhaps only a part.
+    A program may write a value plainly, in the notation of Python or JSON, or in a URL. It may cut a long value.
     """
     forms = {
         form
@@ -287,7 +278,7 @@ def _without(text: str, forms: Iterable[str]) -> str:
 
 
 def spellings(value: str) -> set[str]:
-    """The spellings in which a program may write a value."""
+    """Return the spellings in which a program may write a value."""
     bare = value.strip()
     spelled = {
         json.dumps(bare)[1:-1],

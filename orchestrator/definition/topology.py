@@ -12,7 +12,7 @@ ROOT = ""
 
 
 def closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> set[str]:
-    """All nodes that can be reached from the given ones, including them."""
+    """Return all nodes that can be reached from the starting nodes, including these."""
     found = set(start)
     waiting = list(found)
     while waiting:
@@ -22,8 +22,8 @@ def closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> set
     return found
 
 
-def ordered(following: Following) -> list[str]:
-    """The nodes in topological order, after Kahn (1962), without those of a cycle and their successors."""
+def topological_order(following: Following) -> list[str]:
+    """Return the nodes in topological order, after Kahn (1962), without those of a cycle and their successors."""
     ways_in = dict.fromkeys(following, 0)
     for targets in following.values():
         for target in targets:
@@ -37,15 +37,15 @@ def ordered(following: Following) -> list[str]:
     return found
 
 
-def cycle(leading: Following, order: Iterable[str]) -> list[str]:
-    """The nodes of one cycle, from one of them back to it; empty if the order is complete.
+def find_cycle(leading: Following, order: Iterable[str]) -> list[str]:
+    """Return the nodes of one cycle, from one of them back to it; an empty list if the order is complete.
 
     A node that is missing in the order has a predecessor that is missing too. So a walk back along missing
     predecessors meets a node twice.
 
     Args:
-        leading: node -> the nodes that lead to it.
-        order: the nodes that `ordered` has found.
+        leading: node -> its predecessors.
+        order: the result of `topological_order`.
     """
     placed = set(order)
     at = next((name for name in leading if name not in placed), "")
@@ -58,11 +58,11 @@ def cycle(leading: Following, order: Iterable[str]) -> list[str]:
 
 
 def dominators(leading: Following, order: Iterable[str]) -> dict[str, str]:
-    """The immediate dominator of each node, after Cooper, Harvey and Kennedy (2001).
+    """Return the immediate dominator of each node, after Cooper, Harvey and Kennedy (2001).
 
     Args:
-        leading: node -> the nodes that lead to it.
-        order: all nodes, each after all that lead to it.
+        leading: node -> its predecessors.
+        order: all nodes, each after its predecessors.
     """
     above: dict[str, str] = {ROOT: ROOT}
     depth = {ROOT: 0}

@@ -1,6 +1,6 @@
-"""Reads annotations: whether two agree, which elements and fields values have, and which values are possible.
+"""Type annotations: their agreement, the types of elements and fields, and the possible values.
 
-An annotation that says nothing agrees with every other one.
+An annotation that says nothing, such as `Any`, agrees with every other one.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ UNIONS = (Union, types.UnionType)
 
 
 class Unknown:
-    """Stands for an annotation that is not known."""
+    """The annotation of a value of unknown type."""
 
 
-def plain(hint: Any) -> Any:
-    """An annotation without the names and notes around it."""
+def bare_type(hint: Any) -> Any:
+    """Return an annotation without `Annotated`, `NewType` and aliases around it."""
     while True:
         if get_origin(hint) is Annotated:
             hint = get_args(hint)[0]
@@ -52,30 +52,30 @@ def plain(hint: Any) -> Any:
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:
-    """The members of a union; the annotation itself when it is none."""
-    hint = plain(hint)
+    """Return the members of a union; any other annotation itself."""
+    hint = bare_type(hint)
     if get_origin(hint) in UNIONS:
         return tuple(one for arg in get_args(hint) for one in alternatives(arg))
     return (type(None),) if hint is None else (hint,)
 
 
 def without_none(hint: Any) -> Any:
-    """The one alternative beside None; the annotation itself when there is no such."""
+    """Return the one alternative beside None; the annotation itself if there is none or there are several."""
     others = [one for one in alternatives(hint) if one is not type(None)]
     return others[0] if len(others) == 1 else hint
 
 
 def without_outcomes(hint: Any) -> Any:
-    """The type of a function's result without the outcomes that it may return instead; None without any other."""
+    """Return the type of a function's result without outcomes such as `Skip`; NoneType if nothing else is left."""
     found = tuple(_results(hint))
     if len(found) == len(alternatives(hint)):
         return hint
-    return Union[found] if found else type(None)  # noqa: UP007  # as many as there are
+    return Union[found] if found else type(None)  # noqa: UP007  # of any number of types
 
 
 def _results(hint: Any) -> Iterator[Any]:
-    """The alternatives that are not outcomes, each as it is written."""
-    bare = plain(hint)
+    """Yield the alternatives that are not outcomes, each as it is written."""
+    bare = bare_type(hint)
     if get_origin(bare) in UNIONS:
         for one in get_args(bare):
             yield from _results(one)
@@ -88,7 +88,7 @@ def says_nothing(hint: Any) -> bool:
 
 
 def takes_none(hint: Any) -> bool:
-    """Whether the annotation names None among its values."""
+    """Return whether None is one of the values of an annotation."""
     return any(
         one in (Any, object, type(None))
         or (get_origin(one) is Literal and None in get_args(one))
@@ -97,7 +97,7 @@ def takes_none(hint: Any) -> bool:
 
 
 def agree(given: Any, wanted: Any) -> bool:
-    """Whether every value of one annotation is also a value of the other.
+    """Return whether every value of one annotation is also a value of the other.
 
     It compares whole structures: a list of texts is not a list of numbers, and an optional value fits only an
     optional field. An int is also a float.
@@ -140,7 +140,7 @@ def _is_kind(given: type[Any], wanted: type[Any]) -> bool:
     try:
         return issubclass(given, wanted) or (given, wanted) == (int, float)
     except TypeError:
-        return True  # a protocol, which only its methods would tell
+        return True  # a protocol: only methods would decide
 
 
 UNLIKE = [(datetime, date)]
@@ -193,14 +193,14 @@ def _arguments(hint: Any) -> tuple[Any, ...]:
     return tuple(arg for arg in get_args(hint) if arg is not Ellipsis)
 
 
-def element(hint: Any) -> Any:
-    """The annotation of a list's, set's or tuple's elements; None when it is none, Unknown when it does not say."""
+def element_type(hint: Any) -> Any:
+    """Return the annotation of the elements of a list, set or tuple; None for other types, or Unknown."""
     return _common(hint, _element)
 
 
 def _common(hint: Any, part: Callable[[Any], Any]) -> Any:
-    """A part that every alternative has, None aside; None when one lacks it, Unknown when it cannot be known."""
-    if says_nothing(plain(hint)):
+    """Return a part of all alternatives but None; None if an alternative lacks it, or Unknown."""
+    if says_nothing(bare_type(hint)):
         return Unknown
     found = [part(one) for one in alternatives(hint) if one is not type(None)]
     if not found or None in found:
@@ -216,8 +216,8 @@ def _element(hint: Any) -> Any:
     return arguments[0] if len(set(arguments)) == 1 else Unknown
 
 
-def field_of(hint: Any, name: str) -> Any:
-    """The annotation of a field or property; None when there is none of that name, Unknown when it cannot be known."""
+def field_type(hint: Any, name: str) -> Any:
+    """Return the annotation of a field or property; None if there is none of that name, or Unknown."""
     return _common(hint, partial(_field, name))
 
 
@@ -237,8 +237,8 @@ def _field(name: str, hint: Any) -> Any:
     return None
 
 
-def values_of(hint: Any) -> tuple[Any, ...]:
-    """All values that an annotation allows; () when they cannot be listed."""
+def possible_values(hint: Any) -> tuple[Any, ...]:
+    """Return all values that an annotation allows; () if there is no list of them."""
     found: list[Any] = []
     for one in alternatives(hint):
         values = tuple(_values(one))
@@ -249,7 +249,7 @@ def values_of(hint: Any) -> tuple[Any, ...]:
 
 
 def domain(cls: type[Any], name: str) -> tuple[Any, ...]:
-    """All values of a dataclass's field, or () when they cannot be listed. Values of a union are not listed."""
+    """Return all values of a dataclass's field; () if there is no list of them, as for a union."""
     hint = hints(cls).get(name)
     return () if hint is type(None) else tuple(_values(hint))
 
@@ -265,8 +265,8 @@ def _values(hint: Any) -> Iterator[Any]:
         yield from hint
 
 
-def spelled(hint: Any) -> str:
-    """The text of an annotation in Python."""
+def type_text(hint: Any) -> str:
+    """Return the text of an annotation in Python."""
     if hint is MISSING:
         return "Any"
     is_plain = isinstance(hint, type) and not getattr(hint, "__args__", ())
@@ -274,45 +274,45 @@ def spelled(hint: Any) -> str:
 
 
 hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
-"""The resolved annotations of a dataclass. Raises NameError as long as one cannot be resolved."""
+"""The resolved annotations of a dataclass. Raises NameError as long as one of them is unknown."""
 
 
-def returned(function: Any) -> Any:
-    """The return annotation of a function; Unknown without one, or while its names cannot be resolved."""
+def return_type(function: Any) -> Any:
+    """Return the return annotation of a function; Unknown without one, or while its names cannot be resolved."""
     try:
         return get_type_hints(function).get("return", Unknown)
     except NameError:
         return Unknown
 
 
-def takes(function: Any, count: int) -> bool:
-    """Whether a function can be called with this many values."""
+def takes_arguments(function: Any, count: int) -> bool:
+    """Return whether a function can be called with this many values."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
         return False
     except ValueError:
-        return True  # a builtin, which does not tell
+        return True  # a builtin without a signature
     return True
 
 
 def is_class(value: object, base: type[Any]) -> bool:
-    """Whether a value is this class or a subclass of it."""
+    """Return whether a value is this class or a subclass of it."""
     return isinstance(value, type) and issubclass(value, base)
 
 
 def components(*annotations: Any) -> Iterator[Any]:
-    """The annotations, their arguments and the fields of their dataclasses, at any depth, each once."""
+    """Return the annotations, their arguments and the fields of their dataclasses, at any depth, each once."""
     return _within(annotations, lambda hint: [*get_args(hint), *_field_hints(hint)])
 
 
 def _within(
     annotations: Iterable[Any], parts: Callable[[Any], Iterable[Any]]
 ) -> Iterator[Any]:
-    """Annotations, their parts, theirs and so on, each once."""
+    """Yield annotations, and their parts at any depth, each once."""
     waiting, seen = list(annotations), set[int]()
     while waiting:
-        hint = plain(waiting.pop())
+        hint = bare_type(waiting.pop())
         if id(hint) not in seen:
             seen.add(id(hint))
             yield hint
@@ -320,7 +320,7 @@ def _within(
 
 
 def is_dataclass_type(hint: Any) -> bool:
-    """Whether a value is a dataclass itself, not an instance of one."""
+    """Return whether a value is a dataclass itself, not an instance of one."""
     return isinstance(hint, type) and is_dataclass(hint)
 
 
@@ -334,29 +334,14 @@ def _field_hints(form: Any) -> list[Any]:
         return [one.type for one in fields(form)]
 
 
-# Values that several functions may share
-
-
-FIXED = (
-    str,
-    bytes,
-    int,
-    float,
-    bool,
-    complex,
-    type(None),
-    Decimal,
-    datetime,
-    date,
-    time,
-    timedelta,
-    UUID,
-)
+NUMBERS = (int, float, bool, complex, Decimal)
+TIMES = (datetime, date, time, timedelta)
+FIXED = (*TEXT, *NUMBERS, *TIMES, type(None), UUID)
 """Classes with immutable values."""
 
 
-def never_changes(annotation: Any) -> bool:
-    """Whether the values of an annotation are immutable, so that functions can share one."""
+def is_immutable(annotation: Any) -> bool:
+    """Return whether the values of an annotation are immutable, so that functions can share one."""
     inner = _within([annotation], lambda hint: _parts(hint) or ())
     return all(_parts(hint) is not None for hint in inner)
 

@@ -18,7 +18,13 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from orchestrator import registry
 from orchestrator.conf import conf
 from orchestrator.definition import Event
-from orchestrator.definition.codec import canonical, decode, digest, digest_of, encode
+from orchestrator.definition.codec import (
+    canonical_json,
+    decode,
+    digest,
+    encode,
+    text_digest,
+)
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.storage import beginnings, definitions, receipts
 from orchestrator.engine.storage.batch import Statement, at_commit
@@ -80,8 +86,8 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     body = encode(event)
     # Each call makes the process id of a start anew, so the id cannot tell a repeat from another event.
     named = "" if address.starts else str(address.process_id or "")
-    text = canonical([type(event).__name__, body, named, address.correlation_key])
-    rows = inbox_rows(event, body, id, source, address, digest_of(text), at_commit())
+    text = canonical_json([type(event).__name__, body, named, address.correlation_key])
+    rows = inbox_rows(event, body, id, source, address, text_digest(text), at_commit())
     return Arrival(rows, reactions_to(rows), len(text))
 
 

@@ -1,13 +1,13 @@
-"""The tables. The engine alone writes them; everything else reads.
+"""The tables. Only the engine writes them; all other packages read.
 
 definition -> process instance -> step runs, checkpoints, issued commands, incidents, outside ids
-inbox events point at the process they belong to, known or not yet known.
-bulk operations -> their items, which name processes or events; audit rows name the operation they are part of
+Inbox events name their process, which need not exist yet.
+bulk operations -> their items, which name processes or events. Audit rows name their bulk operation.
 occurrences and queue outages -> notices; occurrences -> failure groups
-staged repairs belong to a process and a person, and are gone when they are applied
-access tokens belong to a person; the audit names them by their names
-permissions by definition belong to a group of Django's, and name their definition
-failure marks name the cause of incidents, without a foreign key: it outlives them
+Staged repairs belong to a process and a person, until they are applied or discarded.
+Access tokens belong to a person. The audit has their names.
+Permissions by definition belong to a group of Django's, and have the name of a definition.
+Failure marks have the fingerprint of a cause instead of a foreign key: a mark may outlive the incidents.
 """
 
 from orchestrator.models.access_token import AccessToken
@@ -29,8 +29,8 @@ from orchestrator.models.issued_command import (
     CommandStatus,
     Delivery,
     IssuedCommand,
-    as_written,
     command_id,
+    in_issue_order,
 )
 from orchestrator.models.notice import Notice, NoticeStatus
 from orchestrator.models.occurrence import Occurrence
@@ -80,6 +80,6 @@ __all__ = [
     "Verdict",
     "Work",
     "Worker",
-    "as_written",
     "command_id",
+    "in_issue_order",
 ]

@@ -2,18 +2,18 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import person
+from orchestrator.models.work import person_column
 
 
 class AccessToken(models.Model):
-    """What a program of somebody's brings in the place of their session; of its value there is only the digest.
+    """A token with which a program calls the API. The table has only the digest of its value.
 
-    It may what its owner may at that moment, until it expires or is revoked.
+    It gives the present permissions of its owner, until it expires or is revoked.
     """
 
     name = models.CharField(_("name"), max_length=100)
     digest = models.CharField(_("digest"), max_length=64, unique=True)
-    owner = person(_("owner"), models.CASCADE)
+    owner = person_column(_("owner"), models.CASCADE)
     created_at = models.DateTimeField(_("created at"))
     expires_at = models.DateTimeField(_("expires at"))
     last_used_at = models.DateTimeField(_("last used at"), null=True, blank=True)
@@ -23,16 +23,14 @@ class AccessToken(models.Model):
     class Meta:
         verbose_name = _("access token")
         verbose_name_plural = _("access tokens")
-        indexes = [
-            models.Index(fields=["owner", "-id"], name="tokens_of_person"),
-        ]
+        indexes = [models.Index(fields=["owner", "-id"], name="tokens_of_person")]
         constraints = [
             # The audit names a token by its name.
             models.UniqueConstraint(
                 fields=["owner", "name"],
                 condition=Q(revoked_at__isnull=True),
                 name="names_of_tokens",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

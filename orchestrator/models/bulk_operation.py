@@ -5,11 +5,11 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
-from orchestrator.models.work import WithText, Work, person
+from orchestrator.models.work import WithText, Work, person_column
 
 
 class BulkStatus(models.TextChoices):
-    """How far an operation on many is."""
+    """The progress of a bulk operation."""
 
     GATHERING = "gathering", _("gathering")
     RUNNING = "running", _("running")
@@ -24,17 +24,17 @@ HALTED = (BulkStatus.PAUSED, BulkStatus.STOPPED)
 
 
 class BulkOperationQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on operations on many."""
+    """Queries of bulk operations."""
 
     def open(self) -> Self:
-        """Those that go on, or can be made to."""
+        """Return the operations that go on or can be resumed."""
         return self.filter(status__in=[*GOING_ON, *HALTED])
 
 
 class BulkOperation(Work):
-    """One action on many processes or events: which were frozen when it was pressed, how fast, and what became of them.
+    """One action on many processes or events: its frozen items, its pace and its progress.
 
-    `tried` counts those that it was done to and whose outcome is not known yet; the other numbers never go down.
+    `tried` counts the items whose action was done and whose outcome is unknown yet. The other numbers never go down.
     """
 
     english = "detail"
@@ -45,7 +45,7 @@ class BulkOperation(Work):
     key = models.UUIDField(_("idempotency key"), unique=True)
     action = models.CharField(_("action"), max_length=30)
     given = models.JSONField(_("what the action is told"), default=list)
-    actor = person(_("actor"), null=True, related_name=None)
+    actor = person_column(_("actor"), null=True, related_name=None)
     actor_name = models.CharField(_("actor name"), max_length=150)
     address = models.GenericIPAddressField(_("from"), null=True, blank=True)
     reason = models.TextField(_("reason"))
@@ -66,7 +66,7 @@ class BulkOperation(Work):
     shown_at = models.DateTimeField(_("shown at"))
     cursor = models.CharField(_("gathered up to"), max_length=200, blank=True)
     definitions = models.JSONField(_("of these definitions alone"), null=True)
-    # The database has the default too: code of before writes operations until it is restarted.
+    # The database has the default too: running code of an earlier release writes operations without the column.
     left_out = models.PositiveIntegerField(
         _("left out, of other definitions"), default=0, db_default=0
     )
@@ -126,17 +126,17 @@ class BulkOperation(Work):
 
     @property
     def settled(self) -> int:
-        """How many have their last verdict."""
+        """The number of items with their last verdict."""
         return self.done + self.failed + self.skipped + self.refused
 
     @property
     def waiting(self) -> int:
-        """How many it was not done to yet."""
+        """The number of items that wait for their action."""
         return self.total - self.settled - self.tried
 
 
 class BulkVerdict(models.TextChoices):
-    """What became of one of many."""
+    """The outcome of one item."""
 
     WAITING = "waiting", _("waits for its turn")
     TRIED = "tried", _("under way")
@@ -147,9 +147,9 @@ class BulkVerdict(models.TextChoices):
 
 
 class BulkItem(WithText):
-    """One of the processes or events that an operation was frozen on, and what became of it.
+    """One process or event of a bulk operation, and its verdict.
 
-    It names them without a foreign key: what is removed when it is old enough leaves its verdict behind.
+    The row has no foreign key to it, so the verdict stays after the process or event is removed.
     """
 
     english = "detail"

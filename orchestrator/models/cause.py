@@ -1,4 +1,4 @@
-"""What moved a process, as its checkpoints say it."""
+"""Causes: what moved a process, as its checkpoints store it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from django.utils.translation import gettext_lazy as _
 
 
 class CauseKind(models.TextChoices):
-    """What can move a process, in words for people; each kind refers to something else, as told here."""
+    """The kinds of causes. Each kind refers to another row, as the docstrings of the members say."""
 
     START = "start", _("Start")
     """A workflow was started; refers to nothing."""
     EVENT = "event", _("An event")
-    """To the inbox row."""
+    """Refers to the inbox row."""
     DEADLINE = "deadline", _("Deadline passed")
-    """To the step run; its part is the number of the deadline."""
+    """Refers to the step run; the part is the number of the deadline."""
     STEP = "step", _("A step")
-    """To the step run; its part tells several changes of one visit apart."""
+    """Refers to the step run; the part distinguishes several changes of one visit."""
     COMMAND = "command", _("A command's outcome")
-    """To a command that was troubled and is done now; its part is the revision."""
+    """Refers to a command that failed before and is done now; the part is the revision."""
     OPERATOR = "operator", _("An operator's action")
-    """To the key of the audit row."""
+    """Refers to the key of the audit row."""
     PARENT = "parent", _("Its parent process waits for it no more")
-    """To the step run of the parent, which waits for this process no more."""
+    """Refers to the step run of the parent, which no longer waits for this process."""
     SETTLED = "settled", _("Nothing fails any more")
-    """To an event or a deadline's step run that was troubled and moves nothing; its part is the revision."""
+    """Refers to an event or a deadline's step run that failed before and moves nothing; the part is the revision."""
     EVENT_FAILED = "failure:inboxevent", _("An event could not be handled")
     COMMAND_FAILED = "failure:issuedcommand", _("A command failed")
     STEP_FAILED = "failure:steprun", _("A step or a deadline failed")
-    """To what failed; its part is the revision."""
+    """These three refer to the row that failed; the part is the revision."""
 
     @property
     def is_failure(self) -> bool:
@@ -42,7 +42,7 @@ OF_STEP_RUNS = (CauseKind.STEP, CauseKind.DEADLINE, CauseKind.STEP_FAILED)
 
 
 class Cause(NamedTuple):
-    """What moved a process: a kind, what that kind refers to, and what tells several changes by it apart."""
+    """What moved a process: a kind, the reference to a row, and a part that distinguishes several changes by it."""
 
     kind: CauseKind
     ref: str = ""
@@ -55,7 +55,7 @@ class Cause(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Cause:
-        """Return the cause that is written so.
+        """Return the cause with this text.
 
         Raises:
             ValueError: there is no such kind.
@@ -69,5 +69,5 @@ class Cause(NamedTuple):
 
     @property
     def step_run(self) -> int | None:
-        """The key of the step run that it refers to, if it refers to one."""
+        """The key of the step run to which it refers; None for other causes."""
         return int(self.ref) if self.kind in OF_STEP_RUNS else None

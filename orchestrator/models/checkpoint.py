@@ -6,9 +6,9 @@ from orchestrator.models.cause import Cause
 
 
 class Checkpoint(models.Model):
-    """The state after one transition; append-only. `cause` says what moved the process and is unique in it.
+    """The state after one transition; append-only. `cause` is what moved the process, and is unique in each process.
 
-    `edge` names the edges that were taken; several of a workflow's have commas between them.
+    `edge` has the ids of the taken edges, separated by commas.
     """
 
     instance = models.ForeignKey(
@@ -43,7 +43,7 @@ class Checkpoint(models.Model):
 
     @property
     def moved_by(self) -> Cause | None:
-        """What moved the process; None if it is of no kind that the running code knows."""
+        """What moved the process; None for a kind that the running code does not know."""
         try:
             return Cause.parse(self.cause)
         except ValueError:
@@ -57,5 +57,5 @@ class Checkpoint(models.Model):
 
     @property
     def step_run(self) -> int | None:
-        """The key of the step run that moved the process, if one did."""
+        """The key of the step run that moved the process; None for other causes."""
         return self.moved_by.step_run if self.moved_by is not None else None

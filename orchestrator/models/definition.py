@@ -3,7 +3,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Definition(models.Model):
-    """A definition as it was when instances started on it: its graph is kept, so old instances stay drawable."""
+    """A definition as it was when processes started on it. The console draws old processes from its graph."""
 
     class Kind(models.TextChoices):
         PROCESS_MANAGER = "process_manager", _("process manager")
@@ -15,7 +15,7 @@ class Definition(models.Model):
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     graph = models.JSONField(_("graph"))
     secrets = models.JSONField(_("secret fields"), default=dict, blank=True, null=True)
-    """What a class has ever said: it stays when the class, or the field, is gone. Null where older code stored it."""
+    """All secret fields that the class has ever had, also removed ones. Null in rows of earlier releases."""
     code_revision = models.CharField(
         _("code revision, when first seen"), max_length=100, blank=True, default=""
     )
@@ -26,8 +26,7 @@ class Definition(models.Model):
         verbose_name_plural = _("definitions")
         constraints = [
             models.UniqueConstraint(
-                fields=["name", "version", "fingerprint"],
-                name="one_row_per_definition",
+                fields=["name", "version", "fingerprint"], name="one_row_per_definition"
             )
         ]
 

@@ -3,9 +3,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class DefinitionGrant(models.Model):
-    """What the members of a group may do with the processes of one definition, and with no others.
+    """A permission that the members of a group have for the processes of one definition.
 
-    The same permission given to a group or a person by Django itself holds for all definitions.
+    The same permission, given to a group or a person by Django, holds for all definitions.
     """
 
     group = models.ForeignKey(

@@ -6,7 +6,7 @@ from orchestrator.models.work import WithText
 
 
 class FailureGroup(WithText):
-    """Failures of one cause, as far as people are told of them: told when it is new, and as it grows tenfold."""
+    """The failures of one cause. Recipients get a notice when the group is new, and when it has grown tenfold."""
 
     fingerprint = models.CharField(
         _("cause fingerprint"), primary_key=True, max_length=64

@@ -5,22 +5,22 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import person
+from orchestrator.models.work import person_column
 
 
 class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on marks."""
+    """Queries of failure marks."""
 
     def handled(self) -> Self:
-        """Those that say that a cause is handled, and whose time is not over."""
+        """Return the marks of handled causes whose time is not over."""
         for_ever = Q(until__isnull=True)
         return self.filter(for_ever | Q(until__gt=Now()), handled_at__isnull=False)
 
 
 class FailureMark(models.Model):
-    """What people have said of all failures of one cause: that they are handled, and who sees to them.
+    """The mark of all failures of one cause: handled or not, and the owner.
 
-    Handled ones are left out of the inbox until the time is over, or until another one is opened after `last`.
+    The list of failures leaves out a handled cause until the time is over, or until an incident is newer than `last`.
     """
 
     fingerprint = models.CharField(
@@ -31,7 +31,7 @@ class FailureMark(models.Model):
     note = models.TextField(_("note"), blank=True)
     until = models.DateTimeField(_("handled until"), null=True, blank=True)
     last = models.BigIntegerField(_("newest incident seen"), null=True, blank=True)
-    owner = person(_("owner"), null=True, blank=True)
+    owner = person_column(_("owner"), null=True, blank=True)
     revision = models.PositiveIntegerField(_("revision"), default=0)
     changed_at = models.DateTimeField(_("changed at"))
 
@@ -45,7 +45,7 @@ class FailureMark(models.Model):
                 fields=["fingerprint"],
                 condition=Q(handled_at__isnull=False),
                 name="handled_failures",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work, claimed
+from orchestrator.models.work import Work, claim_indexes
 
 
 class Verdict(models.TextChoices):
@@ -29,38 +29,37 @@ class Verdict(models.TextChoices):
 PROBLEMS = ("unexpected", "unrouted", "rejected", "failed")
 
 UNDECIDED = Q(wake_at__isnull=False, handled_at__isnull=True)
-"""Received, running, between attempts, or offered again: what holds back the later events of its process."""
-
+"""Received, running, between attempts, or offered again. Such an event holds back later events of its process."""
 
 KEPT = Q(verdict__in=["parked", "unrouted", "unexpected", "rejected", "failed"])
-"""Those that wait for a process or a step, and those shown to operators."""
+"""Events that wait for a process or a step, and events for operators."""
 
 OVERDUE = Q(verdict="parked", patience_until__lte=Now())
 """Parked beyond its patience."""
 
 
 class InboxEventQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on inbox events."""
+    """Queries of inbox events."""
 
     def needing_a_person(self) -> Self:
-        """Those that no process took: unexpected, unrouted, rejected, failed, or parked beyond their patience."""
+        """Return the unexpected, unrouted, rejected and failed events, and those parked beyond their patience."""
         return self.filter(Q(verdict__in=PROBLEMS) | OVERDUE)
 
     def overdue(self) -> Self:
-        """Those parked beyond their patience."""
+        """Return the events that are parked beyond their patience."""
         return self.filter(OVERDUE)
 
     def parked(self) -> Self:
-        """Those that wait for their process to reach a step that takes them."""
+        """Return the parked events."""
         return self.filter(verdict="parked")
 
 
 class InboxEvent(Work):
-    """An event as it was received, and its verdict. One row a receipt and target; none is ever dropped.
+    """A received event and its verdict. Each receipt has one row for each target.
 
-    A repeat of the same source and event id adds no row: it is counted in `repeats` and given the first receipt again.
-    `handled_at` is the time of its verdict; it is null as long as the event is undecided, also when one that was parked
-    is offered again.
+    A repeat of the same source and event id adds no row: `repeats` counts it, and the sender gets the first receipt.
+    `handled_at` is the time of the verdict. It is null while the event is undecided, also when a parked event is
+    offered again.
     """
 
     id: models.BigAutoField[int, int]
@@ -119,8 +118,8 @@ class InboxEvent(Work):
             )
         ]
         indexes = [
-            *claimed("due_events", "held_events"),
-            # Which older events of the same process are still undecided: by its id, and by its key.
+            *claim_indexes("due_events", "held_events"),
+            # The undecided older events of a process, by its id and by its key.
             models.Index(
                 fields=["process", "id"],
                 condition=UNDECIDED,
@@ -131,7 +130,7 @@ class InboxEvent(Work):
                 condition=UNDECIDED & ~Q(correlation_key=""),
                 name="undecided_of_key",
             ),
-            # The oldest parked event of a type that a step takes.
+            # The oldest parked event of a type.
             models.Index(
                 fields=["process", "type", "id"],
                 condition=Q(verdict="parked"),
@@ -139,19 +138,15 @@ class InboxEvent(Work):
             ),
             # The events of one process, in the order received.
             models.Index(fields=["process", "id"], name="events_of_process"),
-            # Events that wait for a process or a step, and those shown to operators.
+            # Events that wait for a process or a step, and events for operators.
             models.Index(
-                fields=["verdict", "patience_until"],
-                condition=KEPT,
-                name="kept_events",
+                fields=["verdict", "patience_until"], condition=KEPT, name="kept_events"
             ),
             # The same, newest first.
             models.Index(
-                fields=["verdict", "-id"],
-                condition=KEPT,
-                name="kept_newest_first",
+                fields=["verdict", "-id"], condition=KEPT, name="kept_newest_first"
             ),
-            # A starting process looks for events of its key that came early.
+            # The early events with the key of a starting process.
             models.Index(
                 fields=["target", "correlation_key"],
                 condition=Q(verdict="unrouted"),

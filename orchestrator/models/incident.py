@@ -9,15 +9,15 @@ from orchestrator.text import Text
 
 
 class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on incidents."""
+    """Queries of incidents."""
 
     def open(self) -> Self:
-        """Those whose cause is still there."""
+        """Return the incidents whose cause is still there."""
         return self.filter(resolved_at__isnull=True)
 
 
 class Incident(WithText):
-    """Something that needs a person. Resolved by the engine when its cause is gone."""
+    """A problem that needs a person. The engine resolves it when its cause is gone."""
 
     class Kind(models.TextChoices):
         EVENT_FAILED = "event_failed", _("event could not be handled")
@@ -63,7 +63,7 @@ class Incident(WithText):
     message = models.CharField(_("message"), max_length=500)
     detail = models.TextField(_("detail"), blank=True)
     fingerprint = models.CharField(_("cause fingerprint"), max_length=64, db_index=True)
-    # The database has the default too: code of before writes incidents until it is restarted.
+    # The database has the default too: running code of an earlier release writes incidents without the column.
     error = models.CharField(
         _("type of the error"), max_length=200, blank=True, default="", db_default=""
     )
@@ -80,19 +80,19 @@ class Incident(WithText):
         verbose_name = _("incident")
         verbose_name_plural = _("incidents")
         indexes = [
-            # What needs a person now, newest first.
+            # The open incidents, newest first.
             models.Index(
                 fields=["-id"],
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents",
             ),
-            # The same in groups of one cause: which there are, how many are in one, and which of them is the newest.
+            # The open incidents by cause: the groups, their sizes and their newest incidents.
             models.Index(
                 fields=["fingerprint", "-id"],
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents_by_cause",
             ),
-            # What needs nobody any more, what was resolved last first.
+            # The resolved incidents, the last resolved first.
             models.Index(
                 fields=["-resolved_at", "-id"],
                 condition=Q(resolved_at__isnull=False),
@@ -105,5 +105,5 @@ class Incident(WithText):
 
     @property
     def resolved_by(self) -> str:
-        """What has resolved it, as a `Text`: a template without values, which the column has whole."""
+        """What has resolved the incident, as a `Text` without values."""
         return Text(self.resolution) if self.resolution else ""

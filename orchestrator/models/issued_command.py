@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work, claimed
+from orchestrator.models.work import Work, claim_indexes
 
 
 class Delivery(models.TextChoices):
@@ -30,40 +30,40 @@ class CommandStatus(models.TextChoices):
 
 
 def command_id(process_id: UUID, revision: int, place: int) -> UUID:
-    """The id of the command that a transition issues in that place, counted from 0: the same if it is repeated."""
+    """Return the id of a transition's command, the same for a repeated transition. `place` counts from 0."""
     return uuid5(process_id, f"{revision}:{place}")
 
 
 class IssuedCommandQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on commands."""
+    """Queries of commands."""
 
     def failing(self) -> Self:
-        """Those that have failed, or wait for another attempt."""
-        # SQLite knows the index by these very words; values of a statement it cannot compare with them.
+        """Return the commands that have failed, or wait for another attempt."""
+        # SQLite finds the partial index only by this condition with literals, not by one with parameters.
         said = "status IN ('failed', 'retrying')"
-        return self.filter(RawSQL(said, [], output_field=models.BooleanField()))  # noqa: S611  nothing in it is given
+        return self.filter(RawSQL(said, [], output_field=models.BooleanField()))  # noqa: S611  # a constant
 
 
 class IssuedCommand(Work):
-    """A command that a transition issued: log of those done in the commit, outbox of those to be done after it.
+    """A command of a transition: a log of commands carried out in the commit, an outbox of the others.
 
-    The id is made from process, revision and position, so that a repeated transition issues the same command; handlers
-    get it as idempotency key. One that waits for the command before it is held, and that one `holds` it.
+    The id is made from process, revision and position, so that a repeated transition issues the same command. Handlers
+    get it as the idempotency key. A held command waits for the command before it, whose `holds` has its id.
     """
 
     SETTLED = (CommandStatus.DONE, CommandStatus.SKIPPED)
-    """What the next command of a transition waits for."""
+    """The statuses for which the next command of a transition waits."""
 
     FAILING = (CommandStatus.FAILED, CommandStatus.RETRYING)
 
     UNDER_WAY = (CommandStatus.READY, CommandStatus.RUNNING, CommandStatus.RETRYING)
-    """What a worker will carry out."""
+    """The statuses of commands that a worker will carry out."""
 
     id = models.UUIDField(_("command id"), primary_key=True)
     instance = models.ForeignKey(
         "orchestrator.ProcessInstance",
         models.CASCADE,
-        null=True,  # a reaction to an event that belongs to no process
+        null=True,  # for a reaction to an event without a process
         db_index=False,  # commands_of_instance begins with it
         blank=True,
         related_name="commands",
@@ -90,10 +90,10 @@ class IssuedCommand(Work):
         verbose_name = _("command")
         verbose_name_plural = _("commands")
         indexes = [
-            *claimed("due_commands", "held_commands"),
+            *claim_indexes("due_commands", "held_commands"),
             # The history of one process.
             models.Index(fields=["instance", "revision"], name="commands_of_instance"),
-            # Those of one process that fail, among the many that are done.
+            # The failing commands of one process, among many done ones.
             models.Index(
                 fields=["instance"],
                 condition=Q(status__in=["failed", "retrying"]),
@@ -105,8 +105,8 @@ class IssuedCommand(Work):
         return f"{self.type} {self.pk}"
 
 
-def as_written(issued: Iterable[IssuedCommand]) -> list[IssuedCommand]:
-    """Commands of one process by their transitions, those of one in the order in which its row writes them."""
+def in_issue_order(issued: Iterable[IssuedCommand]) -> list[IssuedCommand]:
+    """Return the commands of processes by transition, and those of a transition in the order written in its row."""
     rows = list(issued)
     numbers = Counter((row.instance_id, row.revision) for row in rows)
     places = {

@@ -7,7 +7,7 @@ from uuid6 import uuid7
 
 
 class NoticeStatus(models.TextChoices):
-    """How far a notice is."""
+    """The progress of a notice."""
 
     GATHERING = "gathering", _("waits for its time")
     SENDING = "sending", _("being sent")
@@ -16,18 +16,18 @@ class NoticeStatus(models.TextChoices):
 
 
 class NoticeQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on notices."""
+    """Queries of notices."""
 
     def open(self) -> Self:
-        """Those that are yet to be sent."""
+        """Return the notices that are yet to be sent."""
         return self.filter(wake_at__isnull=False)
 
 
 class Notice(models.Model):
-    """What one recipient is told at once, and what became of it: outbox and log of deliveries.
+    """A message to one recipient and its delivery: an outbox and a log.
 
-    As long as it waits for its time it takes in more; from its first attempt on it is as it is, under one id, by which
-    whoever gets it twice knows it again.
+    Until its first attempt a notice takes in further occurrences. Then it never changes, and a recipient recognizes a
+    repeated delivery by its id.
     """
 
     id = models.UUIDField(
@@ -64,15 +64,15 @@ class Notice(models.Model):
             )
         ]
         indexes = [
-            # What is to be sent.
+            # The notices to be sent.
             models.Index(
                 fields=["wake_at"],
                 condition=Q(wake_at__isnull=False),
                 name="due_notices",
             ),
-            # The last one to each recipient.
+            # The last notice to each recipient.
             models.Index(fields=["recipient", "-id"], name="notices_by_recipient"),
-            # What has been kept for long enough.
+            # The settled notices, for pruning.
             models.Index(
                 fields=["settled_at"],
                 condition=Q(settled_at__isnull=False),
@@ -85,5 +85,5 @@ class Notice(models.Model):
 
     @property
     def number(self) -> int:
-        """How much it tells."""
+        """The number of its occurrences."""
         return sum(self.counts.values())

@@ -5,12 +5,12 @@ from orchestrator.models.work import WithText
 
 
 class Occurrence(WithText):
-    """Something that people are to be told of, written with the change that it is; gone once it stands in notices."""
+    """Something for notices, stored with the change. It is deleted when the notices have it."""
 
     topics = models.CharField(_("topics"), max_length=60)
-    """One or several, with spaces between: a deadline may escalate."""
+    """One or several topics, separated by spaces: a deadline may also escalate."""
     recipients = models.JSONField(_("recipients"), default=list, blank=True)
-    """Names of those who are told of it, whatever else they want to be told of."""
+    """The names of recipients who get it whatever topics they subscribe to."""
     state = models.CharField(_("state"), max_length=10, blank=True)
     definition = models.CharField(_("definition name"), max_length=100, blank=True)
     process_id = models.UUIDField(_("process id"), null=True, blank=True)

@@ -7,9 +7,9 @@ from orchestrator.models.work import WithText
 
 
 class OperatorAction(WithText):
-    """Audit of one operator action, written in its transaction; append-only, refusals included.
+    """The audit of one operator's action, done or refused, written in its transaction; append-only.
 
-    `key` comes from the page: pressing twice gives the first answer again.
+    `key` comes from the page. A second press of the same button gets the first answer.
     """
 
     english = "detail"
@@ -62,7 +62,7 @@ class OperatorAction(WithText):
         verbose_name = _("operator action")
         verbose_name_plural = _("operator actions")
         indexes = [
-            # The audit, newest first: all of it, one person's, one action's, and what was refused.
+            # The audit, newest first: all actions, those of a person, those of a name, and refused ones.
             models.Index(fields=["-at", "-id"], name="latest_actions"),
             models.Index(fields=["actor_name", "-at", "-id"], name="actions_of_person"),
             models.Index(fields=["action", "-at", "-id"], name="actions_by_name"),
@@ -71,11 +71,9 @@ class OperatorAction(WithText):
                 condition=Q(result="refused"),
                 name="refused_actions",
             ),
-            # What was done as parts of one bulk operation; most actions are none.
+            # The actions of one bulk operation, among many others.
             models.Index(
-                fields=["bulk"],
-                condition=Q(bulk__isnull=False),
-                name="actions_in_bulk",
+                fields=["bulk"], condition=Q(bulk__isnull=False), name="actions_in_bulk"
             ),
         ]
 

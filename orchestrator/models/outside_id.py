@@ -3,7 +3,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class OutsideId(models.Model):
-    """By what others call the business object of a process, as its data says now; `field` is that of the data."""
+    """An outside id in the present data of a process; `field` is the field of the data."""
 
     instance = models.ForeignKey(
         "orchestrator.ProcessInstance",
@@ -18,7 +18,7 @@ class OutsideId(models.Model):
         verbose_name = _("outside id")
         verbose_name_plural = _("outside ids")
         indexes = [
-            # The processes that have one, newest first.
+            # The processes with an outside id, newest first.
             models.Index(fields=["value", "-instance"], name="processes_by_outside_id"),
             models.Index(
                 fields=["instance", "field", "value"], name="outside_ids_of_process"

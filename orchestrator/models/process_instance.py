@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
-from orchestrator.models.work import person
+from orchestrator.models.work import person_column
 
 
 class Status(models.TextChoices):
@@ -23,27 +23,27 @@ LIVE = tuple(status for status in Status if status not in ENDED)
 
 
 class ProcessInstanceQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on process instances."""
+    """Queries of process instances."""
 
     def live(self) -> Self:
-        """Those that have not ended."""
+        """Return the processes that have not ended."""
         return self.filter(finished_at__isnull=True)
 
     def live_on(self, definition: int) -> Self:
-        """Those that go on with one stored row of a definition."""
+        """Return the live processes on one stored definition."""
         return self.live().filter(definition=definition)
 
     def ended(self) -> Self:
-        """Those that completed or were cancelled."""
+        """Return the processes that have completed or were cancelled."""
         return self.filter(finished_at__isnull=False)
 
     def escalated(self) -> Self:
-        """Live ones that somebody, or a deadline, escalated."""
+        """Return the live processes that a person or a deadline has escalated."""
         return self.live().filter(escalation_level__gt=0)
 
 
 class ProcessInstance(models.Model):
-    """One run of a definition, found by its process id; `revision` counts its transitions."""
+    """One run of a definition. `revision` counts its transitions."""
 
     id = models.UUIDField(
         _("process id"), primary_key=True, default=uuid7, editable=False
@@ -71,7 +71,7 @@ class ProcessInstance(models.Model):
         related_name="children",
     )
     summary = models.CharField(_("summary"), max_length=200, blank=True)
-    owner = person(_("owner"), null=True, blank=True, related_name=None)
+    owner = person_column(_("owner"), null=True, blank=True, related_name=None)
     escalation_level = models.PositiveSmallIntegerField(
         _("escalation level"), default=0
     )
@@ -96,8 +96,8 @@ class ProcessInstance(models.Model):
         indexes = [
             # The instance list of one definition, newest change first.
             models.Index(fields=["name", "-id"], name="instances_by_name"),
-            # Counts and lists of what is still going on, of one definition and of all. Without the step: most
-            # transitions change nothing else that is indexed, so PostgreSQL can update the row in place (HOT).
+            # Counts and lists of live processes, of one definition and of all. The step is not indexed: most
+            # transitions change no indexed column, so PostgreSQL can update the row in place (HOT).
             models.Index(
                 fields=["name", "status", "-id"],
                 condition=Q(finished_at__isnull=True),
@@ -108,17 +108,17 @@ class ProcessInstance(models.Model):
                 condition=Q(finished_at__isnull=True),
                 name="live_by_status",
             ),
-            # Whether anything still runs on one version, and which processes those are.
+            # The live processes on one version.
             models.Index(
                 fields=["definition", "status", "-id"],
                 condition=Q(finished_at__isnull=True),
                 name="live_by_definition",
             ),
-            # When the first and the last process of one version has started.
+            # The starts of the first and the last process on one version.
             models.Index(
                 fields=["definition", "started_at"], name="starts_of_definition"
             ),
-            # The few that were cancelled, among the many that completed.
+            # The few cancelled processes among many completed ones.
             models.Index(
                 fields=["-id"],
                 condition=Q(status="cancelled"),
@@ -129,7 +129,7 @@ class ProcessInstance(models.Model):
                 condition=Q(finished_at__isnull=True, escalation_level__gt=0),
                 name="escalated_instances",
             ),
-            # The parts of one process, the newest first however many there are, and the processes of one person.
+            # The sub-processes of one process, newest first, and the processes of one person.
             models.Index(
                 fields=["parent", "-id"],
                 condition=Q(parent__isnull=False),
@@ -140,13 +140,13 @@ class ProcessInstance(models.Model):
                 condition=Q(owner__isnull=False),
                 name="instances_by_owner",
             ),
-            # What one person sees to now, also where they have seen to much that has ended.
+            # The live processes of one person, among many ended ones.
             models.Index(
                 fields=["owner", "-id"],
                 condition=Q(finished_at__isnull=True, owner__isnull=False),
                 name="live_by_owner",
             ),
-            # Finding a process by its key or the beginning of it, also one that has ended.
+            # The live and ended processes with a key, or with a prefix of it.
             models.Index(
                 fields=["correlation_key", "name"],
                 opclasses=["varchar_pattern_ops", "varchar_ops"],

@@ -3,7 +3,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class QueueOutage(models.Model):
-    """A queue on which work is due and for which no worker lives, as long as that is so and was looked at."""
+    """A queue with due work and without a live worker. The row is deleted when the outage ends."""
 
     queue = models.CharField(_("queue"), primary_key=True, max_length=50)
     since = models.DateTimeField(_("since"))

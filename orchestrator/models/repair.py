@@ -2,14 +2,14 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
-from orchestrator.models.work import person
+from orchestrator.models.work import person_column
 
 
 class Repair(models.Model):
-    """Edits that a person has staged for one process: a draft that nothing follows from, until it is applied.
+    """The draft of a repair: edits that a person has staged for one process.
 
-    One that is proposed waits for another person, who applies or declines it. What was applied, or is wanted no more,
-    is not here: the audit has it.
+    A proposal waits for another person, who approves or declines it. An applied or discarded repair has no row: the
+    audit has it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -20,7 +20,7 @@ class Repair(models.Model):
         related_name="repairs",
         verbose_name=_("process"),
     )
-    author = person(_("author"), null=True)
+    author = person_column(_("author"), null=True)
     author_name = models.CharField(_("author's name"), max_length=150)
     edits = models.JSONField(_("edits"), default=list)
     revision = models.PositiveIntegerField(_("revision seen"))

@@ -2,7 +2,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work, claimed
+from orchestrator.models.work import Work, claim_indexes
 
 
 class StepStatus(models.TextChoices):
@@ -19,7 +19,7 @@ class StepStatus(models.TextChoices):
 
 
 class StepKind(models.TextChoices):
-    """What a visit of a workflow's node does; a process manager's visits have none."""
+    """The kind of a visit of a workflow's step. Visits of a process manager have none."""
 
     STEP = "step", _("step")
     JOIN = "join", _("waits for its branches")
@@ -33,18 +33,15 @@ class StepKind(models.TextChoices):
 
 
 class Lost(models.TextChoices):
-    """How a visit's last attempt was lost: with its worker, or without anything of it stored."""
+    """How a visit's last attempt was lost: with its worker, or before its outcome was stored."""
 
-    TIMED_OUT = (
-        "timed_out",
-        _("it ran longer than it may, or did not report in time"),
-    )
+    TIMED_OUT = ("timed_out", _("it ran longer than it may, or did not report in time"))
     DIED = "died", _("the worker died or was killed")
     CUT_OFF = "cut_off", _("it was cut off before its outcome was stored")
 
 
 class Blocked(models.TextChoices):
-    """Why a visit does not go on by itself."""
+    """The reason why a visit does not continue by itself."""
 
     REDO = "redo", _("waits for the redo of a step")
     FAILURE = "failure", _("cancelled because a step failed")
@@ -52,7 +49,7 @@ class Blocked(models.TextChoices):
 
 
 class StepRun(Work):
-    """One visit of one node by one instance: time in step, path, timeline and highlight all come from here."""
+    """One visit of one step by one process. Time in step, path and timeline come from these rows."""
 
     instance = models.ForeignKey(
         "orchestrator.ProcessInstance",
@@ -111,21 +108,21 @@ class StepRun(Work):
         verbose_name = _("step run")
         verbose_name_plural = _("step runs")
         indexes = [
-            *claimed("due_step_runs", "held_step_runs"),
-            # The decisions that are wanted, oldest first.
+            *claim_indexes("due_step_runs", "held_step_runs"),
+            # The open questions to operators, oldest first.
             models.Index(
                 fields=["id"],
                 condition=Q(kind="ask", finished_at__isnull=True),
                 name="open_questions",
             ),
-            # Which processes are at a step now; not the elements of maps, nor joins that wait, of which there are many.
+            # The processes in a step, without elements of maps and waiting joins, which are many.
             models.Index(
                 fields=["node", "-instance"],
                 condition=Q(finished_at__isnull=True, item__isnull=True)
                 & ~Q(kind="join"),
                 name="open_visits",
             ),
-            # What waits: the least time left first, then the longest. Of a map's elements the map tells.
+            # The waits: the least time left first, then the longest wait. A map stands for its elements.
             models.Index(
                 fields=["wake_at", "started_at", "id"],
                 condition=Q(
@@ -136,18 +133,18 @@ class StepRun(Work):
                 & ~Q(kind="join"),
                 name="open_waits",
             ),
-            # What a process is at now, however long its history. The second column, which is null in all of it, has
-            # SQLite take this one and not the next.
+            # The current steps of a process with a long history. The second column, always null, makes SQLite prefer
+            # this index to the next one.
             models.Index(
                 fields=["instance", "finished_at"],
                 condition=Q(finished_at__isnull=True),
                 name="open_visits_of_process",
             ),
-            # The visits of one process as they began, apart from the elements of its maps, of which there are many.
+            # The visits of one process by their starts, apart from the many elements of its maps.
             models.Index(
                 fields=["instance", "item", "started_at", "id"], name="visits_by_start"
             ),
-            # Whom the end of a sub-process concerns.
+            # The step of a sub-process, when that ends.
             models.Index(
                 fields=["child"],
                 condition=Q(child__isnull=False),
@@ -155,7 +152,7 @@ class StepRun(Work):
             ),
         ]
         constraints = [
-            # A visit happens once; a redo of it is another round.
+            # A visit has one row; a redo of it is another round.
             models.UniqueConstraint(
                 fields=["instance", "node", "visit", "round", "kind"],
                 condition=~Q(kind="") & Q(item__isnull=True),

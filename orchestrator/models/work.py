@@ -10,13 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.text import pack_text, storable_text, unpack_text
 
 
-def person(name: Any, on_delete: Any = models.SET_NULL, **options: Any) -> Any:
-    """Returns a column that names an account, without an index: those of its table begin with it where they need it.
+def person_column(name: Any, on_delete: Any = models.SET_NULL, **options: Any) -> Any:
+    """Return a foreign key to a user, without an index of its own.
 
     Args:
-        name: what people call the column.
-        on_delete: what becomes of the row when the account is removed.
-        options: further ones of the field.
+        name: the verbose name.
+        on_delete: what happens to the row when the user is deleted.
+        options: further options of the field.
     """
     usual = {"db_index": False, "related_name": "+", "verbose_name": name}
     return models.ForeignKey(
@@ -25,14 +25,14 @@ def person(name: Any, on_delete: Any = models.SET_NULL, **options: Any) -> Any:
 
 
 class WithText(models.Model):
-    """A row that tells people something: in English in a column of its own, and here as template and values.
+    """A row with a message for people: in English in a column of its own, and here as template and values.
 
-    Where the text is the application's, or was written by a release without this column, there is the English alone.
-    Code of before writes null: no default is needed.
+    Texts of the application, and of releases without this column, exist in English only. Such releases write null, so
+    the column needs no default.
     """
 
     english: ClassVar[str] = "message"
-    """The column that has it in English."""
+    """The column with the English text."""
 
     text = models.JSONField(
         _("text as template and values"), null=True, blank=True, editable=False
@@ -43,21 +43,21 @@ class WithText(models.Model):
 
     @property
     def said(self) -> str:
-        """What it tells people: a `Text` where it can be translated."""
+        """The message: a `Text` if it can be translated."""
         return unpack_text(getattr(self, self.english), self.text)
 
     def say(self, text: str) -> None:
-        """Sets what it tells people, as far as the column has room for it."""
+        """Set the message, cut to the length of the column."""
         field: Any = self._meta.get_field(self.english)
         setattr(self, self.english, storable_text(text)[: field.max_length])
         self.text = pack_text(text)
 
 
 class Work(WithText):
-    """What workers claim: an event, a command or a deadline.
+    """Work that workers claim: an event, a command, a step or a deadline.
 
-    `wake_at` is the next moment the row wants a worker: now, after a backoff, at a deadline, or when the lease of the
-    worker that holds it ends; null when nothing is left to do. The attempt is counted when the row is claimed.
+    `wake_at` is the time at which the row is due: now, after a backoff, at a deadline, or when the lease of its worker
+    ends; null for settled work. A claim counts the attempt.
     """
 
     english = "error"
@@ -72,14 +72,16 @@ class Work(WithText):
 
     @property
     def fence(self) -> dict[str, Any]:
-        """The condition that this attempt still holds it: every write that settles work carries it."""
+        """The condition that this attempt still holds the work. Every write that settles work has it."""
         return {"id": self.pk, "owner": self.owner, "attempt": self.attempt}
 
 
-def claimed(due: str, held: str) -> list[models.Index]:
-    """The indexes of what is claimed, under their names: due rows of a queue, oldest first, and what each worker holds.
+def claim_indexes(due: str, held: str) -> list[models.Index]:
+    """Return the indexes of a table of work.
 
-    The lease of what is held is renewed, whatever else waits.
+    Args:
+        due: the name of the index of due rows by queue, oldest first.
+        held: the name of the index of claimed rows by worker, for the renewal of leases.
     """
     return [
         models.Index(

@@ -10,26 +10,26 @@ from orchestrator.conf import conf
 
 
 class WorkerQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
-    """Named queries on workers."""
+    """Queries of workers."""
 
     def alive(self, now: datetime) -> Self:
-        """Those whose supervisor has said lately that they live."""
-        return self.filter(seen_at__gte=lately(now))
+        """Return the workers with a recent heartbeat."""
+        return self.filter(seen_at__gte=heartbeat_limit(now))
 
     def gone(self, supervisor: str, living: Collection[str], now: datetime) -> Self:
-        """Those that a supervisor does not count among its living ones, and all whose supervisor has fallen silent."""
+        """Return a supervisor's workers beside its living ones, and all workers without a recent heartbeat."""
         mine = Q(supervisor=supervisor) & ~Q(id__in=living)
-        return self.filter(mine | Q(seen_at__lt=lately(now))).order_by("queue")
+        return self.filter(mine | Q(seen_at__lt=heartbeat_limit(now))).order_by("queue")
 
 
-def lately(now: datetime) -> datetime:
-    """When a supervisor that lives has been heard of, though its machine be busy; leases have run out by then too."""
+def heartbeat_limit(now: datetime) -> datetime:
+    """Return the oldest heartbeat of a live worker, on a busy machine too. Older leases have run out."""
     seconds = max(conf().HEARTBEAT_SECONDS * 4, conf().LEASE_SECONDS)
     return now - timedelta(seconds=seconds)
 
 
 class Worker(models.Model):
-    """A worker process that is alive, as its supervisor says every few seconds. The id is random for each boot."""
+    """A live worker process. Its supervisor renews the row every few seconds. The id is new after each start."""
 
     id = models.CharField(_("worker"), primary_key=True, max_length=40)
     supervisor = models.CharField(_("supervisor"), max_length=40)

@@ -1,6 +1,6 @@
-"""Runs processes in the test's own process, without Redis or workers; docs/testing.md shows how.
+"""Tests of processes, in the test's own process, without Redis or workers; docs/testing.md shows how.
 
-Imports are lazy: pytest loads the plugin beside this module in every run, even without Django.
+Imports are lazy: pytest loads the plugin in this package in every run, even without Django.
 """
 
 from importlib import import_module
@@ -19,7 +19,7 @@ __all__ = [
 
 if (
     TYPE_CHECKING
-):  # what checkers and editors read; a `__getattr__` would let any name pass
+):  # type checkers and editors read this: a `__getattr__` would let any name pass
     from orchestrator.testing.clock import pass_time, run
     from orchestrator.testing.process import Process, found, started
     from orchestrator.testing.stand_ins import failing, registered, replaced

@@ -1,4 +1,4 @@
-"""Runs due work and lets time pass, in the test's own process.
+"""Due work and time in the test's own process.
 
 The engine takes the time from the database, and no test can change that clock. So this module moves all stored times
 back, from one due time to the next.
@@ -32,13 +32,13 @@ from orchestrator.models import (
     Verdict,
     Work,
 )
-from orchestrator.testing.isolation import isolated
+from orchestrator.testing.isolation import isolate_statements
 
 A_MOMENT = timedelta(seconds=0.6)
 """The longest time for which the engine postpones work without a failure, such as for lack of room."""
 
 MOST_PIECES = 100_000
-"""Most pieces of work in one call. More are taken for an endless loop."""
+"""Most pieces of work in one call. More are an endless loop."""
 
 MOST_MOMENTS = 10_000
 """Most due times in one call."""
@@ -52,7 +52,7 @@ PROCESS_OF: dict[type[Model], str] = {
     Incident: "instance",
     OperatorAction: "instance",
 }
-"""The tables whose times move, and the field of each that names the process."""
+"""The tables with times -> the field that names the process."""
 
 BEHIND = Exists(
     InboxEvent.objects.filter(
@@ -63,24 +63,24 @@ BEHIND = Exists(
         verdict=Verdict.RECEIVED,
     ).exclude(error="", owner="")
 )
-"""An event that waits for an earlier one, which failed or which a worker holds."""
+"""The condition that an event waits for an earlier one, which has failed or which a worker holds."""
 
 WORK: tuple[tuple[type[Work], Q], ...] = (
     (InboxEvent, Q(~BEHIND, verdict=Verdict.RECEIVED, error="")),
     (IssuedCommand, Q(status=CommandStatus.READY)),
     (StepRun, Q(status=StepStatus.READY)),
 )
-"""The tables of work, and the condition for work that has not failed."""
+"""The tables of work, with the condition for work that has not failed."""
 
 
 def run(queue: str | None = None) -> None:
-    """Runs due work, and the work that follows, until every process has ended, waits or pauses.
+    """Run due work, and the work that follows, until every process has ended, waits or pauses.
 
     Args:
-        queue: only the work of this queue.
+        queue: the only queue whose work runs; None for all.
 
     Raises:
-        AssertionError: it finds no end.
+        AssertionError: the work does not end.
     """
     with _quietly():
         _run(queue)
@@ -96,16 +96,16 @@ def pass_time(
     seconds: float = 0,
     only: UUID | None = None,
 ) -> None:
-    """Lets time pass: runs the work that is due now, and then at each due time on the way.
+    """Let time pass. Run the work that is due now, and then the work at each due time on the way.
 
     Args:
-        time: how much; the other units are added to it.
-        days: how many, likewise `hours`, `minutes` and `seconds`.
-        only: the id of a process for which alone, with its sub-processes, time passes.
+        time: the duration; the other units are added to it.
+        days: further days, likewise `hours`, `minutes` and `seconds`.
+        only: the id of a process, if time passes only for it and its sub-processes.
 
     Raises:
-        ValueError: time does not run backwards.
-        AssertionError: it finds no end.
+        ValueError: the duration is negative.
+        AssertionError: the work does not end.
     """
     left = time + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     if left < timedelta(0):
@@ -117,7 +117,7 @@ def pass_time(
             gap = _gap(ids)
             last = gap is None or gap > left
             step = left if gap is None else min(gap, left)
-            age(step, ids)
+            move_times_back(step, ids)
             _run()
             left -= step
             if last:
@@ -126,16 +126,16 @@ def pass_time(
 
 
 def pass_to_next_moment(process_id: UUID) -> bool:
-    """Lets time pass to the next due time, and runs the work that is due then.
+    """Let time pass to the next due time, and run the work that is due then.
 
     Returns:
-        Whether anything of this process or its sub-processes fell due some time; otherwise no time has passed.
+        False if this process and its sub-processes have no due time. Then no time has passed.
     """
     gap = _gap(None)
     if gap is None or _gap(_family(process_id)) is None:
         return False
     with _quietly():
-        age(gap)
+        move_times_back(gap)
         _run()
     return True
 
@@ -159,11 +159,11 @@ def _run(queue: str | None = None) -> None:
         gap = _put_off(queue) if at_hand else None
         if gap is None or (due and not gap):
             return  # other workers have claimed the due work
-        age(gap)
+        move_times_back(gap)
 
 
 def _at_hand(queue: str | None) -> dict[str, bool]:
-    """The queues with work that is due now or in a moment; whether it is due now."""
+    """The queues with work that is due now or in a moment -> whether it is due now."""
     now, soon = NOW, f"{NOW} + %s"
     moments: list[Any] = [A_MOMENT]
     if connection.vendor != "postgresql":
@@ -184,7 +184,7 @@ def _at_hand(queue: str | None) -> dict[str, bool]:
 
 
 def _put_off(queue: str | None) -> timedelta | None:
-    """The time until the first work that was postponed for a moment; None without any."""
+    """The time until the first piece of work that was postponed for a moment; None without any."""
     now = database_now()
     here = {} if queue is None else {"queue": queue}
     moments = [
@@ -210,8 +210,8 @@ def _first(rows: QuerySet[Any]) -> datetime | None:
     return found
 
 
-def age(time: timedelta, ids: list[UUID] | None = None) -> None:
-    """Moves all stored times back, or those of some processes. It runs nothing."""
+def move_times_back(time: timedelta, ids: list[UUID] | None = None) -> None:
+    """Move all stored times back, or those of some processes. It runs nothing."""
     for table in PROCESS_OF:
         moments = [
             field.name
@@ -255,6 +255,6 @@ def _told(row: Work) -> str:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Works without Redis and without commits until the end of the block."""
-    with doorbell.suppress_all_wakes(), isolated():
+    """Work without Redis and without commits until the end of the block."""
+    with doorbell.suppress_all_wakes(), isolate_statements():
         yield

@@ -1,7 +1,7 @@
-"""Runs work inside the one transaction of a test as if each piece had its own transactions.
+"""Work inside the one transaction of a test, as if each piece of work had its own transactions.
 
-Where nothing else is open, the engine calls steps and after-commit handlers outside any transaction: a statement that
-fails there undoes itself alone. Inside the transaction of a `TestCase` it would spoil everything that follows.
+A worker calls steps and after-commit handlers outside any transaction. A failed statement there undoes only itself.
+Inside the transaction of a `TestCase` it would make all later statements fail.
 """
 
 from __future__ import annotations
@@ -9,52 +9,62 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
-from orchestrator.testing.stand_ins import standing_in
+from orchestrator.testing.stand_ins import add_stand_in
 
 OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
 @contextmanager
-def isolated() -> Iterator[None]:
-    """Undoes only the failed statement if a statement outside the code's own transactions fails."""
+def isolate_statements() -> Iterator[None]:
+    """Undo only the failed statement if a statement outside the code's own transactions fails."""
     if not connection.in_atomic_block:
         yield
         return
-    depth = len(connection.savepoint_ids)
+    block = _TestTransaction(len(connection.savepoint_ids))
+    with connection.execute_wrapper(block.execute), add_stand_in(block.stand_in):
+        yield
 
-    def go_on() -> None:
-        """Lets Django accept statements again: the failed one outside the code's own transactions is undone."""
-        if len(connection.savepoint_ids) == depth:
+
+@dataclass
+class _TestTransaction:
+    """The transaction of a test; `depth` is the number of its savepoints."""
+
+    depth: int
+
+    def accept_statements(self) -> None:
+        """Let Django accept statements after a failed one outside the code's own transactions."""
+        if len(connection.savepoint_ids) == self.depth:
             connection.needs_rollback = False
 
-    def alone(
-        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    def execute(
+        self, run: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
-        go_on()
+        """Execute a statement; outside the code's own transactions in a savepoint of its own."""
+        self.accept_statements()
         # A block without its own savepoint, such as that of `bulk_create`, undoes nothing.
-        inside = any(connection.savepoint_ids[depth:])
+        inside = any(connection.savepoint_ids[self.depth :])
         of_savepoints = sql.lstrip().upper().startswith(OF_SAVEPOINTS)
         # SQLite continues after a failed statement; PostgreSQL aborts the whole transaction.
         if inside or of_savepoints or connection.vendor != "postgresql":
-            return execute(sql, params, many, context)
+            return run(sql, params, many, context)
         with transaction.atomic():
-            return execute(sql, params, many, context)
+            return run(sql, params, many, context)
 
-    def going_on(
-        asked: Callable[..., Any], so_far: Callable[..., Any]
+    def stand_in(
+        self, asked: Callable[..., Any], so_far: Callable[..., Any]
     ) -> Callable[..., Any]:
+        """Return the function with later statements accepted, even if it fails."""
+
         @functools.wraps(so_far)
         def call(*args: Any, **given: Any) -> Any:
             try:
                 return so_far(*args, **given)
             finally:
-                go_on()
+                self.accept_statements()
 
         return call
-
-    with connection.execute_wrapper(alone), standing_in(going_on):
-        yield

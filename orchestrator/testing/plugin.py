@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:  # for their types alone: pytest loads this module in every run
+if TYPE_CHECKING:  # only for types: pytest loads this module in every run
     from orchestrator.registry import DefinitionClass
     from orchestrator.testing.stand_ins import Replaceable
 
-__all__ = [
-    "procession_quiet",
-    "procession_registered",
-    "procession_replaced",
-]
+__all__ = ["procession_quiet", "procession_registered", "procession_replaced"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A process in a test: operations on it, and its state, which each property reads from the database."""
+"""A process in a test: operations and state. Each property reads the database."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from orchestrator.models import (
     StepKind,
     StepRun,
     StepStatus,
-    as_written,
+    in_issue_order,
 )
 from orchestrator.queue import suppress_all_wakes
 from orchestrator.registry import DefinitionClass
 from orchestrator.testing import clock
 
 UNSEEN = (StepStatus.NOT_TAKEN, StepStatus.SUPERSEDED)
-"""Visits that the process did not make or that were superseded."""
+"""The statuses of visits that never ran or were superseded."""
 
 
 @overload
@@ -59,16 +59,16 @@ def started(
     id: str = "",
     correlation_key: str = "",
 ) -> Process:
-    """Starts a process and runs it as far as it goes without waiting.
+    """Start a process and run it as far as it goes without waiting.
 
     Args:
         definition: the process manager or workflow.
-        given: one of a process manager's starting events, or the input of a workflow; none of one without an `Input`.
-        id: the event's or start's id; one of its own when empty.
-        correlation_key: the business key; read from what is given when empty.
+        given: a starting event of a process manager, or the input of a workflow; None for a workflow without `Input`.
+        id: the id of the event or the start; by default a new one.
+        correlation_key: the business key; by default that of the event or input.
 
     Raises:
-        InvalidMessage, KeyTaken: as `start_process`.
+        InvalidMessage, KeyTaken: as in `start_process`.
         AssertionError: the event did not start the process.
     """
     with suppress_all_wakes():
@@ -91,11 +91,11 @@ def started(
 
 
 def found(definition: DefinitionClass, key: str | None = None) -> Process:
-    """The process that the code under test has started.
+    """Return the process that the code under test has started.
 
     Args:
         definition: the process manager or workflow.
-        key: its correlation key; of several with the same key the last one. Without it there must be one process only.
+        key: its correlation key, of the last of several processes. Without it there must be exactly one process.
 
     Raises:
         LookupError: there is none, or there are several.
@@ -124,7 +124,7 @@ class Process:
     # Operations
 
     def send(self, event: Event, *, id: str = "") -> str:
-        """Sends an event to the process and runs due work; returns the verdict, such as "moved" or "parked"."""
+        """Send an event to the process and run due work; return the verdict, such as "moved" or "parked"."""
         with suppress_all_wakes():
             receipt = processes.send_event(
                 event, id=id or str(uuid4()), source="test", process_id=self.id
@@ -133,16 +133,16 @@ class Process:
         return str(InboxEvent.objects.get(pk=receipt.number).verdict)
 
     def answer(self, step: str, choice: StrEnum | str, *, by: Any = None) -> None:
-        """Decides in a step that asks, and runs due work.
+        """Decide in a step that asks, and run due work.
 
         Args:
             step: the name of the step.
             choice: one of its choices.
-            by: the user whose permission counts; without one everything is allowed.
+            by: the user whose permissions count; None for all permissions.
 
         Raises:
             LookupError: the step does not ask now.
-            OperationRefused: it has no such choice, or the user may not.
+            OperationRefused: the step has no such choice, or the user lacks the permission.
         """
         asking = self.instance.step_runs.filter(
             node=step, kind=StepKind.ASK, finished_at=None
@@ -154,26 +154,26 @@ class Process:
         self._act(by, lambda r: operations.decide(self.id, pk, value, request=r))
 
     def retry(self, *, by: Any = None) -> None:
-        """Retries all failed work, as an operator does, and runs it.
+        """Retry all failed work, as an operator does, and run it.
 
         Raises:
-            OperationRefused: nothing has failed, or the user may not.
+            OperationRefused: nothing has failed, or the user lacks the permission.
         """
         self._act(by, lambda request: operations.retry(self.id, request=request))
 
     def cancel(self, *, by: Any = None) -> None:
-        """Cancels the process, as an operator does, and runs the undo functions.
+        """Cancel the process, as an operator does, and run the undo functions.
 
         Raises:
-            OperationRefused: it has ended, or the user may not.
+            OperationRefused: the process has ended, or the user lacks the permission.
         """
         self._act(by, lambda request: operations.cancel(self.id, request=request))
 
     def finish(self) -> Process:
-        """Lets time pass until the process has ended: through pauses, retries and deadlines.
+        """Let time pass, through delays, retries and deadlines, until the process has ended.
 
         Raises:
-            AssertionError: it does not end without something from outside.
+            AssertionError: the process waits for an event or a person, or does not end.
         """
         clock.run()
         for _ in range(clock.MOST_MOMENTS):
@@ -195,14 +195,14 @@ class Process:
 
     @property
     def status(self) -> str:
-        """Such as "waiting", "retrying", "failed" or "completed"."""
+        """The status, such as "waiting", "retrying", "failed" or "completed"."""
         return str(self.instance.status)
 
     @property
     def path(self) -> list[str]:
-        """The steps it has visited, in the order in which it left them, and then those in which it is.
+        """The visited steps in the order in which the process left them, and then the current steps.
 
-        A step that was undone comes again as "undo" and its name; a map is one step.
+        An undone step is there again as "undo" and its name. A map is one step.
         """
         runs = self.instance.step_runs.filter(item=None).exclude(status__in=UNSEEN)
         seen = [run for run in runs if not _is_join_ahead(run)]
@@ -230,12 +230,12 @@ class Process:
         if not issubclass(definition, ProcessManager):
             return []
         classes = definition.issued_commands()
-        issued = as_written(self.instance.commands.all())
+        issued = in_issue_order(self.instance.commands.all())
         return [decode(classes[row.type], row.body) for row in issued]
 
     @property
     def result(self) -> Any:
-        """The result of a workflow: that of its last step, or a dict of several; None as long as there is none."""
+        """The result of a workflow: that of its last step, or a dict of several; None before the end."""
         definition = self._definition
         if not issubclass(definition, Workflow):
             return None
@@ -243,7 +243,7 @@ class Process:
         return None if body is None else decode(definition.result_type(), body)
 
     def result_of(self, step: str) -> Any:
-        """The result of a workflow's step, of its last visit; of a map the list of its elements' results.
+        """Return the result of the last visit of a workflow's step; of a map, the list of its elements' results.
 
         Raises:
             LookupError: the step has no result.
@@ -268,7 +268,7 @@ class Process:
 
     @property
     def instance(self) -> ProcessInstance:
-        """Its row, as it is now."""
+        """Its present row."""
         return ProcessInstance.objects.get(pk=self.id)
 
     @property

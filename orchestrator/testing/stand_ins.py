@@ -1,4 +1,4 @@
-"""Replaces functions of steps and handlers, and registers a test's own definitions, until the end of a block."""
+"""Replacement of step and handler functions, and registration of a test's own definitions, for a block."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from orchestrator.definition.workflow.steps import Step
 from orchestrator.registry import DefinitionClass
 
 Replaceable = Callable[..., Any] | Step | type[Command] | str
-"""A step's function, a step or its name; a handler's function, its command or the command's name; a reaction's."""
+"""A step, its function or name; a command, its handler's function or its name; an event handler's function or name."""
 
 
 @contextmanager
 def replaced(what: Replaceable, by: Callable[..., Any]) -> Iterator[None]:
-    """Runs another function in place of a step's or a handler's.
+    """Replace the function of a step or a handler.
 
     Args:
         what: the function, the step or the command; or the name of a step, a command or an event handler's function.
-        by: what runs instead; it must take what the other one takes, by the same names in a step.
+        by: the other function. It must take the same arguments, in a step by the same names.
 
     Raises:
         LookupError: nothing has that name, or several functions have it.
-        TypeError: the function cannot be called in that way.
+        TypeError: the other function takes other arguments.
     """
     function = _function(what)
     _check_signature(function, by)
-    with standing_in(lambda asked, so_far: by if asked == function else so_far):
+    with add_stand_in(lambda asked, so_far: by if asked == function else so_far):
         yield
 
 
@@ -41,11 +41,11 @@ def replaced(what: Replaceable, by: Callable[..., Any]) -> Iterator[None]:
 def failing(
     what: Replaceable, error: BaseException, *, times: int | None = None
 ) -> Iterator[None]:
-    """Makes a step or a handler fail.
+    """Make a step or a handler fail.
 
     Args:
-        what: as with `replaced`.
-        error: what it raises.
+        what: the step or handler, as for `replaced`.
+        error: the error to raise.
         times: the number of failures before it works again; None for always.
 
     Raises:
@@ -69,14 +69,14 @@ def failing(
 
         return fail
 
-    with standing_in(failing_first):
+    with add_stand_in(failing_first):
         yield
 
 
 @contextmanager
 def registered(*definitions: DefinitionClass) -> Iterator[None]:
-    """Registers definitions outside apps' `processes` modules, such as those of a test."""
-    before, twins = dict(registry.definitions), list(registry.duplicates)
+    """Register definitions outside apps' `processes` modules, such as those of a test."""
+    before, duplicates = dict(registry.definitions), list(registry.duplicates)
     for definition in definitions:
         registry.register_definition(definition)
     try:
@@ -84,12 +84,12 @@ def registered(*definitions: DefinitionClass) -> Iterator[None]:
     finally:
         registry.definitions.clear()
         registry.definitions.update(before)
-        registry.duplicates[:] = twins
+        registry.duplicates[:] = duplicates
 
 
 @contextmanager
-def standing_in(stand_in: registry.StandIn) -> Iterator[None]:
-    """Lets a callable choose the function that runs for a step or a handler, until the end of the block."""
+def add_stand_in(stand_in: registry.StandIn) -> Iterator[None]:
+    """Let a callable choose the function that runs for a step or a handler, until the end of the block."""
     registry.stand_ins.append(stand_in)
     try:
         yield
@@ -108,22 +108,24 @@ def _function(what: Replaceable) -> Callable[..., Any]:
         what = what.function or what.name
     if isinstance(what, type) and issubclass(what, Command):
         what = what.__name__
-    if not isinstance(what, str):
-        if _made_from_input() or any(what in found for found in known.values()):
-            return what
-        raise LookupError(
-            f"{_shown(what)} is neither a step's nor a handler's function"
-        )
-    found = known.get(what, [])
+    if isinstance(what, str):
+        return _named(what, known)
+    if _made_from_input() or any(what in found for found in known.values()):
+        return what
+    raise LookupError(f"{_shown(what)} is neither a step's nor a handler's function")
+
+
+def _named(name: str, known: dict[str, list[Callable[..., Any]]]) -> Callable[..., Any]:
+    found = known.get(name, [])
     if len(found) == 1:
         return found[0]
     if found:
         raise LookupError(
-            f"several functions run as {what}: {', '.join(map(_shown, found))}; name the function itself"
+            f"several functions run as {name}: {', '.join(map(_shown, found))}; name the function itself"
         )
-    like = get_close_matches(what, known)
+    like = get_close_matches(name, known)
     hint = f"; is it {' or '.join(like)}?" if like else ""
-    raise LookupError(f"no step, command or event handler is called {what!r}{hint}")
+    raise LookupError(f"no step, command or event handler is called {name!r}{hint}")
 
 
 def _known() -> dict[str, list[Callable[..., Any]]]:
@@ -158,10 +160,10 @@ def _made_from_input() -> bool:
 
 
 def _check_signature(function: Callable[..., Any], by: Callable[..., Any]) -> None:
-    """Refuses a function with another signature.
+    """Refuse a function with another signature.
 
     Raises:
-        TypeError: with what does not fit.
+        TypeError: the function takes other arguments.
     """
     wanted = list(inspect.signature(function).parameters)
     by_place = function in {handler for _, handler in _of_handlers()}

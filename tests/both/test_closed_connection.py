@@ -24,7 +24,7 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.failures import Failures, fail
 from tests.apps.process_managers.messages import ParcelDelivered
@@ -68,7 +68,7 @@ def test_prune_says_so_and_removes_the_rest_when_it_is_started_again() -> None:
     ended = [underway(f"P-{number}") for number in range(3)]
     for parcel in ended:
         tell(parcel, ParcelDelivered(parcel.correlation_key))
-    age(timedelta(days=400), [parcel.pk for parcel in ended])
+    move_times_back(timedelta(days=400), [parcel.pk for parcel in ended])
     going_on = place("P-9")
     before = StepRun.objects.count()
 

@@ -19,7 +19,7 @@ from orchestrator.engine.pruning import Pruning
 from orchestrator.models import InboxEvent, Verdict
 from orchestrator.retention import retention
 from orchestrator.testing import run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import tell, underway
 from tests.apps.process_managers.messages import ParcelDelivered, ParcelScanned
 from tests.apps.process_managers.processes import Shipping
@@ -138,9 +138,9 @@ def test_s9_5_how_long_they_are_kept_is_what_prune_goes_by(
     assert of("ParcelDelivered").kept == ["30 days after the end of shipping"]
     assert of("DepotOpened").kept == ["for ever where an event handler took it"]
 
-    age(timedelta(days=29))
+    move_times_back(timedelta(days=29))
     assert Pruning(retention(), "tests", rest=0).run().total() == 0
-    age(timedelta(days=2))
+    move_times_back(timedelta(days=2))
     assert Pruning(retention(), "tests", rest=0).run().total() == 1
     assert not InboxEvent.objects.filter(type="ParcelDelivered").exists()
 
@@ -149,7 +149,7 @@ def test_s9_5_what_no_process_has_is_counted_and_never_removed() -> None:
     send_event(ParcelScanned("P-9", "east"), id="lost", correlation_key="P-9")
     run()
     assert str(event_volume().homeless) == "1"
-    age(timedelta(days=4000))
+    move_times_back(timedelta(days=4000))
     run()  # it is given up, and stays
     Pruning({"*": timedelta(days=1)}, "tests", rest=0).run()
     assert str(event_volume().homeless) == "1"

@@ -44,7 +44,7 @@ from orchestrator.models import (
 )
 from orchestrator.queue import bell_count
 from orchestrator.testing import pass_time
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from orchestrator.workers.current import CurrentWorker
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -109,10 +109,10 @@ def test_a_claim_raises_the_attempt_and_sets_owner_and_lease() -> None:
     assert abs(event.wake_at - stored.received_at - LEASE) < 5 * SECOND
     assert claim(events, "B") == []
 
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     [event] = claim(events, "B")
     assert (event.attempt, event.owner) == (2, "B")
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     drain()
 
 
@@ -134,7 +134,7 @@ def test_each_piece_of_work_is_claimed_once_however_many_claim() -> None:
     assert raised(results) == []
     taken = [event.pk for result in results for event in result]
     assert len(taken) == len(set(taken))
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     drain()
 
 
@@ -151,7 +151,7 @@ def test_an_event_another_settled_is_refused_to_the_first(handler: SetHandler) -
     handler(CountScan, count_scan)
     parcel, number = waiting_scan()
     [held] = claim(events, "A")
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     drain(owner="B")
     deliver_claimed(held)
 
@@ -169,7 +169,7 @@ def test_an_event_that_another_holds_is_refused_to_the_first_and_so_is_its_failu
 ) -> None:
     parcel, number = waiting_scan()
     [held] = claim(events, "A")
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     [taken] = claim(events, "B")
     deliver_claimed(held)
 
@@ -193,7 +193,7 @@ def test_a_command_another_settled_is_refused_to_the_first(handler: SetHandler) 
     handler(BookCourier, book, after_commit=True)
     booking_due()
     [held] = claim(commands, "A")
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     drain(owner="B")
     carry_out_command(held)
 
@@ -205,7 +205,7 @@ def test_a_command_another_settled_is_refused_to_the_first(handler: SetHandler) 
 def test_a_deadline_that_another_has_fired_is_refused_to_the_first() -> None:
     parcel = deadline_due()
     [held] = claim(step_runs, "A")
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     drain(owner="B")
     fire_deadline(held)
 
@@ -216,7 +216,7 @@ def test_a_deadline_that_another_has_fired_is_refused_to_the_first() -> None:
 
 def deadline_due() -> ProcessInstance:
     parcel = place()
-    age(timedelta(minutes=61))
+    move_times_back(timedelta(minutes=61))
     return parcel
 
 
@@ -234,7 +234,7 @@ def test_work_whose_workers_died_in_every_attempt_is_set_aside(
     parcel = due()
     for number in range(attempts):
         assert len(claim(table, f"dying {number}")) == 1
-        age(LEASE + SECOND)
+        move_times_back(LEASE + SECOND)
     drain()
 
     told = Incident.objects.open().get().message
@@ -261,19 +261,19 @@ def test_a_claim_asks_once_for_the_keys_of_what_is_due() -> None:
 def test_only_the_work_of_those_who_live_is_renewed() -> None:
     waiting_scan()
     claim(events, "A")
-    age(LEASE * 0.7)
+    move_times_back(LEASE * 0.7)
     leases.renew_leases(["A"])
-    age(LEASE * 0.4)
+    move_times_back(LEASE * 0.4)
     assert claim(events, "B") == []
     leases.renew_leases(["B"])
-    age(LEASE * 0.7)
+    move_times_back(LEASE * 0.7)
     assert len(claim(events, "B")) == 1
 
     leases.end_leases(["B"])  # it is free at once, and this attempt uncharged
     event = InboxEvent.objects.get(type="ParcelScanned")
     assert (event.owner, event.attempt) == ("", 1)
     assert len(claim(events, "C")) == 1
-    age(LEASE + SECOND)
+    move_times_back(LEASE + SECOND)
     drain()
 
 

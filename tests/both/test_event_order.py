@@ -26,7 +26,7 @@ from orchestrator.engine.storage.batch import send as send_all
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -247,7 +247,7 @@ def test_a_backlog_goes_on_when_the_lease_of_its_firsts_worker_is_over(by: str) 
     """Nobody has freed them: they are due, but later than all that waits for them, which is more than a claim takes."""
     scans = backlog(by)
     events.claim("default", "another worker", 2, 10)
-    age(timedelta(seconds=11))
+    move_times_back(timedelta(seconds=11))
 
     drain()
 

@@ -20,7 +20,7 @@ from orchestrator.engine import pruning
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
 from orchestrator.models import OutsideId, ProcessInstance
 from orchestrator.testing import run, started
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.outside_ids.processes import (
     Arrived,
     Assessment,
@@ -194,7 +194,7 @@ def test_s10_1_a_definition_without_any_writes_none_and_asks_nothing_more() -> N
 def test_s10_1_they_are_removed_with_their_process() -> None:
     one, other = ordered("D-1", "P-1"), ordered("D-2", "P-2")
     tell(one, Arrived("D-1"))
-    age(timedelta(days=365), [one.pk])
+    move_times_back(timedelta(days=365), [one.pk])
 
     prune("--keep", "30")
 

@@ -31,7 +31,7 @@ from orchestrator.models import (
 )
 from orchestrator.retention import ALL_OTHERS, retention
 from orchestrator.testing import registered, run, started
-from orchestrator.testing.clock import PROCESS_OF, age
+from orchestrator.testing.clock import PROCESS_OF, move_times_back
 from orchestrator.testing.process import Anybody
 from tests.apps.process_managers.desk import place, tell, underway
 from tests.apps.process_managers.messages import Courier, ParcelDelivered, ParcelScanned
@@ -58,7 +58,7 @@ def delivered(parcel_id: str = "P-1", ago: timedelta = YEAR) -> ProcessInstance:
     parcel = underway(parcel_id, Courier.PARTNER)
     tell(parcel, ParcelScanned(parcel_id, "Nagoya"))
     tell(parcel, ParcelDelivered(parcel_id))
-    age(ago, [parcel.pk])
+    move_times_back(ago, [parcel.pk])
     return parcel
 
 
@@ -91,7 +91,7 @@ def test_what_ended_later_goes_on_or_is_not_named_stays_and_all_of_a_dry_run() -
 def test_each_definition_is_kept_for_its_own_time() -> None:
     delivered("P-1", ago=timedelta(days=50))
     fleet = started(Fleet, Order(0)).id
-    age(timedelta(days=50), [fleet])
+    move_times_back(timedelta(days=50), [fleet])
 
     prune("--keep", "shipping=100", "--keep", "10")
 
@@ -104,12 +104,12 @@ def test_sub_processes_go_with_their_parent_and_never_without_it() -> None:
     [first, *others] = children.values_list("pk", flat=True)
 
     for aged in ([first], others):  # the parent is too young
-        age(YEAR, aged)
+        move_times_back(YEAR, aged)
         assert "0 processes" in prune("--keep", "30")
-    age(YEAR, [fleet])
-    age(-YEAR, [first])  # and so is a part
+    move_times_back(YEAR, [fleet])
+    move_times_back(-YEAR, [first])  # and so is a part
     assert "0 processes" in prune("--keep", "30")
-    age(YEAR, [first])
+    move_times_back(YEAR, [first])
     assert "4 processes" in prune("--keep", "30")
     assert (ProcessInstance.objects.count(), StepRun.objects.count()) == (0, 0)
 
@@ -161,7 +161,7 @@ def test_it_is_audited_also_of_a_definition_or_an_account_without_a_name_now(
 
 def test_each_process_is_exported_whole_before_it_goes(tmp_path: Path) -> None:
     fleet = started(Fleet, Order(1)).id
-    age(YEAR, None)
+    move_times_back(YEAR, None)
     parcel = delivered("P-1")
     file = tmp_path / "ended.jsonl"
     file.write_text('{"half of a li')

@@ -11,7 +11,7 @@ from examples.order_listing.models import Order
 from orchestrator import send_event
 from orchestrator.models import InboxEvent, OperatorAction
 from orchestrator.testing import run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.browser.conftest import fits, live, opened_by
 from tests.browser.orders import placed
 from tests.browser.pressing import opened, press
@@ -27,7 +27,7 @@ def test_s9_2_an_unmatched_event_is_delivered_three_clicks_from_the_first_page(
     told = ExternalOrderCreated("A-1", "X-1", "50 MWh")
     lost = send_event(told, id="lost", source="exchange", correlation_key="A 1")
     run()
-    age(timedelta(minutes=5))
+    move_times_back(timedelta(minutes=5))
     run()
     opened(signed_in, "/")
 

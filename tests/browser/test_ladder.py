@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from orchestrator import start_process
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import pass_time, run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.ladder.processes import Complaint, Question, QuestionAsked
 from tests.browser.pressing import current, opened, stayed
 from tests.services.crews import knowing
@@ -96,7 +96,7 @@ def test_s8_2_a_deadline_is_due_soon_overdue_then_escalated(signed_in: Page) -> 
     for name in ("soon", "overdue", "escalated"):
         expect(tally(signed_in, name).locator(".num")).to_have_text("0")
 
-    age(50 * MINUTE, [late.pk])
+    move_times_back(50 * MINUTE, [late.pk])
     tally(signed_in, "soon").click()
     expect(row).to_have_count(1)
     expect(row).to_contain_text("Q-late")
@@ -104,7 +104,7 @@ def test_s8_2_a_deadline_is_due_soon_overdue_then_escalated(signed_in: Page) -> 
     expect(row.locator(".until")).to_contain_text("notify clerk")
 
     # Nobody carries it out as long as there is no worker.
-    age(12 * MINUTE, [late.pk])
+    move_times_back(12 * MINUTE, [late.pk])
     tally(signed_in, "overdue").click()
     expect(row).to_have_count(1)
     expect(row.locator(".until .over")).to_be_visible()

@@ -15,7 +15,7 @@ from examples.order_listing.models import Order
 from orchestrator import send_event
 from orchestrator.models import BulkOperation, Incident
 from orchestrator.testing import run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.browser.conftest import WIDTHS, too_wide
 from tests.browser.pressing import opened
 from tests.browser.samples import HARMFUL, orders
@@ -232,6 +232,6 @@ def faint(page: Page) -> list[str]:
 def test_a_list_of_many_columns_fits_however_old_its_rows_are(signed_in: Page) -> None:
     orders()
     for passed in (timedelta(minutes=12), timedelta(days=20)):
-        age(passed)
+        move_times_back(passed)
         signed_in.goto("/processes/?columns=summary,step,since,started,changed,owner")
         assert too_wide(signed_in, [1024]) == [], passed

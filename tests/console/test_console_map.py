@@ -30,7 +30,7 @@ from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import process_page
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.testing import run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.made_from_input.processes import Housekeeping
 from tests.apps.patterns.desk import go_on, launch
@@ -74,10 +74,10 @@ def later() -> Iterator[Callable[[timedelta], None]]:
 
     def pass_by(time: timedelta) -> None:
         passed.append(time)
-        age(time)
+        move_times_back(time)
 
     yield pass_by
-    age(-sum(passed, timedelta()))
+    move_times_back(-sum(passed, timedelta()))
 
 
 def shown(name: str, **given: str) -> DefinitionPage:

@@ -16,7 +16,7 @@ from orchestrator.engine.drain import drain
 from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.signals import Change, committed
 from orchestrator.testing import pass_time
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.apps.patterns import patterns as p
@@ -158,7 +158,7 @@ def test_a_way_given_up_is_no_longer_painted(by_deadline: bool, press: str) -> N
     process = finished(ways.Crossing, 1)
     before = process.revision
     if by_deadline:
-        age(timedelta(days=2))
+        move_times_back(timedelta(days=2))
     else:
         decide(process, ways.Way.LEFT)
     sign = "late " if by_deadline else ""

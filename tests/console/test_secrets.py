@@ -21,7 +21,7 @@ from monitoring.masking import names_of
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import process_page
 from orchestrator import permissions, registry, secret_names
-from orchestrator.definition.secrets import MASK, masked
+from orchestrator.definition.secrets import MASK, mask_fields
 from orchestrator.engine.drain import drain
 from orchestrator.engine.operations import ActionRequest, reveal
 from orchestrator.models import (
@@ -384,7 +384,7 @@ def repair_of_a_result(filled: Filled, client: Client, action: str) -> None:
     """Edit a result as its page shows it, with its secrets masked."""
     process = found_again(filled.failed_enrolment)
     run = StepRun.objects.get(instance=process, node="hash_password")
-    value = {**masked(run.result, names_of(process.definition)), "person": "E-3"}
+    value = {**mask_fields(run.result, names_of(process.definition)), "person": "E-3"}
     edits = json.dumps([{"edit": "result", "target": str(run.pk), "value": value}])
     done = pressed(client, process.pk, action, edits=edits)
     assert done.status_code == 302, content(done)

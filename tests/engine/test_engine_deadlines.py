@@ -21,7 +21,7 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import Process, pass_time, started
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler, known
 from tests.apps.process_managers.messages import (
@@ -236,7 +236,7 @@ def test_an_event_and_a_deadline_at_one_moment_end_as_one(handler: SetHandler) -
     handler(PackParcel, taking)
     handler(TraceParcel, taking)
     parcels = [underway(f"P-{number}") for number in range(8)]
-    age(73 * HOUR)
+    move_times_back(73 * HOUR)
     for parcel in parcels:
         accept(parcel, ParcelDelivered(parcel.correlation_key))
     results = together(drain, drain, drain)
@@ -255,7 +255,7 @@ def test_an_event_and_a_deadline_at_one_moment_end_as_one(handler: SetHandler) -
 def test_one_deadline_fires_once_however_many_look(handler: SetHandler) -> None:
     handler(PackParcel, taking)
     parcels = [place(f"P-{number}") for number in range(5)]
-    age(61 * MINUTE)
+    move_times_back(61 * MINUTE)
     results = together(*[partial(drain)] * 4)
 
     assert raised(results) == []

@@ -27,7 +27,7 @@ from orchestrator.queue import (
     wake_queue,
     wake_queue_after_commit,
 )
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -175,7 +175,7 @@ def test_the_sweep_sees_a_lease_that_has_ended_and_runs_nothing_itself() -> None
     accept(underway(), ParcelScanned("P-1", "Nagoya"))
     events.claim("default", "A", 8, 10)
     assert not any(find_due("default"))
-    age(timedelta(seconds=11))
+    move_times_back(timedelta(seconds=11))
 
     assert sweep("default")
     event = InboxEvent.objects.get(type="ParcelScanned")
@@ -187,7 +187,7 @@ def test_the_sweep_sees_due_deadlines_and_does_not_ring_for_nothing() -> None:
     place()
     assert not sweep("other")
     assert not any(find_due("default"))
-    age(timedelta(minutes=61))
+    move_times_back(timedelta(minutes=61))
     assert any(find_due("default"))
     drain()
     assert not any(find_due("default"))

@@ -18,7 +18,7 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import Process, pass_time, registered, run, started
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.patterns.misbehaving import fail_without_words
 from tests.apps.process_managers.desk import underway
 from tests.apps.process_managers.fixtures import SetHandler
@@ -73,7 +73,7 @@ def an_hour_later(times: int = 1) -> None:
     """Run what is ready, and again when all the pauses between attempts are over at once."""
     run()
     for _ in range(times):
-        age(LONG)
+        move_times_back(LONG)
         run()
 
 

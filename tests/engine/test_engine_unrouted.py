@@ -19,7 +19,7 @@ from orchestrator.engine.invariants import violations
 from orchestrator.engine.storage.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import pass_time, run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.processes import Visa
 from tests.apps.compensation.steps import Traveller, VisaGranted
@@ -90,7 +90,7 @@ def test_it_is_looked_at_again_ever_less_often() -> None:
         assert event.wake_at is not None
         assert event.handled_at is not None
         pauses.append(event.wake_at - event.handled_at)
-        age(pauses[-1])
+        move_times_back(pauses[-1])
         drain()
         fresh(event)
 
@@ -101,7 +101,7 @@ def test_it_is_looked_at_again_ever_less_often() -> None:
 
 def test_when_it_is_looked_at_again_its_process_is_looked_for_once() -> None:
     early("P-1", ParcelPacked(3))
-    age(SECOND)
+    move_times_back(SECOND)
     [claimed] = events.claim("default", "this worker", 1, 10)
     with CaptureQueriesContext(connection) as asked:
         deliver_claimed(claimed.work)
@@ -210,7 +210,7 @@ def test_two_starts_of_a_key_at_once_give_one_process(handler: SetHandler) -> No
 def test_its_first_look_is_after_a_second_however_old_it_is() -> None:
     """It used to be after as much time as had passed since its receipt."""
     send_event(ParcelPacked(3), id="1", correlation_key="P-1")
-    age(timedelta(minutes=14))
+    move_times_back(timedelta(minutes=14))
     drain()
 
     event = InboxEvent.objects.get()
@@ -249,7 +249,7 @@ def test_an_event_while_its_process_starts_is_not_called_unrouted(trips: None) -
 
 def test_what_came_early_is_taken_up_by_whoever_is_free() -> None:
     event = early("P-1", ParcelPacked(3))
-    age(2 * SECOND)
+    move_times_back(2 * SECOND)
     (held,) = events.claim("default", "slow worker", 1, 10)
     parcel = place("P-1")
     assert not deliver_claimed(held.work)

@@ -35,7 +35,7 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import pass_time, run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -172,7 +172,7 @@ def test_the_deadlines_after_it_are_as_much_later() -> None:
 
 def test_a_deadline_that_is_overdue_or_a_worker_has_claimed_rests_too() -> None:
     parcel = place()
-    age(2 * HOUR)
+    move_times_back(2 * HOUR)
     did(pause, parcel, True)
     run()
     assert reminders() == 0

@@ -28,7 +28,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import pass_time
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import finished, launch, visit
 from tests.apps.patterns.fixtures import flows
@@ -133,7 +133,7 @@ def steps(workflow: type[Workflow], number: int) -> Callable[[], bool]:
 
 def falls_due() -> Callable[[], bool]:
     place()
-    age(timedelta(hours=1))
+    move_times_back(timedelta(hours=1))
     return Group.objects.filter(name="reminded P-1").exists
 
 

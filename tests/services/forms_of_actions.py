@@ -29,7 +29,7 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.testing import run
-from orchestrator.testing.clock import age
+from orchestrator.testing.clock import move_times_back
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry, Lattice
 from tests.services.bulk import a_moment, begun, frozen, worked_on
@@ -156,7 +156,7 @@ def on_event(operator: User) -> Place:
     told = ExternalOrderCreated("A-1", "X-1", "50 MWh")
     send_event(told, id="lost", source="exchange", correlation_key="A 1")
     run()
-    age(timedelta(minutes=5))
+    move_times_back(timedelta(minutes=5))
     run()
     return Place("/events/")
 

@@ -9,8 +9,12 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from orchestrator.engine.invariants import OF_TABLES, in_processes
-from orchestrator.engine.invariants.ledger import outbox, overdue, unsettled
+from orchestrator.engine.invariants import OF_TABLES, process_findings
+from orchestrator.engine.invariants.ledger import (
+    outbox,
+    overdue_work,
+    unsettled_commands,
+)
 from orchestrator.engine.invariants.reading import process_sets
 from orchestrator.engine.storage import idle_limit
 from orchestrator.engine.storage.tables import commands, events, step_runs
@@ -22,13 +26,13 @@ Query = tuple[str, Any]
 
 def _of_processes() -> Iterator[str]:
     for some in process_sets():
-        yield from in_processes(some)
+        yield from process_findings(some)
 
 
 PARTS = [
     (f"{check.__name__}: ", part)
     for check in OF_TABLES
-    for part in ((overdue, unsettled) if check is outbox else (check,))
+    for part in ((overdue_work, unsettled_commands) if check is outbox else (check,))
 ] + [("", _of_processes)]
 """The checks with their names. Of one of which a half depends on the time, the other half is asked in the quick way."""
 
@@ -38,7 +42,7 @@ ANY_WORK = [
 ]
 """Whether there is any work with a time: without, none is overdue."""
 
-_on_nothing: dict[Check, Sequence[Query]] = {overdue: ANY_WORK}
+_on_nothing: dict[Check, Sequence[Query]] = {overdue_work: ANY_WORK}
 """What a check asks when nothing that it asks for is there. It goes no other way then, and finds nothing."""
 _once: dict[Check, Sequence[Query]] = {}
 """What it asked the first time, when nothing was there."""
@@ -50,7 +54,7 @@ def broken(*, nobody_works: bool = False) -> list[str]:
         idle_limit.allow(idle_limit.LONG)
         quiet = _on_nothing.keys() - _with_something()
         if nobody_works:
-            quiet |= {overdue}
+            quiet |= {overdue_work}
         return [
             f"{name}{finding}"
             for name, check in PARTS

@@ -18,17 +18,20 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.difference import difference
 from orchestrator.definition.migrating import MigratesFrom
-from orchestrator.definition.process_manager.carrying import CarriedManager, carried
+from orchestrator.definition.process_manager.carrying import (
+    MigratedManager,
+    migrate_place,
+)
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.carrying import (
-    KnownVisit,
-    kind_of,
-    misfits,
-    unfitting,
-    unmapped,
+    StoredVisit,
+    history_mismatches,
+    kind_mismatches,
+    unmapped_visits,
+    visit_kind,
 )
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.definition.workflow.replay import Replay, replayed
+from orchestrator.definition.workflow.replay import Replay, replay_history
 from orchestrator.definition.workflow.steps import Step as Node
 from orchestrator.exceptions import NotMigrated
 from tests.apps.versions.claims import Claim, ClaimInCents, in_cents
@@ -66,13 +69,13 @@ def chain(length: int, prefix: str = "s") -> Plan:
     return in_a_row(named(length, prefix)).plan()
 
 
-def visits_of(replay: Replay, names: dict[str, str]) -> Iterator[KnownVisit]:
+def visits_of(replay: Replay, names: dict[str, str]) -> Iterator[StoredVisit]:
     """The visits that a history has left, as they are stored, under other names."""
     for revision, (name, number) in enumerate(replay.entered, start=1):
         is_open = replay.open.get(name) == number
-        kind = kind_of(replay.plan[name])
+        kind = visit_kind(replay.plan[name])
         left = None if is_open else revision
-        yield KnownVisit(names.get(name, ""), name, number, kind, left)
+        yield StoredVisit(names.get(name, ""), name, number, kind, left)
 
 
 def history(done: int, prefix: str = "s") -> list[Settled]:
@@ -87,20 +90,20 @@ def same(plan: Plan) -> dict[str, str]:
 @given(st.integers(1, 8), st.data())
 def test_a_history_fits_a_longer_version(length: int, data: st.DataObject) -> None:
     settled = history(data.draw(st.integers(0, length - 1)))
-    old = replayed(chain(length), settled)
-    new = replayed(chain(length + data.draw(st.integers(0, 3))), settled)
+    old = replay_history(chain(length), settled)
+    new = replay_history(chain(length + data.draw(st.integers(0, 3))), settled)
 
-    assert list(misfits(new, visits_of(old, same(old.plan)))) == []
+    assert list(history_mismatches(new, visits_of(old, same(old.plan)))) == []
 
 
 @given(st.integers(2, 8), st.data())
 def test_steps_may_have_other_names(length: int, data: st.DataObject) -> None:
     done = data.draw(st.integers(0, length - 1))
-    old = replayed(chain(length), history(done))
-    new = replayed(chain(length, "t"), history(done, "t"))
+    old = replay_history(chain(length), history(done))
+    new = replay_history(chain(length, "t"), history(done, "t"))
     names = {f"s{number}": f"t{number}" for number in range(length)}
 
-    assert list(misfits(new, visits_of(old, names))) == []
+    assert list(history_mismatches(new, visits_of(old, names))) == []
 
 
 @given(st.integers(2, 8), st.data())
@@ -108,37 +111,39 @@ def test_a_step_before_another_never_runs(length: int, data: st.DataObject) -> N
     done = data.draw(st.integers(1, length - 1))
     steps = named(length)
     steps.insert(data.draw(st.integers(1, done)), step(work, "new"))
-    old = replayed(chain(length), history(done))
-    new = replayed(in_a_row(steps).plan(), history(done))
+    old = replay_history(chain(length), history(done))
+    new = replay_history(in_a_row(steps).plan(), history(done))
 
-    found = list(misfits(new, visits_of(old, same(old.plan))))
+    found = list(history_mismatches(new, visits_of(old, same(old.plan))))
 
     assert any("new would have begun" in reason for reason in found)
 
 
 def test_an_open_step_that_is_none_of_the_other_version_is_told() -> None:
-    visits = [KnownVisit("", "approval"), KnownVisit("", "draft", left=3)]
+    visits = [StoredVisit("", "approval"), StoredVisit("", "draft", left=3)]
 
-    assert list(unmapped(visits, 2)) == [
+    assert list(unmapped_visits(visits, 2)) == [
         "approval is open, and version 2 has no step that it is mapped to"
     ]
 
 
 def test_an_open_step_that_waits_for_something_else_is_told() -> None:
-    waits = KnownVisit("draft", "approval", kind="wait")
-    joins = KnownVisit("post", "both", kind="join")
+    waits = StoredVisit("draft", "approval", kind="wait")
+    joins = StoredVisit("post", "both", kind="join")
 
-    assert list(unfitting([waits, joins], Letter.plan())) == [
+    assert list(kind_mismatches([waits, joins], Letter.plan())) == [
         "approval is of another kind than draft there",
         "both waits for its branches, and post joins none",
     ]
 
 
 def test_a_join_must_have_counted_what_it_would_have() -> None:
-    replay = replayed(LetterInParallel.plan(), [Settled("draft")])
-    joins = KnownVisit("approval", "approval", kind="join")
+    replay = replay_history(LetterInParallel.plan(), [Settled("draft")])
+    joins = StoredVisit("approval", "approval", kind="join")
 
-    found = list(misfits(replay, [KnownVisit("draft", "draft", left=2), joins]))
+    found = list(
+        history_mismatches(replay, [StoredVisit("draft", "draft", left=2), joins])
+    )
 
     assert "illustrate would have begun at the start, and never ran" in found
     assert "approval joins other branches there" in found
@@ -148,17 +153,17 @@ def test_a_join_must_have_counted_what_it_would_have() -> None:
 def test_the_letters(plan: type[Workflow], fits: bool) -> None:
     names = {"draft": "written" if plan is LetterTypeset else "draft"}
     names["approval"] = "approval"
-    old = replayed(Letter.plan(), [Settled("draft")])
-    new = replayed(plan.plan(), [Settled(names["draft"])])
+    old = replay_history(Letter.plan(), [Settled("draft")])
+    new = replay_history(plan.plan(), [Settled(names["draft"])])
 
-    assert (not list(misfits(new, visits_of(old, names)))) == fits
+    assert (not list(history_mismatches(new, visits_of(old, names)))) == fits
 
 
-def over(row: MigratesFrom, body: dict[str, Any], **steps: str) -> CarriedManager:
+def over(row: MigratesFrom, body: dict[str, Any], **steps: str) -> MigratedManager:
     """Where a claim with an assessor goes by a row of the version in cents."""
     names = list(map(str, ClaimInCents.Step))
     mapping = row.mapping(["WithAssessor"], names, steps)
-    return carried(ClaimInCents, "WithAssessor", mapping, body, row)
+    return migrate_place(ClaimInCents, "WithAssessor", mapping, body, row)
 
 
 CLAIM = {"claim": "C", "amount": 2}

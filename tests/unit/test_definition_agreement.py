@@ -1,4 +1,4 @@
-"""What is copied, filled and bound by name fits: compared with all of its structure, when it is declared."""
+"""Copied, filled and bound values fit their types. The declaration compares whole structures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

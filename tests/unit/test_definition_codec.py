@@ -1,4 +1,4 @@
-"""Messages and data as JSON: strictly, the same on every database, or refused with the path of what is wrong."""
+"""Messages and data as JSON: strict, the same on every database, or refused with the path of the mistake."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from orchestrator.definition import Event
 from orchestrator.definition.codec import (
     MAX_DEPTH,
-    canonical,
-    check,
+    canonical_json,
+    check_json,
     decode,
     digest,
     encode,
@@ -80,7 +80,7 @@ class Anything(Event):
 
 def stored(value: object) -> Any:
     """Return JSON values as a text column would give them back."""
-    return json.loads(canonical(value))
+    return json.loads(canonical_json(value))
 
 
 # There and back
@@ -139,7 +139,7 @@ def test_any_json_is_taken_as_it_is_or_refused(value: Any) -> None:
     assert encode(decode(Anything, stored(body))) == body
 
 
-# What no database would take, or not every one
+# Values that no database stores, or not every one
 
 
 @cases("number", float("nan"), float("inf"), float("-inf"))
@@ -168,7 +168,7 @@ def test_the_nul_character_is_refused_in_keys_too() -> None:
 @cases("key", 1, None, True, (1, 2))
 def test_keys_are_text(key: object) -> None:
     with pytest.raises(InvalidMessage, match="must be text"):
-        check({"counts": {key: 1}})
+        check_json({"counts": {key: 1}})
 
 
 def nested(levels: int) -> object:
@@ -180,9 +180,9 @@ def nested(levels: int) -> object:
 
 @cases("levels", MAX_DEPTH + 1, 1_000, 100_000)
 def test_nesting_is_taken_to_the_limit_and_refused_beyond(levels: int) -> None:
-    check(nested(MAX_DEPTH))
+    check_json(nested(MAX_DEPTH))
     with pytest.raises(InvalidMessage, match="nested deeper than 64 levels"):
-        check(nested(levels))
+        check_json(nested(levels))
     with pytest.raises(InvalidMessage, match=r"nested deeper|depth|recursion"):
         encode(Anything(nested(levels)))
 
@@ -200,15 +200,15 @@ def test_a_number_that_python_will_not_read_again_is_refused(sign: int) -> None:
 @cases("value", {1, 2}, b"a", object(), 1 + 2j)
 def test_what_is_no_json_value_is_refused(value: object) -> None:
     with pytest.raises(InvalidMessage, match=r"^a\.0: .* is not a JSON value"):
-        check({"a": [value]})
+        check_json({"a": [value]})
 
 
 @cases("number", 1e16, 1e22, 1e23, -1.5e300, 1.7976931348623157e308, -0.0)
 def test_a_number_has_a_form_that_every_database_gives_back(number: float) -> None:
     body = encode(Note(ratio=number))
 
-    assert "e+" not in canonical(body)
-    assert canonical(body["ratio"]) != "-0.0"
+    assert "e+" not in canonical_json(body)
+    assert canonical_json(body["ratio"]) != "-0.0"
     assert decode(Note, stored(body)).ratio == number
 
 
@@ -274,7 +274,7 @@ def test_a_value_of_another_type_than_declared_is_not_written(message: Event) ->
 
 
 def test_equal_values_have_equal_text() -> None:
-    assert canonical({"b": [1, 2.5], "a": "ü"}) == '{"a":"ü","b":[1,2.5]}'
+    assert canonical_json({"b": [1, 2.5], "a": "ü"}) == '{"a":"ü","b":[1,2.5]}'
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     assert digest({"a": 1}) != digest({"a": "1"})
 

@@ -1,4 +1,4 @@
-"""Fields of the data that an event does not touch, and those that functions compute."""
+"""Data fields that an event does not change, and fields that functions compute."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -161,12 +161,12 @@ def test_a_kept_field_need_not_fit() -> None:
 
 @cases(
     "attributes, reason",
-    # only what would be copied can be kept
+    # a row keeps only fields that it would copy
     ({"packing": [SEND.keep("gift")]}, "keeps 'gift', which is no field of both"),
     ({"packing": [SEND.keep("weight")]}, "keeps 'weight', which is no field of both"),
     ({"packing": [SEND.keep("parcel").set(parcel="x")]}, "keeps 'parcel' and sets it"),
     ({"packing": [ignore(Sent).keep("parcel")]}, "only a row that moves copies fields"),
-    # what the start keeps must come from elsewhere
+    # a field that the start keeps needs another value
     ({"new": [START.keep("order_id")]}, "leaves the data's 'order_id' empty"),
     # a row that keeps all changes nothing
     ({"packing": [when(Sent).keep("parcel"), SEND]}, "it changes nothing"),

@@ -1,4 +1,4 @@
-"""The rows for one event in one step take every case that can occur, and none twice."""
+"""The rows for one event in one step cover every possible case once."""
 
 from typing import Any, Literal
 
@@ -63,7 +63,7 @@ class Rated(Event):
         [paid(payment=[CARD, CASH]), paid(payment=[CASH, INVOICE])],
         f"overlaps with {str(paid(payment=[CARD, CASH]))!r} when payment = cash",
     ),
-    # no row stands behind one that takes every case
+    # no row comes after a row that takes every case
     (
         [ANY_WAY, BY_CARD],
         f"never tried: the row {str(ANY_WAY)!r} before it takes every case",
@@ -80,7 +80,7 @@ def test_gaps_and_overlaps_are_named(unpaid: list[TransitionRow], reason: str) -
 
 @cases(
     "attributes, reason",
-    # rows on two fields are looked at together
+    # rows with guards on two fields are checked together
     ({"unpaid": [BY_CARD, paid(final=True), ANY_WAY]}, "overlaps with"),
     (
         {"unpaid": [BY_CARD, paid(payment=[CASH, INVOICE], final=True)]},
@@ -131,12 +131,12 @@ def test_what_nobody_takes_is_refused(attributes: dict[str, Any], reason: str) -
     {"unpaid": [LARGE, ANY_WAY]},
     # a case that cannot occur leaves no gap
     {"new": NOT_BY_INVOICE, "unpaid": [BY_CARD, BY_CASH]},
-    # what a row sets and a default count as what can occur
+    # values that a row sets and defaults are possible values
     {"new": ALWAYS_CASH, "unpaid": [BY_CASH]},
     {"unpaid": [paid(gift=False)]},
     # named conditions are tried in order and may overlap
     {"unpaid": [LARGE, GIFT, ANY_WAY]},
-    # a stale answer may be left to be parked
+    # a stale answer may be parked
     {"packing": [when(Sent, parcel=stored("parcel")).go_to(Step.DONE)]},
 )
 def test_rows_that_take_every_case_are_taken(attributes: dict[str, Any]) -> None:

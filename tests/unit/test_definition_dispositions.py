@@ -1,4 +1,4 @@
-"""What becomes of events that no row takes, and rows that several steps share."""
+"""Dispositions of events that no row takes, and rows that several steps share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -87,10 +87,10 @@ EACH_ITS_OWN = shop(NEW, IGNORING, PACKING, otherwise=reject)
     # predicates
     (IGNORED_IF_SMALL, Step.UNPAID, DATA, Paid(3), "ignored"),
     (IGNORED_IF_SMALL, Step.UNPAID, DATA, Paid(30), "moved"),
-    # what a guarded disposition leaves is parked when no row moves
+    # cases that a guarded disposition leaves are parked when no row moves
     (REJECTED_BY_CASH, Step.UNPAID, BY_CASH, Returned(), "rejected"),
     (REJECTED_BY_CASH, Step.UNPAID, DATA, Returned(), "parked"),
-    # a class says what becomes of what is not listed
+    # a class declares the disposition of events without a row
     *(
         (define(otherwise=otherwise), Step.UNPAID, DATA, event, word)
         for otherwise, word in WORDS
@@ -104,7 +104,7 @@ EACH_ITS_OWN = shop(NEW, IGNORING, PACKING, otherwise=reject)
     (PARKING_SENT, Step.UNPAID, DATA, Returned(), "rejected"),
     # before the process nothing is rejected
     (REJECTING, Step.NEW, None, Sent("P-1"), "parked"),
-    # a stale answer is of what is not listed
+    # a stale answer has the default disposition
     (
         define(packing=[STALE, BACK], otherwise=reject),
         *(Step.PACKING, DATA, Sent("P-2"), "rejected"),
@@ -117,7 +117,7 @@ def test_what_becomes_of_an_event_that_no_row_takes(
 
 
 def test_after_the_process_nothing_is_rejected() -> None:
-    assert REJECTING.rest(REJECTING.Step("Done")) == "park"
+    assert REJECTING.default_disposition(REJECTING.Step("Done")) == "park"
 
 
 @cases(
@@ -129,7 +129,7 @@ def test_after_the_process_nothing_is_rejected() -> None:
         [ignore(Paid, final=True), when(Paid, final=[True, False]).go_to(Step.PACKING)],
         "overlaps with 'Paid [final = yes]' when final = yes",
     ),
-    # what does not move does nothing else
+    # a row that does not move has no other effect
     ([PAY, ignore(Sent).set(gift=True)], MOVES_ALONE),
     ([PAY, reject(Sent).issue(Pack)], MOVES_ALONE),
     ([PAY, park(Sent).go_to(Step.DONE)], MOVES_ALONE),
@@ -160,8 +160,8 @@ def test_a_step_lists_what_it_does_not_only_park() -> None:
         during(Step.PACKING, SEND, park(Paid), otherwise=reject),
     )
 
-    assert found.listed("Unpaid") == {"Paid", "Returned"}
-    assert found.listed("Packing") == {"Ordered", "Sent", "Returned"}
+    assert found.handled_events("Unpaid") == {"Paid", "Returned"}
+    assert found.handled_events("Packing") == {"Ordered", "Sent", "Returned"}
 
 
 # Several steps
@@ -233,7 +233,7 @@ def beside(*groups: Any) -> list[Any]:
 
 @cases(
     "groups, more, reason",
-    # otherwise is said once and where a process waits
+    # otherwise is declared once, for a step in which a process waits
     (beside(), {"otherwise": "reject"}, "otherwise='reject': it must"),
     (beside(), {"otherwise": when}, "otherwise=when: it must be park"),
     (

@@ -1,4 +1,4 @@
-"""The picture comes from the rows: nodes, edges, labels, fingerprint, what can still happen."""
+"""The graph of a definition's rows: nodes, edges, labels, fingerprint, reachable steps."""
 
 import json
 from datetime import timedelta
@@ -6,7 +6,7 @@ from typing import Any
 
 from monitoring.diagrams import transition_table
 from orchestrator.definition import ProcessManager, after, ignore, reject, when
-from orchestrator.definition.dataflow import flow, reachable
+from orchestrator.definition.dataflow import follow_edges, reachable
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.words import spoken_name
 from tests.services.cases import cases
@@ -147,7 +147,7 @@ BY_CARD = {"order_id": "O-1", "payment": "card", "parcel": "", "gift": False}
 
 @cases(
     "step, data, nodes, edges",
-    # everything can happen from the start, and nothing after the end
+    # every edge is reachable from the start, and none after the end
     ("New", None, "New Unpaid Packing Done", "e0 e1 e2 e3 e4"),
     ("Done", {}, "Done", ""),
     # the data says what can still happen
@@ -200,7 +200,7 @@ def edge(source: str, target: str, **more: Any) -> Edge:
         ],
         *("d", {"x": {1, 2}}, "ab ac bd cd"),
     ),
-    # a value that becomes anything is followed no more
+    # a value that may become anything is unknown from then on
     (
         {"x": frozenset([1])},
         [edge("a", "b", assigns={"x": None}), edge("b", "b", accepts={"x": [3]})],
@@ -221,6 +221,6 @@ def test_values_flow_along_the_edges(
 ) -> None:
     nodes = tuple(Node(name, name, "step") for name in "abcd")
 
-    found, ways = flow(Graph("g", 1, "k", nodes, tuple(edges)), "a", begins)
+    found, ways = follow_edges(Graph("g", 1, "k", nodes, tuple(edges)), "a", begins)
 
     assert (found[at], ways) == (values, set(taken.split()))

@@ -1,4 +1,4 @@
-"""Events and commands are frozen dataclasses by being declared."""
+"""The class statement makes events and commands frozen dataclasses."""
 
 from dataclasses import FrozenInstanceError, fields
 

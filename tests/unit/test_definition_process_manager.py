@@ -1,4 +1,4 @@
-"""Deciding: pure, and from nothing but the rows."""
+"""Decisions are pure and follow from the rows alone."""
 
 from dataclasses import dataclass
 from datetime import timedelta

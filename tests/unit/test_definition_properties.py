@@ -1,4 +1,4 @@
-"""For any small definition: each event in each step has exactly one outcome, and the graph tells of it."""
+"""In any small definition each event in each step has exactly one outcome, and the graph shows it."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Rows read as they are written: on the diagram, in messages, in the table."""
+"""The text of rows: on the diagram, in messages, in the table."""
 
 from datetime import timedelta
 from typing import Any

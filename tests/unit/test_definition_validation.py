@@ -1,4 +1,4 @@
-"""Every mistake in a definition is refused at import, with class, row and reason."""
+"""The import refuses every mistake in a definition, with class, row and reason."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -261,12 +261,12 @@ BOTH_SIDES = "needs that field in the event and in the data"
         when(Sent, of_one).go_to(Step.DONE),  # type: ignore[arg-type]  # the mistake
         "of_one must take the data and the event",
     ),
-    # who is told
+    # recipients
     (PAID.notify("duty"), "only a deadline notifies: begin the row with after(...)"),
     (after(HOUR).notify("duty", "duty"), "notifies 'duty' twice"),
     (after(HOUR).notify(""), NO_TELLING.format("")),
     (after(HOUR).notify("a\nb"), NO_TELLING.format("a\\nb")),
-    # who sees to it
+    # owners
     (PAID.assign("duty"), "only a deadline assigns: begin the row with after(...)"),
     (after(HOUR).assign(" "), NO_PERSON.format(" ")),
     (after(HOUR).assign("a\nb"), NO_PERSON.format("a\\nb")),
@@ -311,7 +311,7 @@ def of_outside_ids(names: object, **fields: Any) -> str:
         type("Form", (), {"__annotations__": {"order_id": str, **fields}})
     )
     cls: Any = type("Shop", (ProcessDefinition,), {"outside_ids": names})
-    return "; ".join(outside_ids.reasons(cls, form, "data", ()))
+    return "; ".join(outside_ids.identity_mistakes(cls, form, "data", ()))
 
 
 def test_s10_1_outside_ids_are_fields_of_the_data() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.collecting import LruCache
 from orchestrator.definition.codec import encode
-from orchestrator.definition.typing import never_changes
+from orchestrator.definition.typing import is_immutable
 from orchestrator.engine.storage.definitions import Began
 from orchestrator.engine.storage.inputs import Input
 from orchestrator.exceptions import InvalidMessage
@@ -58,7 +58,7 @@ LOOSE: list[Any] = [Order, Loose, list[int], dict[str, int], tuple, Any, object]
 def test_what_never_changes() -> None:
     fixed, loose = [*FIXED, frozenset[tuple[int, str]]], [*LOOSE, tuple[list[int], ...]]
 
-    assert [one for one in fixed + loose if never_changes(one)] == fixed
+    assert [one for one in fixed + loose if is_immutable(one)] == fixed
 
 
 def test_what_cannot_be_changed_is_the_same_for_all() -> None:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from monitoring.message_fields import OMITTED, MessageField, event_fields
 from orchestrator.definition import Event
-from orchestrator.definition.codec import decode, mistakes
+from orchestrator.definition.codec import decode, json_mistakes
 from tests.services.cases import cases, words
 
 
@@ -107,7 +107,7 @@ def body_of(event: type[Event], given: dict[str, str]) -> dict[str, Any]:
 def test_s9_4_every_kind_of_field_is_read_as_its_class_reads_it() -> None:
     body = body_of(EverythingHappened, {**GIVEN, "chosen": '"small"', "count": "8"})
 
-    assert mistakes(EverythingHappened, body) == []
+    assert json_mistakes(EverythingHappened, body) == []
     event = decode(EverythingHappened, body)
     assert event.text == "one\ntwo"
     assert event.name == " n "
@@ -190,7 +190,7 @@ def test_s9_4_what_the_class_refuses_has_the_path_to_its_field(
 ) -> None:
     body = body_of(EverythingHappened, {**GIVEN, name: text, "chosen": '"small"'})
 
-    found = mistakes(EverythingHappened, body)
+    found = json_mistakes(EverythingHappened, body)
 
     assert found
     assert found[0][0][: len(path)] == path
@@ -216,12 +216,12 @@ class NothingHappened(Event):
 
 def test_s9_4_an_event_may_have_no_fields() -> None:
     assert event_fields(NothingHappened) == []
-    assert mistakes(NothingHappened, {}) == []
-    assert mistakes(NothingHappened, {"a": 1})[0][0] == ("a",)
+    assert json_mistakes(NothingHappened, {}) == []
+    assert json_mistakes(NothingHappened, {"a": 1})[0][0] == ("a",)
 
 
 def test_s9_4_values_beyond_what_is_stored_have_their_path() -> None:
-    [(path, said), *_] = mistakes(EverythingHappened, {"lines": [{"name": "a\0"}]})
+    [(path, said), *_] = json_mistakes(EverythingHappened, {"lines": [{"name": "a\0"}]})
 
     assert path == ("lines", "0", "name")
     assert said == "text must not contain the NUL character"

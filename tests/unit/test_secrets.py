@@ -29,11 +29,11 @@ from orchestrator.definition.codec import decode, encode, encode_as
 from orchestrator.definition.secrets import (
     MASK,
     Secrets,
-    hidden,
-    masked,
-    masked_text,
-    names_of,
-    values,
+    mask_fields,
+    mask_json,
+    mask_values,
+    secret_fields,
+    secret_texts,
 )
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.operations.repairing.plan import refuse_code_errors
@@ -89,8 +89,8 @@ class Payment(ProcessManager):
 
 
 def test_a_mark_is_found_at_any_depth_and_is_an_ordinary_field() -> None:
-    assert names_of(Asked) == {"number", "pin"}
-    assert names_of(dict[str, tuple[Card, ...]] | None) == {"number"}
+    assert secret_fields(Asked) == {"number", "pin"}
+    assert secret_fields(dict[str, tuple[Card, ...]] | None) == {"number"}
     assert Asked("1", None) == Asked("1", None, "")
     assert encode(Asked("1", [Card("4")]))["cards"] == [{"number": "4", "holder": ""}]
 
@@ -179,8 +179,8 @@ def test_values_are_masked_by_name_whatever_they_are() -> None:
     body = {"pin": None, "a": [{"pin": {"x": [1]}}, 2], "pins": "shown"}
 
     hidden = {"pin": MASK, "a": [{"pin": MASK}, 2], "pins": "shown"}
-    assert masked(body, {"pin"}) == hidden
-    assert masked(body, ()) is body
+    assert mask_fields(body, {"pin"}) == hidden
+    assert mask_fields(body, ()) is body
 
 
 @cases("ascii_only", True, False)
@@ -194,11 +194,11 @@ def test_text_is_masked_wherever_it_is_cut(ascii_only: bool) -> None:
     text = json.dumps(body, ensure_ascii=ascii_only)
 
     for end_ in range(len(text) + 1):
-        shown = masked_text(text[:end_], {"秘"})
+        shown = mask_json(text[:end_], {"秘"})
         assert "hush" not in shown
         assert "true" not in shown
-    assert json.loads(masked_text(text, {"秘"})) == masked(body, {"秘"})
-    assert masked_text(text, ()) == text
+    assert json.loads(mask_json(text, {"秘"})) == mask_fields(body, {"秘"})
+    assert mask_json(text, ()) == text
 
 
 @cases(
@@ -219,7 +219,7 @@ def test_a_value_is_masked_however_a_program_writes_it(value: str) -> None:
         f"GET /?q={quote(value)}",
         f"GET /{quote(value, safe='')}",
     ):
-        shown = hidden(said, {value})
+        shown = mask_values(said, {value})
         assert MASK in shown
         assert value not in shown
         assert quote(value, safe="") not in shown
@@ -234,17 +234,17 @@ def test_parts_of_a_long_value_are_masked_and_a_short_one_if_alone() -> None:
         f"...{value[-15:]}",
         f"{value[:15]}...{value[-14:]}",
     ):
-        shown = hidden(said, {value})
+        shown = mask_values(said, {value})
         assert MASK in shown
         assert not any(value[at : at + 6] in shown for at in range(len(value) - 6))
-    assert hidden("123 of 1234, 9123", {"123"}) == f"{MASK} of 1234, 9123"
-    assert hidden("a 7 b", {"7", "", "  "}) == "a 7 b"
+    assert mask_values("123 of 1234, 9123", {"123"}) == f"{MASK} of 1234, 9123"
+    assert mask_values("a 7 b", {"7", "", "  "}) == "a 7 b"
 
 
 def test_values_are_those_under_secret_names_and_of_marked_fields() -> None:
     body = {"a": {"pin": [1234, {"x": "y", "z": None}]}, "b": True}
-    assert values(body, {"pin"}) == {"1234", "y"}
-    assert values(Asked("1", [Card("4111", "A")], "9")) == {"4111", "9"}
+    assert secret_texts(body, {"pin"}) == {"1234", "y"}
+    assert secret_texts(Asked("1", [Card("4111", "A")], "9")) == {"4111", "9"}
 
 
 class Checked(Event):

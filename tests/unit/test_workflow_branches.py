@@ -1,4 +1,4 @@
-"""Which steps start when one is done: sequences, forks, needs, choices and routes."""
+"""The steps that start when a step is done: sequences, forks, needs, choices and routes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 
 from orchestrator.definition import case, fork, join, needs, route, start, then
-from orchestrator.definition.workflow.advance import Arrivals, Settled, advance, begin
-from orchestrator.definition.workflow.replay import replayed
+from orchestrator.definition.workflow.advance import (
+    Arrivals,
+    Settled,
+    advance,
+    initial_advance,
+)
+from orchestrator.definition.workflow.replay import replay_history
 from orchestrator.exceptions import NoCase
 from tests.services.cases import cases
 from tests.unit.workflows import (
@@ -43,7 +48,7 @@ def looked(found: Inquiry, *rows: Any) -> Process:
 
 @cases(
     "rows, now",
-    # without start every step that nothing leads to begins
+    # without start, the process begins with every step that has no source
     ([then(a, b), then(c, d)], ["a", "c"]),
     ([start(a), then(a, b)], ["a"]),
     # one step is a workflow
@@ -140,7 +145,7 @@ def test_of_several_forks_one_must_start_a_branch() -> None:
 
 def test_a_history_in_which_a_fork_took_no_way_can_be_told() -> None:
     """The first version let it."""
-    told = replayed(plan_of(*BY_MEDIA), [Settled("look", result=Inquiry())])
+    told = replay_history(plan_of(*BY_MEDIA), [Settled("look", result=Inquiry())])
 
     assert (told.open, told.not_taken) == ({}, ["b", "c", "d", "e"])
 
@@ -202,7 +207,7 @@ BY_RANK = (case(large, to=b, priority=5), case(huge, to=c, priority=10))
     (BY_RANK, 101, "c"),
     # those of equal priority as they are written
     (AS_WRITTEN, 101, "b"),
-    # predicates after the one that holds are not asked
+    # predicates after the first that holds are not evaluated
     ((case(large, to=b), case(never, to=c)), 11, "b"),
 )
 def test_a_route_tries_its_cases_in_order(tried: Any, size: int, now: str) -> None:
@@ -257,7 +262,7 @@ def test_what_follows_names_the_links_taken() -> None:
 
     (link,) = (link for link in plan.links if link.source == "a")
     assert found.taken == [link.id]
-    assert begin(plan).taken == []
+    assert initial_advance(plan).taken == []
 
 
 def test_a_join_may_be_written_before_the_rows_that_lead_to_it() -> None:

@@ -1,4 +1,4 @@
-"""A `catch` that can never be taken is refused: nothing that it names fails in that way."""
+"""The import refuses a `catch` whose steps never fail with its error."""
 
 # These steps are declared and never run.
 # mypy: disable-error-code="empty-body"

@@ -1,4 +1,4 @@
-"""A workflow's graph shows every pattern, and is the same whenever it is made."""
+"""A workflow's graph shows every pattern, and is always the same."""
 
 # These steps are declared and never run.
 # mypy: disable-error-code="empty-body"

@@ -1,4 +1,4 @@
-"""Errors that are caught, deadlines that pass, and steps that are undone."""
+"""Caught errors, missed deadlines and undone steps."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from orchestrator.definition import (
     undo,
     wait,
 )
-from orchestrator.definition.workflow.advance import Ending, catching
+from orchestrator.definition.workflow.advance import Ending, error_link
 from orchestrator.definition.workflow.steps import Policy
 from tests.services.cases import cases
 from tests.unit.workflows import Approved, Process, plan_of, steps, work
@@ -39,20 +39,20 @@ TOGETHER = (
 
 @cases(
     "rows, happened, now, cancelled, not_taken",
-    # a failure that is caught goes the other way, and a step that is done passes it over
+    # a caught failure takes the error link, and a done step passes it over
     ([then(a, b), CAUGHT], "!a", "x", "", "b"),
     ([then(a, b), CAUGHT], "a", "b", "", "x"),
-    # a branch that was recovered comes back to the join
+    # a recovered branch comes back to the join
     (
         [fork(a, into=[b, c]), catch(b, error=ValueError, to=x), join(b, c, x, into=d)],
         *("a c !b x", "d", "", ""),
     ),
-    # the others of a group are cancelled, and what was done before counts no more
+    # the others of a group are cancelled, and earlier arrivals no longer count
     (TOGETHER, "a !b", "x", "c", "d"),
     (TOGETHER, "a c !b", "x", "", "d"),
     # a group without a failure goes on
     (TOGETHER, "a b c", "d", "", "x"),
-    # a step behind a catch may be caught in turn
+    # a step after a catch may be caught too
     ([CAUGHT, catch(x, error=ValueError, to=y)], "!a !x", "y", "", ""),
 )
 def test_a_failure_goes_the_way_that_catches_it(
@@ -69,7 +69,7 @@ def test_a_failure_goes_the_way_that_catches_it(
 def test_the_first_row_that_fits_catches(error: Exception, target: str | None) -> None:
     plan = plan_of(catch(a, error=UnicodeError, to=x), catch(a, error=ValueError, to=y))
 
-    link = catching(plan, "a", error)
+    link = error_link(plan, "a", error)
 
     assert (link.target if link else None) == target
 

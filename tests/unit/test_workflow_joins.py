@@ -1,10 +1,10 @@
-"""Joins that wait for all, one or some of their branches, and what becomes of the rest."""
+"""Joins that wait for all, one or some of their branches, and the fate of the others."""
 
 from typing import Any
 
 from orchestrator.definition import case, catch, fork, join, needs, route, start, then
-from orchestrator.definition.workflow.advance import starved
-from orchestrator.definition.workflow.replay import replayed
+from orchestrator.definition.workflow.advance import is_starved
+from orchestrator.definition.workflow.replay import replay_history
 from orchestrator.definition.workflow.tolerance import tolerates_failure
 from tests.services.cases import cases
 from tests.unit.workflows import Process, huge, large, look, plan_of, steps
@@ -22,7 +22,7 @@ def joined(happened: str, **policy: Any) -> Process:
 
 
 def starts_to_fail(process: Process) -> bool:
-    return starved(process.plan["e"], process.joins["e"])
+    return is_starved(process.plan["e"], process.joins["e"])
 
 
 @cases(
@@ -33,7 +33,7 @@ def starts_to_fail(process: Process) -> bool:
     (2, "d b", "c e"),
     ("every", "b c", "d"),
     ("every", "b c d", "e"),
-    # failures that the others make up for
+    # failures that the join tolerates
     ("any", "!b", "c d"),
     ("any", "!b c", "d e"),
 )
@@ -63,7 +63,7 @@ def test_when_fewer_were_taken_than_it_needs_it_starts_in_order_to_fail(
     process.done(*process.now)
 
     assert (process.now, starts_to_fail(process)) == (["e"], starves)
-    assert replayed(process.plan, process.history).joins == process.joins
+    assert replay_history(process.plan, process.history).joins == process.joins
 
 
 def test_when_none_was_taken_it_is_on_a_branch_that_was_not_itself() -> None:
@@ -100,24 +100,24 @@ def test_a_cancelled_branch_is_one_that_was_not_taken() -> None:
 @cases(
     "rows, happened, now, cancelled, not_taken",
     ([IN_THREE, join(b, c, d, into=e, **FIRST)], "a c", "e", "b d", ""),
-    # with all that only leads there
+    # with all steps that lead only there
     ([IN_TWO, then(c, x, y), join(b, y, into=e, **FIRST)], "a c b", "e", "x", "y"),
-    # but not what leads elsewhere too
+    # but not steps that lead elsewhere too
     (
         [IN_TWO, fork(c, into=[x, y]), join(b, x, into=e, **FIRST)],
         *("a b", "c e", "", ""),
     ),
-    # a join among what is given up does not start
+    # a join in a branch that was given up does not start
     (
         [IN_THREE, join(c, d, into=f), join(b, f, into=e, **FIRST)],
         *("a c b", "e", "d", "f"),
     ),
-    # nor does what comes to a branch that was given up
+    # nor does a step on the way to a branch that was given up
     (
         [fork(a, into=[b, c, x]), fork(c, into=[d, y]), join(b, d, into=e, **FIRST)],
         *("a b c", "x e y", "", "d"),
     ),
-    # ways out of a branch that was given up are passed over
+    # links out of a branch that was given up are dead
     (
         [
             IN_THREE,
@@ -140,7 +140,7 @@ def test_the_rest_is_cancelled_where_the_join_says_so(
 
 @cases(
     "rows, region",
-    # all that only leads there
+    # all steps that lead only there
     (
         [
             *(start(a), IN_TWO, then(b, f), fork(c, into=[x, y])),
@@ -161,7 +161,7 @@ def test_only_what_began_there_is_given_up(rows: list[Any], region: set[str]) ->
     assert plan_of(*rows).region("e") == region
 
 
-# Failures that the others make up for
+# Failures that the join tolerates
 
 
 @cases(
@@ -210,7 +210,7 @@ def test_a_failure_that_takes_several_ways_from_one_join_counts_them_all() -> No
     assert tolerates_failure(process.plan, "c", process.look)
 
 
-# Failures that the others do not make up for after all
+# Failures that leave the join too few branches
 
 
 def raced(happened: str, wait_for: Any = "any", *more: Any) -> Process:
@@ -240,7 +240,7 @@ def test_when_too_few_are_left_after_a_failure_the_join_starts_in_order_to_fail(
 
     assert (process.now, process.not_taken) == (now.split(), not_taken.split())
     assert starts_to_fail(process) is fails
-    assert replayed(process.plan, process.history).joins == process.joins
+    assert replay_history(process.plan, process.history).joins == process.joins
 
 
 def test_a_join_with_too_few_left_waits_for_those_that_run() -> None:

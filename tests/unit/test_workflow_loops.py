@@ -1,4 +1,4 @@
-"""Loops: visits, bounds, and the ways out; maps as far as rows compile them."""
+"""Loops: visits, bounds and exits; maps as far as rows compile them."""
 
 from typing import Any
 

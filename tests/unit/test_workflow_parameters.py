@@ -1,4 +1,4 @@
-"""What each parameter of a step is filled with, and when the workflow is refused because it cannot be."""
+"""The source of each parameter of a step, and workflows that are refused for want of one."""
 
 # These steps are declared and never run.
 # mypy: disable-error-code="empty-body"

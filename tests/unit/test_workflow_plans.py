@@ -1,4 +1,4 @@
-"""Plans made from inputs are kept as far as there is room, the largest counted as what they take."""
+"""The cache of plans that are made from inputs: it counts the memory of each plan."""
 
 import tracemalloc
 from datetime import UTC, datetime

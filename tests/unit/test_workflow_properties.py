@@ -1,4 +1,4 @@
-"""For any graph, whatever its steps give and however they fail: each runs once, after its needs, and all of it ends."""
+"""In any graph, with any results and failures, each step runs once, after its needs, and the process ends."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from orchestrator.definition import (
 from orchestrator.definition.workflow.advance import (
     Advance,
     Arrivals,
-    catching,
-    starved,
+    error_link,
+    is_starved,
 )
 from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import Visit, replayed
+from orchestrator.definition.workflow.replay import Visit, replay_history
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.definition.workflow.tolerance import tolerates_failure
 from orchestrator.exceptions import NoCase
@@ -158,7 +158,7 @@ class Run(Process):
 
     def _finish(self, name: str) -> None:
         error = ValueError()
-        borne = catching(self.plan, name, error) is not None or tolerates_failure(
+        borne = error_link(self.plan, name, error) is not None or tolerates_failure(
             self.plan, name, self.look
         )
         if borne and (name in self.starving or self.dice.random() < 0.4):
@@ -181,7 +181,7 @@ class Run(Process):
         self.links += found.taken
         for name, visit in found.entered:
             vertex, now = self.plan[name], found.joins.get(name, Arrivals())
-            if starved(vertex, now):
+            if is_starved(vertex, now):
                 assert now.arrived == vertex.ways_in
                 assert now.taken + now.failed > 0
                 assert now.taken < (vertex.needed or 0)
@@ -267,7 +267,7 @@ def test_its_history_alone_tells_how_it_stands(workers: int, dice: Random) -> No
     for run in runs(dice, workers):
         for count, (visits, joins) in run.snapshots.items():
             history = [s for s in run.history[:count] if s.outcome != "cancelled"]
-            standing = replayed(run.plan, history)
+            standing = replay_history(run.plan, history)
 
             assert list(standing.open.items()) == visits
             assert list(standing.entered) == run.visits[: len(standing.entered)]

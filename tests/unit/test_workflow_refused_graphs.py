@@ -1,4 +1,4 @@
-"""Graphs that cannot be: cycles, steps out of reach, rows that cross each other, values without a way."""
+"""Refused graphs: cycles, unreachable steps, contradicting rows, values without a branch."""
 
 # These steps are declared and never run.
 # mypy: disable-error-code="empty-body"

@@ -1,4 +1,4 @@
-"""What a row or a step cannot be, said at import with class, row and reason. One rule a test case."""
+"""The import refuses invalid rows and steps with class, row and reason. Each test case has one rule."""
 
 # These steps are declared and never run.
 # mypy: disable-error-code="empty-body"

@@ -1,4 +1,4 @@
-"""How steps that sleep, wait for certain events, or are given arguments are drawn, named and told apart."""
+"""Steps that sleep, wait for certain events or take arguments: drawing, names and differences."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Graphs of 10,000 steps: compiled, checked and drawn about as fast as they are written down."""
+"""Graphs of 10,000 steps: compiled, checked and drawn quickly."""
 
 import time
 from collections.abc import Callable

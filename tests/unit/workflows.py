@@ -1,4 +1,4 @@
-"""Workflows for the tests of the language, and a process of one that runs in memory."""
+"""Workflows for the tests of the language, and a process of a workflow that runs in memory."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from orchestrator.definition.workflow.advance import (
     Ending,
     Settled,
     advance,
-    begin,
-    catching,
+    error_link,
+    initial_advance,
 )
 from orchestrator.definition.workflow.links import Link
 from orchestrator.definition.workflow.plan import Plan
@@ -117,7 +117,7 @@ class Process:
         self.history: list[Settled] = []
         self.open: dict[tuple[str, int], None] = {}
         self.latest: dict[str, int] = {}
-        self._follow(begin(self.plan))
+        self._follow(initial_advance(self.plan))
 
     def settle(
         self,
@@ -140,7 +140,7 @@ class Process:
             self.settle(name, 1)
 
     def fail(self, name: str, error: BaseException | None = None) -> Advance:
-        caught = catching(self.plan, name, error or ValueError())
+        caught = error_link(self.plan, name, error or ValueError())
         return self.settle(name, outcome="failed", caught=caught)
 
     def ran(self, happened: str) -> Self:

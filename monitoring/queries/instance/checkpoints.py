@@ -20,7 +20,7 @@ from orchestrator.models import (
     InboxEvent,
     ProcessInstance,
     StepRun,
-    as_written,
+    in_issue_order,
 )
 
 MOST = 200
@@ -72,7 +72,9 @@ def commands_of(
     """Return the commands of a page's transitions, by revision."""
     rows = instance.commands.filter(revision__range=page.revisions)
     rows = rows.exclude(delivery=Delivery.REACTION)
-    found = group_by_key((one.revision, ShownCommand(one)) for one in as_written(rows))
+    found = group_by_key(
+        (one.revision, ShownCommand(one)) for one in in_issue_order(rows)
+    )
     for issued in found.values():
         holders = {one.command.holds: one for one in issued}
         for one in issued:

@@ -17,7 +17,7 @@ from monitoring.masking import sees_data
 from monitoring.queries.counts import MANY, count_by
 from monitoring.queries.lists import KeyedPage, Search, parse_number
 from orchestrator import secret_names
-from orchestrator.definition.secrets import MASK, Secrets, masked_text
+from orchestrator.definition.secrets import MASK, Secrets, mask_json
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 PAGE = 30
@@ -203,7 +203,7 @@ def mask_element(run: StepRun, secrets: Secrets) -> StepRun:
     stored = getattr(run, "element_text", None)
     if secrets and stored and run.item is not None:
         whole = run.node in secrets.elements
-        shown = json.dumps(MASK) if whole else masked_text(stored, secrets.names)
+        shown = json.dumps(MASK) if whole else mask_json(stored, secrets.names)
         run.element_text = shown  # type: ignore[attr-defined]  # annotated
     return run
 

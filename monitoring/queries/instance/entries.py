@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from monitoring.queries.instance.overtaking import OvertakingEvents
 from monitoring.statuses import look
 from orchestrator.definition.secrets import MASK
-from orchestrator.definition.secrets import masked as masked_value
+from orchestrator.definition.secrets import mask_fields as masked_value
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
 
 SHOWN = 8

@@ -15,7 +15,7 @@ from monitoring.queries.instance.checkpoints import (
     commands_of,
 )
 from monitoring.queries.instance.entries import ShownCommand
-from orchestrator.definition.secrets import masked
+from orchestrator.definition.secrets import mask_fields
 from orchestrator.models import Checkpoint, Definition, InboxEvent, ProcessInstance
 
 AT_ONCE = 500
@@ -84,7 +84,7 @@ def _line(
         "status": checkpoint.status,
         "steps": checkpoint.steps,
         "edges": checkpoint.edge.split(",") if checkpoint.edge else [],
-        "data": masked(checkpoint.data, names_of(definition)),
+        "data": mask_fields(checkpoint.data, names_of(definition)),
         "event": _event(event, definition) if event is not None else None,
         "commands": [_command(command, definition) for command in commands],
     }

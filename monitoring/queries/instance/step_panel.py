@@ -20,7 +20,7 @@ from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.stretches import turns_of
 from monitoring.queries.instance.visits import RunRow, newest_rows
 from monitoring.statuses import Look
-from orchestrator.definition.secrets import masked_text
+from orchestrator.definition.secrets import mask_json
 from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.steps import Policy
@@ -268,5 +268,5 @@ def _results(instance: ProcessInstance, names: set[str]) -> dict[str, str]:
     hidden = names_of(instance.definition)
     found: dict[str, str] = {}
     for node, said in rows.annotate(told=text).values_list("node", "told")[:200]:
-        found.setdefault(node, masked_text(said or "", hidden))
+        found.setdefault(node, mask_json(said or "", hidden))
     return found

@@ -27,7 +27,7 @@ from monitoring.queries.instance.moment import ProcessMoment
 from monitoring.queries.instance.step_states import StepState, visit_status
 from monitoring.queries.instance.trouble import last_line
 from monitoring.queries.lists import KeyedPage, page_by_key
-from orchestrator.definition.secrets import masked, masked_text
+from orchestrator.definition.secrets import mask_fields, mask_json
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
 from orchestrator.secret_names import process_secrets
 from orchestrator.text import unpack_text
@@ -253,7 +253,7 @@ def _row(
         ended - run.started_at,
         min(begins, 0.995) * 100,
         max(min(lasts, 1 - min(begins, 0.995)), 0.005) * 100,
-        masked_text(result, hidden),
+        mask_json(result, hidden),
         getattr(run, "error_text", None) or "",
         cut=len(result) > SHOWN,
     )
@@ -278,7 +278,7 @@ def workflow_result(instance: ProcessInstance) -> Any:
     for node in found:
         if last[node] == "map":
             found[node] = _of_elements(rows.filter(node=node))
-    told = masked(found, names_of(definition))
+    told = mask_fields(found, names_of(definition))
     return next(iter(told.values()), None) if len(last) == 1 else told
 
 

@@ -1,1 +1,1 @@
-"""The language of process managers: rows, what is decided by them, and what makes them invalid."""
+"""The language of process managers: rows, decisions and validation."""

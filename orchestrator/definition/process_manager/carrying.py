@@ -1,4 +1,4 @@
-"""Moves a process manager's process to another version, without side effects."""
+"""Migration of a process manager's process to another version. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from enum import StrEnum
 from typing import Any
 
 from orchestrator.definition.codec import encode
-from orchestrator.definition.migrating import MigratesFrom, carried_data
+from orchestrator.definition.migrating import MigratesFrom, migrate_data
 from orchestrator.definition.process_manager.state_machine import StateMachine
 from orchestrator.exceptions import NotMigrated
 from orchestrator.text import Text
 
 
 @dataclass(frozen=True)
-class CarriedManager:
-    """The place of a process in the other version.
+class MigratedManager:
+    """The step and data of a process in the other version.
 
     Args:
         step: the step.
-        data: the data, as that version declares it.
-        body: the same as JSON values.
+        data: the data, as an instance of that version's data class.
+        body: the data as JSON values.
     """
 
     step: StrEnum
@@ -29,41 +29,41 @@ class CarriedManager:
     body: dict[str, Any]
 
 
-def carried(
+def migrate_place(
     definition: type[StateMachine],
     step: str,
     mapping: Mapping[str, str],
     body: Mapping[str, Any],
     row: MigratesFrom,
-) -> CarriedManager:
-    """The place that a process would have in the other version.
+) -> MigratedManager:
+    """Return the step and data that a process would have in the other version.
 
     Args:
         definition: the other version.
-        step: in which it waits now.
-        mapping: which step of the other version each step is.
-        body: its stored data, as JSON values.
-        row: how the other version says that processes come over.
+        step: the current step.
+        mapping: the step of the other version for each step.
+        body: the stored data, as JSON values.
+        row: the migration that the other version declares.
 
     Raises:
-        NotMigrated: it cannot go over, with the reason.
-        Exception: whatever the function raises that makes the data.
+        NotMigrated: the process cannot migrate; the error has the reason.
+        Exception: the conversion function of the migration failed.
     """
     target = mapping.get(step, "")
     if target not in {str(one) for one in definition.waiting_steps()}:
-        raise NotMigrated(
-            Text(
-                "nothing waits in %(place)s of version %(version)s: %(step)s cannot go on there",
-                target,
-                definition.version,
-                step,
-            )
-            if target
-            else Text(
-                "version %(version)s has no step that %(step)s is mapped to",
-                definition.version,
-                step,
-            )
+        raise NotMigrated(_why_no_target(definition.version, step, target))
+    made = migrate_data(definition.Data, body, row)
+    return MigratedManager(definition.Step(target), made, encode(made))
+
+
+def _why_no_target(version: int, step: str, target: str) -> Text:
+    if not target:
+        return Text(
+            "version %(version)s has no step that %(step)s is mapped to", version, step
         )
-    made = carried_data(definition.Data, body, row)
-    return CarriedManager(definition.Step(target), made, encode(made))
+    return Text(
+        "nothing waits in %(place)s of version %(version)s: %(step)s cannot go on there",
+        target,
+        version,
+        step,
+    )

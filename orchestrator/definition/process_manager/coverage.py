@@ -1,4 +1,4 @@
-"""Checks that the rows for one event in one step cover every case once.
+"""The check that the rows for one event in one step cover every case once.
 
 The engine tries rows with a named predicate or a `stored(...)` guard in order, so these may overlap. The other rows
 must divide the possible values of the data without gap or overlap. A last row without a guard takes the rest.
@@ -11,12 +11,15 @@ from enum import StrEnum
 from itertools import pairwise, product
 
 from orchestrator.definition.codec import stored_form
-from orchestrator.definition.dataflow import PossibleValues, can_hold, flow
+from orchestrator.definition.dataflow import PossibleValues, can_hold, follow_edges
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.guards import Stored, answer
+from orchestrator.definition.guards import Stored, guard_label
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_manager.rows import TransitionRow
-from orchestrator.definition.process_manager.state_machine import StateMachine, accepts
+from orchestrator.definition.process_manager.state_machine import (
+    StateMachine,
+    data_guards,
+)
 from orchestrator.definition.typing import domain, hints
 
 Rows = list[TransitionRow]
@@ -30,8 +33,8 @@ MAX_CASES = 10_000
 
 
 def broken_coverage(cls: type[StateMachine], graph: Graph) -> BrokenRows:
-    """The rows that overlap or can never be taken, and the cases that no row takes."""
-    values, _ = flow(graph, str(cls.first), {})
+    """Yield the rows that overlap or can never be taken, and the cases that no row takes."""
+    values, _ = follow_edges(graph, str(cls.first), {})
     yield from _never_held(cls, values)
     for step in cls.rows:
         for event in cls.events.values():
@@ -44,13 +47,13 @@ def broken_coverage(cls: type[StateMachine], graph: Graph) -> BrokenRows:
 def _never_held(
     cls: type[StateMachine], values: dict[str, PossibleValues]
 ) -> BrokenRows:
-    """Rows whose guards can never hold. A shared row must hold in one of its steps."""
+    """Yield the rows whose guards can never hold. A shared row must hold in one of its steps."""
     held: list[TransitionRow] = []
     never: list[TransitionRow] = []
     for step, rows in cls.rows.items():
         for row in rows:
             here = values.get(str(step))
-            holds = here is not None and can_hold(accepts(cls, row), here)
+            holds = here is not None and can_hold(data_guards(cls, row), here)
             (held if holds else never).append(row)
     for row in never:
         if not (row.shared and any(one.shared and one == row for one in held)):
@@ -84,7 +87,7 @@ def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> BrokenRows:
 def _possible(
     cls: type[StateMachine], event: type[Event], rows: Rows, values: PossibleValues
 ) -> Cases | None:
-    """The values to try, or None when those of a guarded field cannot be listed."""
+    """Return the values to try; None if there is no list of a guarded field's values."""
     found: Cases = {}
     size = 1
     for guard in (guard for row in rows for guard in row.guards):
@@ -105,7 +108,7 @@ def _possible(
 def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
     taking = [row for row in rows if _certain(row) and _accepts(row, case)]
     guarded = [row for row in taking if row.guards]
-    shown = ", ".join(f"{name} = {answer(value)}" for name, value in case.items())
+    shown = ", ".join(f"{name} = {guard_label(value)}" for name, value in case.items())
     if len(guarded) > 1:
         yield guarded[1], f"overlaps with {str(guarded[0])!r} when {shown}"
     stale = any(_looks_back(row) and _accepts(row, case) for row in rows)
@@ -114,7 +117,7 @@ def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
 
 
 def _gap(step: StrEnum, rows: Rows, case: str) -> BrokenRows:
-    """Reports a case that no row takes. Without a moving row, `otherwise` of the step applies."""
+    """Report a case that no row takes. Without a moving row, `otherwise` of the step applies."""
     last = rows[-1]
     if last.conditional and any(row.disposition == "move" for row in rows):
         reason = f"a gap in {step}: no row takes {last.trigger_text} when {case}"

@@ -1,4 +1,4 @@
-"""Draws the graph of a process manager from its rows."""
+"""The graph of a process manager, drawn from its rows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from orchestrator.definition.guards import Stored
 from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
-    accepts,
-    copied,
-    fields_of,
+    copied_fields,
+    data_guards,
+    dataclass_fields,
 )
 from orchestrator.definition.typing import domain
 from orchestrator.definition.words import spoken_name
 
 
-def graph_of(cls: type[StateMachine]) -> Graph:
-    """Nodes from the steps, edges from the rows that move, dispositions from the others."""
+def manager_graph(cls: type[StateMachine]) -> Graph:
+    """Draw nodes from the steps, edges from the rows that move, and dispositions from the other rows."""
     nodes = tuple(
         Node(str(step), spoken_name(str(step)), _kind(cls, step)) for step in cls.Step
     )
@@ -48,7 +48,7 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
                     row.guard_text,
                     tuple(issue.command.__name__ for issue in row.issues),
                     row.escalates,
-                    accepts(cls, row),
+                    data_guards(cls, row),
                     _assigns(cls, step, row),
                     tuple(
                         issue.command.__name__ for issue in row.issues if issue.at_once
@@ -60,20 +60,21 @@ def _edges(cls: type[StateMachine]) -> Iterator[Edge]:
 
 
 def _dispositions(cls: type[StateMachine]) -> Iterator[Disposition]:
-    """The dispositions of rows that do not move, and of `otherwise`. Events that are only parked have none."""
+    """Yield the dispositions of rows that do not move, and of `otherwise`. Events that are only parked have none."""
     for step, rows in cls.rows.items():
+        handled = cls.handled_events(step)
         for row in rows:
-            if row.disposition != "move" and row.trigger_text in cls.listed(step):
+            if row.disposition != "move" and row.trigger_text in handled:
                 name, guard = row.trigger_text, row.guard_text
                 yield Disposition(str(step), name, row.disposition, guard)
-    for step, rest in cls.rests.items():
+    for step, default in cls.default_dispositions.items():
         for name, event in cls.events.items():
-            if _leaves_a_rest(cls.rows_for(step, event)):
-                yield Disposition(str(step), name, rest)
+            if _may_leave_cases(cls.rows_for(step, event)):
+                yield Disposition(str(step), name, default)
 
 
-def _leaves_a_rest(rows: list[TransitionRow]) -> bool:
-    """Whether the rows for an event in a step may leave cases open."""
+def _may_leave_cases(rows: list[TransitionRow]) -> bool:
+    """Return whether the rows for an event in a step may leave cases open."""
     if not rows or not rows[-1].conditional:
         return not rows
     guards = [guard for row in rows for guard in row.guards]
@@ -88,10 +89,10 @@ def _assigns(
     if step == cls.first:
         assigned |= {
             name: [stored_form(item.default)]
-            for name, item in fields_of(cls.Data).items()
+            for name, item in dataclass_fields(cls.Data).items()
             if item.default in domain(cls.Data, name)
         }
-    for name in copied(cls.Data, row):
+    for name in copied_fields(cls.Data, row):
         (accepted, *_) = [g.accepts for g in row.guards if g.field == name] or [()]
         limits = () if isinstance(accepted, Stored) else accepted
         values = limits or domain(cls.Data, name)

@@ -1,7 +1,7 @@
 """Process managers: event + current step -> commands + next step.
 
-After Hohpe and Woolf, Enterprise Integration Patterns (2003), "Process Manager": it only routes; business
-logic lives in the command handlers.
+After Hohpe and Woolf, Enterprise Integration Patterns (2003), "Process Manager": it only routes. Business
+logic belongs in the command handlers.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from uuid import UUID
 
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import refuse, refuse_misspelt, whole
+from orchestrator.definition.invalid import class_mistakes, refuse, refuse_misspelt
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.process_manager.coverage import broken_coverage
-from orchestrator.definition.process_manager.drawing import graph_of
+from orchestrator.definition.process_manager.drawing import manager_graph
 from orchestrator.definition.process_manager.rows import (
-    RESTS,
+    DEFAULTS,
     AnyStep,
     During,
     Issue,
-    Rest,
-    Taken,
+    NoMove,
+    RowDisposition,
     TransitionRow,
     park,
 )
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
-    copied,
-    fields_of,
-    required,
+    copied_fields,
+    dataclass_fields,
+    is_required,
 )
 from orchestrator.definition.process_manager.validation import (
     broken_rows,
-    shape_reasons,
+    shape_mistakes,
 )
-from orchestrator.definition.secrets import Secrets, of_definition
+from orchestrator.definition.secrets import Secrets, find_secrets
 from orchestrator.definition.words import name_of
 
 ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
@@ -49,7 +49,7 @@ ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
 
 Outcome = Literal["moved", "ignored", "rejected", "parked"]
 
-OUTCOMES: dict[Taken, Outcome] = {
+OUTCOMES: dict[RowDisposition, Outcome] = {
     "move": "moved",
     "ignore": "ignored",
     "reject": "rejected",
@@ -61,9 +61,9 @@ OUTCOMES: dict[Taken, Outcome] = {
 class Decision:
     """The consequences of an event or a deadline. The engine carries them out.
 
-    `timers` are the deadlines of the step that is entered, shortest first; empty when the process stays in its step.
-    `at_once` are the places of the commands that neither wait for the others nor hold them; `notifies` names who is
-    told, whatever else they want to be told of; `owner` who sees to the process from now on, "" for whoever did.
+    `timers` are the deadlines of the entered step, shortest first; there are none if the process stays in its step.
+    `at_once` are the positions of the commands that neither wait for the others nor hold them. `notifies` names the
+    recipients of a notice; `owner` is the user name of the new owner, or "" for no change.
     """
 
     outcome: Outcome
@@ -82,7 +82,7 @@ class Decision:
 class ProcessManager(StateMachine):
     """A state machine of rows. Subclass it with `Step`, `Data` and `transitions`; the class statement checks it.
 
-    An instance of it is one process at one moment: its id, step and data.
+    An instance is one process at one moment: its id, step and data.
     """
 
     _graph: ClassVar[Graph]
@@ -92,19 +92,18 @@ class ProcessManager(StateMachine):
         refuse_misspelt(cls, ATTRIBUTES)
         if "transitions" not in vars(cls):
             return  # an intermediate class that only shares attributes
-        refuse(cls.__name__, whole(shape_reasons(cls)))
+        refuse(cls.__name__, class_mistakes(shape_mistakes(cls)))
         cls.name = cls._declared_name()
         cls.first, *_, last = cls.Step
         cls.finals = frozenset(cls.final or [last])
         cls.rows = _numbered(cls)
-        cls.rests = _rests(cls)
-        cls.events = {
-            name_of(row.event): row.event for row in cls.all_rows() if row.event
-        }
+        cls.default_dispositions = _default_dispositions(cls)
+        events = [row.event for row in cls.all_rows() if row.event]
+        cls.events = {name_of(event): event for event in events}
         if "__pydantic_config__" not in vars(cls.Data):
             cls.Data.__pydantic_config__ = STRICT
         refuse(cls.__name__, broken_rows(cls))
-        cls._graph = graph_of(cls)
+        cls._graph = manager_graph(cls)
         refuse(cls.__name__, broken_coverage(cls, cls._graph))
 
     def __init__(self, process_id: UUID, step: str, data: Any) -> None:
@@ -115,18 +114,21 @@ class ProcessManager(StateMachine):
     def execute(
         self, event: Event, execute_command: Callable[[Command], None]
     ) -> Decision:
-        """Decides on the event and hands each command over; the caller stores the decision in the same transaction."""
-        return self._carry_out(
-            self.decide(self.step, self.data, event), execute_command
-        )
+        """Decide on an event and hand over each command. The caller stores the decision in the same transaction."""
+        decision = self.decide(self.step, self.data, event)
+        return self._carry_out(decision, execute_command)
 
     def execute_deadline(
         self, fired: int, execute_command: Callable[[Command], None]
     ) -> Decision:
-        """The same for the current step's deadline number `fired`, counted from 0, shortest first."""
-        return self._carry_out(
-            self.decide_deadline(self.step, self.data, fired), execute_command
-        )
+        """Decide on a deadline of the current step and hand over each command.
+
+        Args:
+            fired: the number of the deadline, counted from 0, shortest first.
+            execute_command: takes each command.
+        """
+        decision = self.decide_deadline(self.step, self.data, fired)
+        return self._carry_out(decision, execute_command)
 
     def _carry_out(
         self, decision: Decision, execute_command: Callable[[Command], None]
@@ -139,26 +141,26 @@ class ProcessManager(StateMachine):
     def decide(
         cls, step: StrEnum, data: Any, event: Event, *, known: Any = None
     ) -> Decision:
-        """What the event leads to in this step. Pure: it neither asks nor changes anything outside.
+        """Return the decision on an event. A pure function.
 
         Args:
             step: the current step.
             data: the stored data; None before the process has started.
-            event: what has happened.
-            known: the data that was stored when this was decided before: what functions gave is read from there.
+            event: the event.
+            known: the data that an earlier run of this decision stored. Computed fields are taken from it.
         """
         for row in cls.rows_for(step, type(event)):
             if _holds(row, data, event):
                 if row.disposition == "move":
                     return cls._move(row, step, data, event, known)
                 return Decision(OUTCOMES[row.disposition], step, data)
-        return Decision(OUTCOMES[cls.rest(step)], step, data)
+        return Decision(OUTCOMES[cls.default_disposition(step)], step, data)
 
     @classmethod
     def decide_deadline(
         cls, step: StrEnum, data: Any, fired: int, *, known: Any = None
     ) -> Decision:
-        """What the step's deadline number `fired` leads to; "ignored" when its guard does not hold."""
+        """Return the decision on the step's deadline number `fired`: "ignored" if its guard does not hold."""
         row = cls.deadlines(step)[fired]
         if _holds(row, data, None):
             return cls._move(row, step, data, None, known)
@@ -192,7 +194,7 @@ class ProcessManager(StateMachine):
 
     @classmethod
     def graph(cls) -> Graph:
-        """The picture of this definition, from the same rows the engine runs."""
+        """Return the graph of this definition, drawn from the rows that the engine runs."""
         return cls._graph
 
     @classmethod
@@ -202,7 +204,7 @@ class ProcessManager(StateMachine):
 
 
 def _secrets(cls: type[StateMachine]) -> Secrets:
-    """The secret fields, and the fields with the same value."""
+    """Return the secret fields, and the fields with the same value."""
     same = [
         (guard.field, guard.accepts.field)
         for row in cls.all_rows()
@@ -211,11 +213,11 @@ def _secrets(cls: type[StateMachine]) -> Secrets:
     ]
     same += [x for row in cls.all_rows() for one in row.issues for x in one.renames]
     messages = [*cls.events.values(), *cls.issued_commands().values()]
-    return of_definition([cls.Data], messages, same=same)
+    return find_secrets([cls.Data], messages, same=same)
 
 
 def _numbered(cls: type[StateMachine]) -> dict[StrEnum, tuple[TransitionRow, ...]]:
-    """The rows by step, each move with the id of its edge; those of any step come last."""
+    """Return the rows by step, each move with the id of its edge. The rows of ANY come last."""
     rows: dict[StrEnum, tuple[TransitionRow, ...]] = {}
     count = 0
     for group, step in _steps_in_turn(cls):
@@ -231,7 +233,7 @@ def _numbered(cls: type[StateMachine]) -> dict[StrEnum, tuple[TransitionRow, ...
 
 
 def _steps_in_turn(cls: type[StateMachine]) -> Iterator[tuple[During, StrEnum]]:
-    """Each group with each of its steps; those of any step come last."""
+    """Yield each group with each of its steps. The groups of ANY come last."""
     for group in cls.transitions:
         if not isinstance(group.steps, AnyStep):
             for step in group.steps:
@@ -242,15 +244,15 @@ def _steps_in_turn(cls: type[StateMachine]) -> Iterator[tuple[During, StrEnum]]:
                 yield group, step
 
 
-def _rests(cls: type[StateMachine]) -> dict[StrEnum, Rest]:
-    """The disposition of an event that no row takes: as the step declares, else as the class does."""
+def _default_dispositions(cls: type[StateMachine]) -> dict[StrEnum, NoMove]:
+    """Return the declared `otherwise` of each step, or of the class, without those that park."""
     said = dict.fromkeys(cls.waiting_steps(), cls.otherwise)
     said |= {
         step: group.otherwise
         for group, step in _steps_in_turn(cls)
         if group.otherwise is not None
     }
-    return {step: RESTS[one] for step, one in said.items() if one is not park}
+    return {step: DEFAULTS[one] for step, one in said.items() if one is not park}
 
 
 def _holds(row: TransitionRow, data: Any, event: Event | None) -> bool:
@@ -267,8 +269,8 @@ def _field(name: str, event: Event | None, data: Any) -> object:
 def _changed(
     form: type[Any], row: TransitionRow, data: Any, event: Event | None, known: Any
 ) -> Any:
-    """The data after a row: the event's fields of the same name, then what the row sets."""
-    changes = {name: getattr(event, name) for name in copied(form, row)}
+    """Return the data after a row: with copied fields of the event, then with the values that the row sets."""
+    changes = {name: getattr(event, name) for name in copied_fields(form, row)}
     changes |= dict(row.sets)
     for name, function in row.computes.items():
         stored = known is not None
@@ -281,12 +283,12 @@ def _changed(
 def _filled(issue: Issue, data: Any, event: Event | None) -> Command:
     renames = dict(issue.renames)
     values = {}
-    for name, field in fields_of(issue.command).items():
+    for name, field in dataclass_fields(issue.command).items():
         source = renames.get(name, name)
         if hasattr(data, source):
             values[name] = getattr(data, source)
         elif hasattr(event, source):
             values[name] = getattr(event, source)
-        elif required(field):
+        elif is_required(field):
             raise AttributeError(source)  # excluded by validation
     return issue.command(**values)

@@ -1,4 +1,4 @@
-"""Checks that every step can be reached, and that every step can lead to a final one."""
+"""The checks that every step can be reached, and that every step can lead to a final step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from orchestrator.definition.process_manager.state_machine import StateMachine
 from orchestrator.definition.topology import closure
 
 
-def unreachable(cls: type[StateMachine]) -> Iterator[str]:
-    """Reports steps that the first step cannot reach, and steps that cannot reach a final one."""
+def reachability_mistakes(cls: type[StateMachine]) -> Iterator[str]:
+    """Report steps that the first step does not lead to, and steps that lead to no final step."""
     forward: dict[str, set[str]] = defaultdict(set)
     backward: dict[str, set[str]] = defaultdict(set)
     for step, rows in cls.rows.items():
@@ -30,7 +30,7 @@ def unreachable(cls: type[StateMachine]) -> Iterator[str]:
 def _staying(
     cls: type[StateMachine], step: StrEnum, forward: Mapping[str, set[str]]
 ) -> str:
-    """Names the step after a dead end that probably lacks a way on."""
+    """Name the step after a dead end that probably lacks a transition."""
     for last in sorted(closure([step], forward)):
         rows = cls.rows.get(cls.Step(last), ())
         if not forward.get(last):

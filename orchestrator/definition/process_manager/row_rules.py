@@ -1,4 +1,4 @@
-"""Rules for each row of a process manager, with its data and messages."""
+"""Rules for single rows of a process manager, with its data and messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import DELAY, gives_later, is_delay, not_plain
+from orchestrator.definition.invalid import DELAY, is_delay, why_deferred, why_not_plain
 from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.process_manager.rows import Issue, TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
-    copied,
-    fields_of,
-    required,
+    copied_fields,
+    dataclass_fields,
+    is_required,
 )
 from orchestrator.definition.typing import (
     Unknown,
@@ -26,9 +26,9 @@ from orchestrator.definition.typing import (
     domain,
     hints,
     is_class,
-    returned,
-    spelled,
-    takes,
+    return_type,
+    takes_arguments,
+    type_text,
     without_none,
 )
 from orchestrator.definition.words import name_of
@@ -40,8 +40,8 @@ Reasons = Iterator[str]
 CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
-def no_step(value: object, steps: Any) -> str:
-    """Why a value is not a step. It suggests the step whose text is the same or similar."""
+def why_no_member(value: object, steps: Any) -> str:
+    """Return why a value is not a step, and suggest the step whose text is the same or similar."""
     reason = f"{value!r} is not one of its steps"
     texts = {text: step.name for step in steps for text in (str(step), step.name)}
     meant = get_close_matches(str(value), texts, n=1, cutoff=0.8)
@@ -62,16 +62,15 @@ def _of_trigger(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 def _of_target(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     if row.target is not None and not isinstance(row.target, cls.Step):
-        yield no_step(row.target, cls.Step)
+        yield why_no_member(row.target, cls.Step)
     if row.target_before is not None:
         yield f"it goes to {row.target_before} and to {row.target}: a row has one .go_to"
     if row.disposition != "move":
         return
     if step == cls.first and row.target is None:
         yield f"a row of {step} must go to a step"
-    if row.event and not (
-        row.target or row.issues or row.sets or row.escalates or copied(cls.Data, row)
-    ):
+    changes = row.target or row.issues or row.sets or row.escalates
+    if row.event and not (changes or copied_fields(cls.Data, row)):
         yield "it changes nothing; write ignore(...) if that is meant"
 
 
@@ -79,9 +78,9 @@ def _of_predicates(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     for predicate in row.predicates:
         if getattr(predicate, "__name__", "<lambda>") in ("", "<lambda>"):
             yield "conditions are named functions, so that the diagram can name them"
-        elif later := gives_later(predicate):
+        elif later := why_deferred(predicate):
             yield f"{name_of(predicate)} {later}: a condition is a plain function"
-        elif not takes(predicate, 2):
+        elif not takes_arguments(predicate, 2):
             yield f"{name_of(predicate)} must take the data and the event"
 
 
@@ -118,16 +117,16 @@ def _of_sets(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 def _of_function(cls: Machine, name: str, function: Any) -> Reasons:
     """Requires a plain, named function of the data and the event."""
-    if reason := not_plain(function, f"what sets {name!r}"):
+    if reason := why_not_plain(function, f"what sets {name!r}"):
         yield reason
-    elif not takes(function, 2):
+    elif not takes_arguments(function, 2):
         yield f"{name_of(function)} must take the data and the event"
-    elif not agree(returned(function), hints(cls.Data)[name]):
+    elif not agree(return_type(function), hints(cls.Data)[name]):
         yield f"what {name_of(function)} returns does not fit the data's field {name!r}"
 
 
 def _of_keeps(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
-    shared = fields_of(row.event).keys() & fields_of(cls.Data).keys()
+    shared = dataclass_fields(row.event).keys() & dataclass_fields(cls.Data).keys()
     for name in row.keeps:
         if name not in shared:
             yield f"keeps {name!r}, which is no field of both the event and the data"
@@ -150,7 +149,7 @@ def _fits(value: object, form: type[Any], name: str) -> bool:
 
 
 def _of_copies(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
-    for name in sorted(copied(cls.Data, row) - dict(row.sets).keys()):
+    for name in sorted(copied_fields(cls.Data, row) - dict(row.sets).keys()):
         given, wanted = _in_event(cls, row, name), hints(cls.Data)[name]
         if not agree(given, wanted):
             why = _why(given, wanted)
@@ -169,7 +168,7 @@ def _in_data(cls: Machine, row: TransitionRow, name: str) -> Any:
         return hints(cls.Data)[name]
     if name in sets:
         return _of_value(sets[name], hints(cls.Data)[name])
-    if name in copied(cls.Data, row):
+    if name in copied_fields(cls.Data, row):
         return _in_event(cls, row, name)
     return _guarded(cls, row, name, hints(cls.Data)[name])
 
@@ -192,7 +191,7 @@ def _guarded(cls: Machine, row: TransitionRow, name: str, hint: Any) -> Any:
 def _why(given: Any, wanted: Any) -> str:
     """Spells two annotations out, unless both are plain classes."""
     plainly = isinstance(given, type) and isinstance(wanted, type)
-    return "" if plainly else f": {spelled(given)} is not always {spelled(wanted)}"
+    return "" if plainly else f": {type_text(given)} is not always {type_text(wanted)}"
 
 
 def _of_commands(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
@@ -203,19 +202,19 @@ def _of_commands(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
             yield f"{issue.command!r} is not a Command class"
         command = issue.command.__name__
         yield from _of_renames(row, issue)
-        for name, field in fields_of(issue.command).items():
+        for name, field in dataclass_fields(issue.command).items():
             source = dict(issue.renames).get(name, name)
             given = sources.get(source)
             if given is None:
-                if required(field):
+                if is_required(field):
                     yield f"{command}.{name} cannot be filled: neither data nor event has {source!r}"
             elif not agree(given, wanted := hints(issue.command)[name]):
                 yield f"{source!r} does not fit {command}.{name}{_why(given, wanted)}"
 
 
 def _of_renames(row: TransitionRow, issue: Issue) -> Reasons:
-    unknown = dict(issue.renames).keys() - fields_of(issue.command).keys()
-    shared = {name for other in row.issues for name in fields_of(other.command)}
+    unknown = dict(issue.renames).keys() - dataclass_fields(issue.command).keys()
+    shared = {name for other in row.issues for name in dataclass_fields(other.command)}
     if unknown - shared:
         yield f"{issue.command.__name__} has no field {min(unknown)!r} to fill"
 

@@ -1,4 +1,4 @@
-"""The rows a process manager is made of. Engine, validator and diagram read the same rows."""
+"""The rows of process managers. Engine, validator and diagram read the same rows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, Literal
 
-from orchestrator.definition.guards import Guard, guards_of, in_order
+from orchestrator.definition.guards import Guard, in_stable_order, read_guards
 from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.words import (
-    name_of,
-    spoken_condition,
-    spoken_delay,
-)
+from orchestrator.definition.words import name_of, spoken_condition, spoken_delay
 
 DataPredicate = Callable[[Any, Any], bool]
 """A named condition: (data, event) -> bool. For deadlines the event is None."""
@@ -23,18 +19,18 @@ DataPredicate = Callable[[Any, Any], bool]
 DataFunction = Callable[[Any, Any], Any]
 """A named pure function: (data, event) -> the value of a field. For deadlines the event is None."""
 
-Rest = Literal["park", "ignore", "reject"]
+NoMove = Literal["park", "ignore", "reject"]
 """The disposition of an event that does not move the process."""
 
-Taken = Literal["move"] | Rest
-"""The disposition of an event."""
+RowDisposition = Literal["move"] | NoMove
+"""The disposition of an event by a row."""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """A command to issue; `renames` says which data or event field fills a field of another name.
+    """A command to issue; `renames` maps fields of the command to the data or event fields that fill them.
 
-    A command that is issued at once does not wait for the other commands of its row, nor they for it.
+    A command with `at_once` does not wait for the other commands of its row, and they do not wait for it.
     """
 
     command: type[Command]
@@ -44,14 +40,14 @@ class Issue:
 
 @dataclass(frozen=True)
 class TransitionRow:
-    """One transition of a step: when this arrives and the guards hold, change data, issue commands, go on.
+    """One transition of a step: a trigger and guards, then changes of the data, commands and the next step.
 
-    `when`, `after`, `park`, `ignore` and `reject` make rows; the methods only add to them. One row may be shared by
-    several steps.
+    `when`, `after`, `park`, `ignore` and `reject` make rows; the methods return extended copies. Several steps may
+    share a row.
     """
 
     trigger: type[Event] | timedelta
-    disposition: Taken = "move"
+    disposition: RowDisposition = "move"
     predicates: tuple[DataPredicate, ...] = ()
     guards: tuple[Guard, ...] = ()
     keeps: tuple[str, ...] = ()
@@ -66,46 +62,57 @@ class TransitionRow:
     shared: bool = field(default=False, compare=False)
 
     def keep(self, *names: str) -> TransitionRow:
-        """Leaves these fields of the data as they are, though the event has fields of the same name."""
+        """Leave these fields of the data unchanged, although the event has fields of the same names."""
         return replace(self, keeps=(*self.keeps, *names))
 
     def set(self, **values: object) -> TransitionRow:
-        """Also gives these fields of the data these values.
+        """Set fields of the data.
 
-        In the place of a value may stand a named function of the data, as it was before the row, and the event.
+        Args:
+            values: the new values, or named functions that compute them from the previous data and the event.
         """
         return replace(self, sets=(*self.sets, *values.items()))
 
     def issue(
         self, *commands: type[Command], at_once: bool = False, **renames: str
     ) -> TransitionRow:
-        """Also issues these commands, their fields filled by name from event and data.
+        """Issue commands. Fields of the event and the data fill the command's fields of the same names.
 
-        They are carried out in the order written, each after the one before; those issued `at_once` in any.
+        Workers carry out the commands of a row one after another, in the order written.
+
+        Args:
+            commands: their classes.
+            at_once: whether these commands need not wait for the others.
+            renames: the data or event field for each field of a command that has another name.
         """
         filled = tuple(renames.items())
         issued = (Issue(command, filled, at_once) for command in commands)
         return replace(self, issues=(*self.issues, *issued))
 
     def go_to(self, step: StrEnum) -> TransitionRow:
-        """Then enters this step; without it the process stays where it is."""
+        """Enter this step. Without it the process stays in its step."""
         return replace(self, target=step, target_before=self.target)
 
     def escalate(self) -> TransitionRow:
-        """Also raises the escalation level, for people to see."""
+        """Raise the escalation level, so that operators see the process."""
         return replace(self, escalates=True)
 
     def notify(self, recipient: str, *others: str) -> TransitionRow:
-        """Also has these recipients told when the deadline passes, by the names that the settings give them.
+        """Send a notice to these recipients when the deadline passes, whatever topics they subscribe to.
 
-        They are told whatever else they want to be told of.
+        Args:
+            recipient: the name of a recipient in the settings.
+            others: further names.
         """
         return replace(self, notifies=(*self.notifies, recipient, *others))
 
     def assign(self, person: str) -> TransitionRow:
-        """Also has this person see to the process when the deadline passes, by the name with which they sign in.
+        """Make a person the owner of the process when the deadline passes.
 
-        Where nobody of that name is active by then, the process is escalated instead.
+        If there is no active user of that name then, the process is escalated instead.
+
+        Args:
+            person: the user name.
         """
         return replace(self, owner=person)
 
@@ -120,7 +127,7 @@ class TransitionRow:
 
     @property
     def conditional(self) -> bool:
-        """Whether it has a condition."""
+        """Whether the row has a guard or a predicate."""
         return bool(self.guards or self.predicates)
 
     @property
@@ -164,7 +171,7 @@ class AnyStep(Enum):
 
 ANY = AnyStep.ANY
 
-Disposes = Callable[..., TransitionRow]
+Disposer = Callable[..., TransitionRow]
 """One of `park`, `ignore` and `reject`."""
 
 
@@ -174,65 +181,65 @@ class During:
 
     steps: tuple[StrEnum, ...] | AnyStep
     rows: tuple[TransitionRow, ...]
-    otherwise: Disposes | None = None
+    otherwise: Disposer | None = None
 
 
 def during(
     steps: StrEnum | Iterable[StrEnum] | AnyStep,
     *rows: TransitionRow,
-    otherwise: Disposes | None = None,
+    otherwise: Disposer | None = None,
 ) -> During:
-    """Groups the rows of a step, of several, or of ANY step in which a process waits.
+    """Declare the rows of a step, of several steps, or of ANY step in which a process waits.
 
-    Rows for one event are tried in the order written, those of ANY step after the step's own.
+    The engine tries the rows for an event in the order written; those of ANY come after the step's own.
 
     Args:
         steps: one step, several, or ANY.
-        rows: what can happen in each of them.
-        otherwise: `park`, `ignore` or `reject`: what becomes of an event that no row of these steps takes. Without it
-            the class says so.
+        rows: the transitions of each of these steps.
+        otherwise: `park`, `ignore` or `reject`: the disposition of an event that no row of these steps takes. None for
+            the default of the class.
     """
     if isinstance(steps, AnyStep):
         return During(steps, rows, otherwise)
     one = isinstance(steps, str) or not isinstance(steps, Iterable)
-    listed = (steps,) if one else tuple(in_order(steps))
+    listed = (steps,) if one else tuple(in_stable_order(steps))
     return During(listed, rows, otherwise)
 
 
 def when(
     event: type[Event], *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
-    """A row for an event. A guard names a field and the value or values it accepts, or `stored("field")`."""
-    return TransitionRow(event, predicates=predicates, guards=guards_of(guards))
+    """Declare a transition for an event. A guard names a field and its accepted values, or `stored("field")`."""
+    return TransitionRow(event, predicates=predicates, guards=read_guards(guards))
 
 
 def after(
     delay: timedelta, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
-    """A row for a deadline, counted from entering the step."""
-    return TransitionRow(delay, predicates=predicates, guards=guards_of(guards))
+    """Declare a transition for a deadline, counted from entering the step."""
+    return TransitionRow(delay, predicates=predicates, guards=read_guards(guards))
 
 
 def park(
     event: type[Event], *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
-    """The event may come early: it is kept, and offered again in a step that has something for it."""
-    return TransitionRow(event, "park", predicates, guards_of(guards))
+    """Keep an early event for a later step. It is offered again when the process enters a step that handles it."""
+    return TransitionRow(event, "park", predicates, read_guards(guards))
 
 
 def ignore(
     event: type[Event], *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
-    """The event is expected to come late in this step: it is logged and changes nothing."""
-    return TransitionRow(event, "ignore", predicates, guards_of(guards))
+    """Log a late event. It changes nothing."""
+    return TransitionRow(event, "ignore", predicates, read_guards(guards))
 
 
 def reject(
     event: type[Event], *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
-    """The event is wrong in this step: an incident at once."""
-    return TransitionRow(event, "reject", predicates, guards_of(guards))
+    """Refuse a wrong event, and open an incident."""
+    return TransitionRow(event, "reject", predicates, read_guards(guards))
 
 
-RESTS: dict[Disposes, Rest] = {park: "park", ignore: "ignore", reject: "reject"}
-"""The values of `otherwise`, and the disposition of an event that each of them means."""
+DEFAULTS: dict[Disposer, NoMove] = {park: "park", ignore: "ignore", reject: "reject"}
+"""The values of `otherwise`, with their dispositions."""

@@ -1,7 +1,7 @@
 """Rules for a process manager as a whole. Its class statement applies them.
 
-Rules on single rows are in `row_rules`. The proofs are those of python-statemachine's graph checks (one start, all
-reachable, no trap), and for the guards a coverage check over the values that the data can really have in a step.
+Rules for single rows are in `row_rules`. The graph checks follow python-statemachine: one start, no unreachable step,
+no dead end. The coverage check uses the values that the data can have in a step.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.definition import migrating, outside_ids
 from orchestrator.definition.codec import adapter
-from orchestrator.definition.invalid import attribute_reasons, whole
-from orchestrator.definition.process_manager.reachability import unreachable
+from orchestrator.definition.invalid import attribute_mistakes, class_mistakes
+from orchestrator.definition.migrating import migration_mistakes
+from orchestrator.definition.outside_ids import identity_mistakes
+from orchestrator.definition.process_manager.reachability import reachability_mistakes
 from orchestrator.definition.process_manager.row_rules import (
     ROW_RULES,
     Machine,
     Reasons,
-    no_step,
+    why_no_member,
 )
 from orchestrator.definition.process_manager.rows import (
-    RESTS,
+    DEFAULTS,
     AnyStep,
     During,
     TransitionRow,
     park,
 )
 from orchestrator.definition.process_manager.state_machine import (
-    copied,
-    fields_of,
-    required,
+    copied_fields,
+    dataclass_fields,
+    is_required,
 )
 from orchestrator.definition.typing import is_class
 from orchestrator.definition.words import name_of
 from orchestrator.exceptions import InvalidMessage
 
 
-def shape_reasons(cls: Machine) -> Reasons:
-    """Mistakes in the steps, the data and the groups of rows."""
+def shape_mistakes(cls: Machine) -> Reasons:
+    """Yield the mistakes in the steps, the data and the groups of rows."""
     step, data = getattr(cls, "Step", None), getattr(cls, "Data", None)
     if not is_class(step, StrEnum) or len(step) < 2:  # type: ignore[arg-type]  # a class
         yield "declare `class Step(StrEnum)` with at least a first and a final step"
@@ -48,7 +49,7 @@ def shape_reasons(cls: Machine) -> Reasons:
     groups: Any = cls.transitions
     yield from _of_transitions(groups)
     yield from _of_groups(groups, step)
-    yield from _of_rests(cls, groups)
+    yield from _of_defaults(cls, groups)
 
 
 def _of_transitions(groups: Any) -> Reasons:
@@ -79,15 +80,15 @@ def _of_groups(groups: Sequence[During], steps: Any) -> Reasons:
             yield "during([]) names no step"
         for step in group.steps:
             if not isinstance(step, steps):
-                yield no_step(step, steps)
+                yield why_no_member(step, steps)
         if len(set(group.steps)) < len(group.steps):
             yield f"during({_named(group)}) names a step twice"
 
 
-def _of_rests(cls: Machine, groups: Sequence[During]) -> Reasons:
-    """Allows one `otherwise` for each step in which a process waits."""
+def _of_defaults(cls: Machine, groups: Sequence[During]) -> Reasons:
+    """Allow one `otherwise` for each step in which a process waits."""
     for otherwise in [cls.otherwise, *(group.otherwise or park for group in groups)]:
-        if otherwise not in tuple(RESTS):  # it may not be hashable
+        if otherwise not in tuple(DEFAULTS):  # it may not be hashable
             yield f"otherwise={name_of(otherwise)}: it must be park, ignore or reject"
     seen: set[StrEnum] = set()
     for group in groups:
@@ -103,9 +104,9 @@ def _of_rests(cls: Machine, groups: Sequence[During]) -> Reasons:
 
 
 def broken_rows(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
-    """The rows that break a rule, with the reason; None instead of a row for the whole class."""
-    yield from whole(attribute_reasons(cls))
-    yield from whole(_of_steps(cls))
+    """Yield the rows that break a rule with the reasons; None instead of a row for the whole class."""
+    yield from class_mistakes(attribute_mistakes(cls))
+    yield from class_mistakes(_of_steps(cls))
     for step in cls.finals & cls.rows.keys():
         row = next(iter(cls.rows[step]), None)
         yield row, f"{step} is final: nothing can happen in it"
@@ -114,16 +115,16 @@ def broken_rows(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
             for rule in ROW_RULES:
                 for reason in rule(cls, step, row):
                     yield row, reason
-    yield from whole(_of_forms(cls))
+    yield from class_mistakes(_of_forms(cls))
     yield from _of_names(cls)
     yield from _of_start(cls)
-    yield from whole(unreachable(cls))
+    yield from class_mistakes(reachability_mistakes(cls))
 
 
 def _of_steps(cls: Machine) -> Reasons:
     for step in cls.finals:
         if not isinstance(step, cls.Step):
-            yield no_step(step, cls.Step)
+            yield why_no_member(step, cls.Step)
     waiting = cls.waiting_steps()
     for group in cls.transitions:
         if isinstance(group.steps, AnyStep):
@@ -142,7 +143,7 @@ def _of_forms(cls: Machine) -> Reasons:
 
 
 def _of_names(cls: Machine) -> Iterator[tuple[TransitionRow, str]]:
-    """Requires different names: messages are stored by the names of their classes."""
+    """Require different names: messages are stored by the names of their classes."""
     known: dict[str, type[Any]] = {}
     for row in cls.all_rows():
         issued = [issue.command for issue in row.issues]
@@ -155,17 +156,17 @@ def _of_start(cls: Machine) -> Iterator[tuple[TransitionRow | None, str]]:
     starting = [row for row in cls.rows.get(cls.first, ()) if row.disposition == "move"]
     if not starting:
         yield None, f"no event starts it: {cls.first} has no rows"
-    yield from whole(_of_class(cls))
+    yield from class_mistakes(_of_class(cls))
     for row in starting:
-        given = {*copied(cls.Data, row), *dict(row.sets)}
-        for name, field in fields_of(cls.Data).items():
-            if required(field) and name not in given:
+        given = {*copied_fields(cls.Data, row), *dict(row.sets)}
+        for name, field in dataclass_fields(cls.Data).items():
+            if is_required(field) and name not in given:
                 yield row, f"starts a process but leaves the data's {name!r} empty"
 
 
 def _of_class(cls: Machine) -> Iterator[str]:
-    """Mistakes in keys, outside ids and migrations."""
-    yield from outside_ids.reasons(cls, cls.Data, "data", cls.secrets().names)
+    """Yield the mistakes in keys, outside ids and migrations."""
+    yield from identity_mistakes(cls, cls.Data, "data", cls.secrets().names)
     declared = vars(cls).get("migrations", ())
     waiting = [str(step) for step in cls.waiting_steps()]
-    yield from migrating.reasons(declared, cls.version, waiting, one_to_one=False)
+    yield from migration_mistakes(declared, cls.version, waiting, one_to_one=False)

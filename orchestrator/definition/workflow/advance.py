@@ -1,7 +1,7 @@
-"""What follows when a step is settled: which steps start, which joins are nearer, which branches were not taken.
+"""The consequences of a settled step: started steps, arrivals at joins, and branches that are not taken.
 
-Pure: the joins that matter are asked for through `read_joins`, nothing is changed. A link is resolved once, as taken or
-as dead; a dead link's target is not taken unless another way leads to it, and so its own links are dead in turn.
+Pure functions; `read_joins` gives them the arrivals at joins. Each link is resolved once, as taken or as dead. If all
+links to a step are dead, the step is not taken, and its own links are dead.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Ending = Literal["done", "failed", "late", "cancelled"]
 
 @dataclass(frozen=True)
 class Arrivals:
-    """How many of a vertex's links are resolved, how many of them were taken, and whether it has started.
+    """The number of resolved links to a vertex, the number of taken ones, and whether the vertex has started.
 
-    `failed` counts those that are dead because a step before them has failed, which the join puts up with.
+    `failed` counts the links that are dead because of a failure that the join tolerates.
     """
 
     arrived: int = 0
@@ -31,15 +31,15 @@ class Arrivals:
 
 
 ReadJoins = Callable[[Sequence[str]], Mapping[str, Arrivals]]
-"""The arrivals at the joins of these names; one that is left out has had none yet."""
+"""Reads the arrivals at joins by their names. A join without arrivals may be missing."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A visit of a step that is over.
+    """A visit of a step that has ended.
 
-    `failed` is for good: the error link `caught` is taken, or without one the failure is put up with. `late` is a
-    deadline's other way.
+    The outcome `failed` is a final failure: it takes the error link `caught`, or the process tolerates it. The outcome
+    `late` takes the link of a deadline.
     """
 
     step: str
@@ -51,60 +51,62 @@ class Settled:
 
 @dataclass
 class Advance:
-    """What follows. The engine carries it out in the commit that settles the step."""
+    """The consequences of a settled step. The engine carries them out in the commit that settles the step."""
 
     entered: list[tuple[str, int]] = field(default_factory=list)
     joins: dict[str, Arrivals] = field(default_factory=dict)
     not_taken: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
-    """Steps whose open visits are cancelled because nothing waits for them any more."""
+    """Steps whose open visits are cancelled because no join waits for them any more."""
     caught: tuple[str, ...] = ()
-    """The other steps of a `catch`: their open visits are cancelled, and their links are then dead."""
+    """The other steps of a `catch`. Their open visits are cancelled, and then their links are dead."""
     taken: list[str] = field(default_factory=list)
-    """The ids of the links taken. A replay reads from them which way a failure went."""
+    """The ids of the taken links. A replay finds in them the link that a failure took."""
 
 
 def advance(
     plan: Plan, settled: Settled, read_joins: ReadJoins, *, past: bool = False
 ) -> Advance:
-    """What follows when a visit of a step is settled.
+    """Return the consequences of a settled visit.
 
     Args:
         plan: the compiled workflow.
-        settled: which step, and how it ended.
-        read_joins: the arrivals at joins so far.
-        past: whether it is told from a history: the first version let a fork take no way where nothing else followed.
+        settled: the settled visit.
+        read_joins: reads the arrivals at joins so far.
+        past: whether this is a replay: the first release let a fork take no link where no other link followed.
 
     Raises:
         NoCase: no case fits the result, and there is no default.
-        Exception: whatever a predicate raises.
+        Exception: a predicate failed.
     """
-    return _Walk(plan, read_joins, past=past).from_step(settled)
+    return _Propagation(plan, read_joins, past=past).from_step(settled)
 
 
-def begin(plan: Plan) -> Advance:
-    """The steps that a process begins with."""
+def initial_advance(plan: Plan) -> Advance:
+    """Return the steps that a process begins with."""
     return Advance(entered=[(name, 1) for name in plan.entries])
 
 
-def catching(plan: Plan, step: str, error: BaseException) -> Link | None:
-    """The error link that a failure of this step takes, if any: the first whose type fits."""
+def error_link(plan: Plan, step: str, error: BaseException) -> Link | None:
+    """Return the error link that a failure of this step takes: the first whose type fits; None without any."""
     for link in plan[step].exceptions:
         if link.error is not None and isinstance(error, link.error):
             return link
     return None
 
 
-def starved(target: Vertex, now: Arrivals) -> bool:
-    """Whether a join that has started lacks branches: of those that were reached too few were taken, or have failed.
+def is_starved(target: Vertex, now: Arrivals) -> bool:
+    """Return whether a join lacks branches: too few of them were taken, or too many have failed.
 
-    Only when all were resolved this is known. Its step then starts in order to fail. A join that no way was taken to,
-    and no failure stands before, is on a branch that was not taken itself.
+    This is known when all links to the join are resolved. Its step then starts in order to fail. A join without any
+    taken link and any failure before it is on a branch that was not taken.
     """
     return now.taken + now.failed > 0 and now.taken < (target.needed or 0)
 
 
-class _Walk:
+class _Propagation:
+    """The resolution of links, from a settled step to joins that wait and steps that start."""
+
     def __init__(self, plan: Plan, read_joins: ReadJoins, *, past: bool) -> None:
         self.plan = plan
         self.past = past
@@ -112,7 +114,7 @@ class _Walk:
         self.known: dict[str, Arrivals] = {}
         self.found = Advance()
         self.failed: set[str] = set()
-        """The ids of the links that are dead because of a failure that is put up with."""
+        """The ids of the links that are dead because of a tolerated failure."""
 
     def from_step(self, settled: Settled) -> Advance:
         vertex = self.plan[settled.step]
@@ -125,7 +127,7 @@ class _Walk:
         self._resolve(links, settled.visit)
         return self.found
 
-    # Which links are taken
+    # The links of the settled step
 
     def _regular(self, vertex: Vertex, settled: Settled) -> list[tuple[Link, bool]]:
         loop = vertex.loop
@@ -133,7 +135,7 @@ class _Walk:
             exceptions = [(link, False) for link in vertex.exceptions]
             return self._chosen(vertex, settled.result) + exceptions
         if not vertex.ends_loop:
-            # its exceptions are open until the loop is left
+            # Its error and deadline links stay open until the process leaves the loop.
             return self._chosen(vertex, settled.result)
         way = loop.onward(settled.result, settled.visit)
         if way is loop.back:
@@ -143,7 +145,7 @@ class _Walk:
         return self._leaving(loop, way)
 
     def _chosen(self, vertex: Vertex, result: Any) -> list[tuple[Link, bool]]:
-        """The ways on that a result takes: at least one, where there are any."""
+        """The links for a result, with whether they are taken: at least one, if there are any."""
         if not vertex.decides:
             return [(link, True) for link in vertex.regular]
         found = [(one, set(one.taken(result, vertex.name))) for one in vertex.choices]
@@ -155,26 +157,24 @@ class _Walk:
         ]
 
     def _exceptional(self, vertex: Vertex, settled: Settled) -> list[tuple[Link, bool]]:
-        """An error or a deadline: the first exception that fits is taken; all else is dead."""
+        """The links after an error or a missed deadline: the fitting exceptional link is taken, all others are dead."""
         found = settled.caught if settled.outcome == "failed" else vertex.late
         if found is not None:
             self.found.taken.append(found.id)
         if found is not None and len(found.group) > 1:
             self.found.caught = tuple(n for n in found.group if n != vertex.name)
-            self._take_back(
-                [*self.found.caught, *self.plan.closed_by(found.group)],
-            )
+            self._take_back([*self.found.caught, *self.plan.closed_by(found.group)])
         links = self._dead(vertex, settled.visit, but=found)
         if found is None:
             self._fail(links)
         return links
 
     def _fail(self, links: Iterable[tuple[Link, bool]]) -> None:
-        """Notes that a failure is why these links are dead."""
+        """Note that these links are dead because of a failure."""
         self.failed.update(link.id for link, _ in links if not link.exceptional)
 
     def _leaving(self, loop: Loop, way: Link | None) -> list[tuple[Link, bool]]:
-        """Leaves a loop: of all links that lead out of it only this one is taken."""
+        """All links out of a loop, of which only this one is taken."""
         links = list(loop.exits)
         for name in loop.steps:
             links += self.plan[name].exceptions
@@ -183,7 +183,7 @@ class _Walk:
     def _dead(
         self, vertex: Vertex, visit: int, but: Link | None = None
     ) -> list[tuple[Link, bool]]:
-        """No way is taken, `but` one; a loop is left, and its steps that were never reached are passed over."""
+        """All links as dead, `but` one. The process leaves a loop, and passes over its steps that it never reached."""
         loop = vertex.loop
         if loop is None:
             return [(link, link is but) for link in vertex.links]
@@ -193,7 +193,7 @@ class _Walk:
         return self._leaving(loop, but)
 
     def _take_back(self, names: Iterable[str]) -> None:
-        """The arrivals at joins that still wait no longer count: what they wait for is given up together."""
+        """Uncount the taken links at joins that still wait, since their branches are given up together."""
         joins = [name for name in names if self.plan[name].ways_in > 1]
         self._ask(joins)
         for name in joins:
@@ -201,7 +201,7 @@ class _Walk:
             if now.taken and not now.fired:
                 self._note(name, Arrivals(now.arrived))
 
-    # What the links lead to
+    # The targets of the links
 
     def _resolve(self, links: Iterable[tuple[Link, bool]], visit: int) -> None:
         waiting = list(links)
@@ -247,7 +247,7 @@ class _Walk:
         return self._pass_over(target) if outcome is False else []
 
     def _given_up(self, name: str) -> bool:
-        """Whether a join that has started no longer waits for this vertex: it does not start any more."""
+        """Whether a join that has started no longer waits for this vertex, so that the vertex must not start."""
         joins = self.plan.cancelling.get(name, ())
         return any(self.known[join].fired for join in joins)
 
@@ -255,7 +255,7 @@ class _Walk:
         self.known[name] = self.found.joins[name] = now
 
     def _fire(self, target: Vertex, now: Arrivals) -> None:
-        """A join has got what it needs."""
+        """Start a vertex that has the links it needs."""
         self._note(target.name, replace(now, fired=True))
         self.found.entered.append((target.name, 1))
         if target.join is not None and target.join.rest == "cancel":
@@ -264,14 +264,14 @@ class _Walk:
             self._take_back(given_up)
 
     def _visit(self, link: Link, target: Vertex, visit: int) -> int:
-        """Inside a loop a step has the visit of the one before it; elsewhere there is only one."""
+        """The number of the target's visit: inside a loop that of the step before it, elsewhere 1."""
         loop = target.loop
         return visit if loop is not None and link.source in loop.steps else 1
 
     def _pass_over(
         self, vertex: Vertex, *, failed: bool = False
     ) -> list[tuple[Link, bool]]:
-        """A branch that was not taken, or that failed before it: the step on it is marked, its links are dead."""
+        """Mark a step on a branch that was not taken, or that failed before it; return its dead links."""
         self.found.not_taken.append(vertex.name)
         links = self._dead(vertex, 1)
         if failed:
@@ -280,10 +280,10 @@ class _Walk:
 
 
 def _decided(target: Vertex, now: Arrivals) -> bool | None:
-    """Whether a vertex with several ways in starts (True), is passed over (False), or still waits (None)."""
+    """Return whether a vertex with several incoming links starts (True), is passed over (False) or waits (None)."""
     everything = now.arrived == target.ways_in
     if target.needed is not None and now.taken >= target.needed:
         return True
     if everything:
-        return now.taken > 0 or starved(target, now)
+        return now.taken > 0 or is_starved(target, now)
     return None

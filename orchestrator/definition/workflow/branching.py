@@ -7,13 +7,13 @@ from typing import Any
 
 from orchestrator.definition.typing import (
     agree,
-    element,
-    field_of,
+    element_type,
+    field_type,
+    possible_values,
     says_nothing,
-    spelled,
-    values_of,
+    type_text,
 )
-from orchestrator.definition.words import written
+from orchestrator.definition.words import value_label
 from orchestrator.definition.workflow.links import Choice
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import ResultPredicate
@@ -21,7 +21,7 @@ from orchestrator.definition.workflow.signatures import Parameter, parameters
 
 
 def broken_branching(plan: Plan) -> Iterator[tuple[object, str]]:
-    """Mistakes in the fields and values that decide on branches."""
+    """Yield the mistakes in the fields and values that decide on branches."""
     for vertex in plan.vertices.values():
         yield from _broken(plan, vertex)
 
@@ -55,20 +55,20 @@ def _reasons(vertex: Vertex, choice: Choice, *, only: bool) -> Iterator[str]:
 
 
 def _values(choice: Choice, hint: Any, *, only: bool) -> Iterator[str]:
-    """Mistakes in the values of cases. `only`: nothing else follows the step."""
-    elements = element(hint)
+    """Yield the mistakes in the values of cases. `only`: nothing else follows the step."""
+    elements = element_type(hint)
     listed = elements is not None and not says_nothing(hint)
     if listed and choice.exclusive:
         yield f"{choice.on or 'the result'} holds several values: write fork(...) for a branch each"
         return
-    possible = values_of(elements if listed else hint)
+    possible = possible_values(elements if listed else hint)
     if not possible:
         return
     taken = [link.value for link in choice.links if link.kind == "case"]
     for value in taken:
         if value not in possible:
-            yield f"{choice.on or 'the result'} can never be {written(value)!r}"
-    missing = [written(value) for value in possible if value not in taken]
+            yield f"{choice.on or 'the result'} can never be {value_label(value)!r}"
+    missing = [value_label(value) for value in possible if value not in taken]
     must = choice.exclusive or (only and not listed)
     if must and missing and choice.default is None:
         what = choice.on or "the result"
@@ -79,15 +79,15 @@ def _unlistable(source: Vertex, over: str) -> Iterator[str]:
     hint = _field(source, over)
     if hint is None:
         yield f"{_what(source)} has no field {over!r}"
-    elif element(hint) is None:
+    elif element_type(hint) is None:
         what = f"the field {over!r}" if over else "the result"
         yield f"{what} of {source.name} is no list"
 
 
 def _field(vertex: Vertex, name: str) -> Any:
-    """The annotation of a field of the result; of the result itself when the name is empty."""
+    """Return the annotation of a field of the result; of the result itself if the name is empty."""
     hint = vertex.result_type
-    return field_of(hint, name) if name else hint
+    return field_type(hint, name) if name else hint
 
 
 def _what(vertex: Vertex) -> str:
@@ -95,10 +95,10 @@ def _what(vertex: Vertex) -> str:
 
 
 def _misfits(predicate: ResultPredicate, vertex: Vertex) -> Iterator[str]:
-    """Refuses a predicate whose annotation does not fit the result."""
+    """Refuse a predicate whose annotation does not fit the result."""
     first = _first(predicate)
     if first is not None and not agree(vertex.result_type, first.annotation):
-        wanted, given = spelled(first.annotation), spelled(vertex.result_type)
+        wanted, given = type_text(first.annotation), type_text(vertex.result_type)
         yield f"{predicate.__name__} wants {wanted}, but {vertex.name} gives {given}"
 
 
@@ -106,4 +106,6 @@ def _first(predicate: ResultPredicate) -> Parameter | None:
     try:
         return next(iter(parameters(predicate)), None)
     except (NameError, TypeError, ValueError):
-        return None  # perhaps a builtin; `step_rules` checked that it takes the result
+        return (
+            None  # perhaps a builtin; `step_rules` has checked that it takes the result
+        )

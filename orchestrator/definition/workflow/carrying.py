@@ -1,8 +1,8 @@
-"""Whether a workflow's process can go over to another version: only where its history is one of that version too.
+"""The check whether a workflow's process can migrate: its history must also be a history of the other version.
 
-After the compliance criterion of Rinderle, Reichert and Dadam, Correctness Criteria for Dynamic Changes in Workflow
-Systems (2004): what has happened, under the names of the other version, must be what that version would have done. Then
-whatever reads the history later (a resume, a redo, the invariants) reads it as if it had always run so. Pure.
+It follows the compliance criterion of Rinderle, Reichert and Dadam, Correctness Criteria for Dynamic Changes in
+Workflow Systems (2004). The other version, run over the settled visits, must have started the same visits. Then resume,
+redo and the invariants read the history as if the process had always been on the other version. Pure functions.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from orchestrator.definition.workflow.replay import Replay, Visit
 from orchestrator.text import Text
 
 
-class KnownVisit(NamedTuple):
-    """A visit as it is stored, under the name of its step in the other version.
+class StoredVisit(NamedTuple):
+    """A stored visit, under the name of its step in the other version.
 
     Args:
-        step: that name; "" where the other version has no such step: what was done there does not count any more.
-        was: the name that it has now.
-        visit: its number.
-        kind: of the visit: step, map, wait, ask, sleep, run, or a join that waits.
-        left: the revision at which it was settled; None while it is open.
-        passed: whether it says that its branch was not taken.
-        arrivals: of a join.
+        step: the name in the other version; "" if that version has no such step and ignores the visit.
+        old: the name in the current version.
+        visit: the number of the visit.
+        kind: step, map, wait, ask, sleep, run, or join for a join that waits.
+        left: the revision that settled it; None while it is open.
+        passed: whether its branch was not taken.
+        arrivals: the arrivals at a join.
     """
 
     step: str
-    was: str
+    old: str
     visit: int = 1
     kind: str = "step"
     left: int | None = None
@@ -47,53 +47,51 @@ class KnownVisit(NamedTuple):
         return self.kind == "join"
 
 
-def unmapped(visits: Iterable[KnownVisit], version: int) -> Iterator[str]:
-    """The open visits whose steps are none of the other version."""
+def unmapped_visits(visits: Iterable[StoredVisit], version: int) -> Iterator[str]:
+    """Yield the open visits whose steps the other version does not have."""
     for one in visits:
         if not one.step and one.open:
             yield Text(
                 "%(step)s is open, and version %(version)s has no step that it is mapped to",
-                one.was,
+                one.old,
                 version,
             )
 
 
-def unfitting(visits: Iterable[KnownVisit], plan: Plan) -> Iterator[str]:
-    """The open visits that wait for something else than their steps in the other version do."""
+def kind_mismatches(visits: Iterable[StoredVisit], plan: Plan) -> Iterator[str]:
+    """Yield the open visits of another kind than their steps in the other version."""
     for one in visits:
         vertex = plan.vertices.get(one.step)
         if not one.open or vertex is None:
             continue
-        now = kind_of(vertex)
+        now = visit_kind(vertex)
         if one.waits:
             if vertex.ways_in < 2:
                 yield Text(
                     "%(step)s waits for its branches, and %(place)s joins none",
-                    one.was,
+                    one.old,
                     one.step,
                 )
         elif one.kind != now:
             yield Text(
-                "%(step)s is of another kind than %(place)s there", one.was, one.step
+                "%(step)s is of another kind than %(place)s there", one.old, one.step
             )
 
 
-def kind_of(vertex: Vertex) -> str:
-    """What a visit of a step is."""
+def visit_kind(vertex: Vertex) -> str:
+    """Return the kind of a step's visits."""
     return "map" if vertex.each is not None else vertex.step.kind
 
 
-def misfits(
-    replay: Replay,
-    visits: Iterable[KnownVisit],
-    since: int = 0,
+def history_mismatches(
+    replay: Replay, visits: Iterable[StoredVisit], since: int = 0
 ) -> Iterator[str]:
-    """What in a history is not what the other version would have done.
+    """Yield the differences between the history and that of the other version.
 
     Args:
-        replay: the other version, after all that was settled in its steps.
-        visits: those that count, as they are stored.
-        since: the revision at which the process was last set back; what came before to a join is not compared.
+        replay: a replay of the settled visits in the other version.
+        visits: the stored visits that count.
+        since: the revision of the last resume. Earlier arrivals at joins are not compared.
     """
     known = {(one.step, one.visit): one for one in visits if one.step}
     for visit in replay.stray:
@@ -106,8 +104,8 @@ def misfits(
     yield from _joins(replay, known, since)
 
 
-def _starts(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[str]:
-    """The visits that must have begun, and did not, or are over already."""
+def _starts(replay: Replay, known: Mapping[Visit, StoredVisit]) -> Iterator[str]:
+    """Yield the visits that must have begun but have not, or that have ended already."""
     for visit, by in replay.entered.items():
         one = known.get(visit)
         if one is None or one.waits:
@@ -121,27 +119,27 @@ def _starts(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[str]:
                 )
             )
         elif one.passed:
-            yield Text("%(step)s was passed over, and would have begun there", one.was)
+            yield Text("%(step)s was passed over, and would have begun there", one.old)
         elif one.open and replay.open.get(one.step) != one.visit:
             yield Text(
                 "%(step)s is open, and nothing would wait for it there any more",
-                one.was,
+                one.old,
             )
 
 
-def _unstarted(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[str]:
-    """The visits that must not have begun, and what must have been passed over."""
+def _unstarted(replay: Replay, known: Mapping[Visit, StoredVisit]) -> Iterator[str]:
+    """Yield the visits that must not have begun, and the steps that must have been passed over."""
     passed, strays = set(replay.not_taken), set(replay.stray)
     for visit, one in known.items():
         if one.passed and one.step not in passed:
             yield Text(
-                "%(step)s was passed over, and would not have been there", one.was
+                "%(step)s was passed over, and would not have been there", one.old
             )
         elif one.waits or one.passed or visit in replay.entered or visit in strays:
             continue
         else:
             yield Text(
-                "%(step)s has begun, and nothing would have led to it there", one.was
+                "%(step)s has begun, and nothing would have led to it there", one.old
             )
     for name in replay.not_taken:
         if (name, 1) not in known:
@@ -151,7 +149,7 @@ def _unstarted(replay: Replay, known: Mapping[Visit, KnownVisit]) -> Iterator[st
 
 
 def _joins(
-    replay: Replay, known: Mapping[Visit, KnownVisit], since: int
+    replay: Replay, known: Mapping[Visit, StoredVisit], since: int
 ) -> Iterator[str]:
     for name, now in replay.joins.items():
         one = known.get((name, 1))
@@ -162,18 +160,18 @@ def _joins(
             )
             continue
         if (one.left or since) < since:
-            continue  # what came late to a join that had started was perhaps done again
+            continue  # branches that came late to a started join may have run again
         then = one.arrivals
         if (then.arrived, then.taken) != (now.arrived, now.taken):
-            yield Text("%(step)s joins other branches there", one.was)
+            yield Text("%(step)s joins other branches there", one.old)
     for one in known.values():
         if one.waits and one.open and one.step not in replay.joins:
             yield Text(
                 "%(step)s waits for its branches, and none would have arrived there",
-                one.was,
+                one.old,
             )
 
 
-def _was(known: Mapping[Visit, KnownVisit], visit: Visit) -> str:
+def _was(known: Mapping[Visit, StoredVisit], visit: Visit) -> str:
     one = known.get(visit)
-    return one.was if one is not None else visit[0]
+    return one.old if one is not None else visit[0]

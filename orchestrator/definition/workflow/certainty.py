@@ -1,9 +1,9 @@
 """The results that may exist when a step starts, and those that certainly exist.
 
-It computes the condition under which each step starts, and so recognizes branches that come together again. A
-condition is a set of atoms, one of which must hold. An atom is a branch that was taken under another condition; where
-one of several branches is always taken, all of them together are the condition they were taken under. It is the idea
-of the program structure tree (Johnson, Pearson and Pingali, 1994) on graphs that need not be well nested.
+This module computes the condition under which each step starts, and so recognizes branches that come together again.
+A condition is a set of atoms, one of which must hold. An atom is a branch that was taken under another condition. If
+one of several branches is always taken, all of them together equal the condition before them. The idea is that of the
+program structure tree (Johnson, Pearson and Pingali, 1994), on graphs that need not be well nested.
 
 Sets of steps are the bits of whole numbers, so that a graph of 10,000 steps takes well under a second.
 """
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 
-from orchestrator.definition.typing import element, field_of, values_of
+from orchestrator.definition.typing import element_type, field_type, possible_values
 from orchestrator.definition.workflow.links import Choice, Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
 
@@ -38,7 +38,7 @@ class Conditions:
     def branches(
         self, under: Condition, count: int, *, complete: bool
     ) -> list[Condition]:
-        """New conditions, one for each branch; `complete` when at least one of them is always taken."""
+        """Return new conditions, one for each branch; `complete` if at least one branch is always taken."""
         if count == 1 and complete:
             return [under]
         first, level = len(self._under), 1 + max(self._level[atom] for atom in under)
@@ -49,7 +49,7 @@ class Conditions:
         return [frozenset([atom]) for atom in range(first, first + count)]
 
     def either(self, conditions: Iterable[Condition]) -> Condition:
-        """The condition that holds when one of these does, in its simplest form."""
+        """Return the condition that holds when one of these conditions holds, in its simplest form."""
         distinct = set(conditions)
         if len(distinct) == 1:
             return distinct.pop()
@@ -60,7 +60,7 @@ class Conditions:
         return frozenset(x for x in atoms if not self._implied(x, atoms, lowest))
 
     def _closed(self, conditions: Iterable[Condition]) -> set[int]:
-        """All atoms; complete choices are replaced by what they were made under."""
+        """All atoms, with complete choices replaced by the condition before them."""
         atoms: set[int] = set()
         seen: dict[int, list[int]] = {}
         waiting = [atom for condition in conditions for atom in condition]
@@ -77,7 +77,7 @@ class Conditions:
         return atoms
 
     def _implied(self, atom: int, atoms: set[int], lowest: int) -> bool:
-        """Whether the branch is only ever taken when another of these atoms holds."""
+        """Whether the branch is taken only when another of these atoms holds."""
         under = self._under[atom]
         while under:
             if under <= atoms:
@@ -93,7 +93,7 @@ class Certainty:
     """The results before each step.
 
     Args:
-        plan: without cycles.
+        plan: a plan without cycles.
         asked: the vertices whose results matter.
     """
 
@@ -103,23 +103,23 @@ class Certainty:
         self.before: dict[str, int] = {}
         self.certain: dict[str, int] = {}
         self.starving: dict[str, int] = {}
-        """The certain results when a join that needs every branch lacks some, and fails."""
+        """The certain results in case that a join that needs every branch lacks some, and fails."""
         self.starts: dict[str, Condition] = {}
         """The condition under which each vertex starts."""
         self._taken: dict[str, Condition] = {}
         """The condition under which each link is taken, by its id."""
         self._conditions = Conditions()
         self._exceptions = any(v.exceptions for v in plan.vertices.values())
-        """Whether any link is for a failure or a missed deadline. Most graphs have none."""
+        """Whether the graph has a link for a failure or a missed deadline. Most graphs have none."""
         for name in plan.order:
             self._visit(plan[name])
 
     def can_have(self, name: str, result: str) -> bool:
-        """Whether the result may exist when the vertex starts."""
+        """Return whether the result may exist when the vertex starts."""
         return bool(self.before[name] & self.bits[result])
 
     def must_have(self, name: str, result: str) -> bool:
-        """Whether the result certainly exists when the vertex starts."""
+        """Return whether the result certainly exists when the vertex starts."""
         return bool(self.certain[name] & self.bits[result])
 
     def _visit(self, vertex: Vertex) -> None:
@@ -149,7 +149,7 @@ class Certainty:
         ways: Sequence[Condition],
         start: Condition,
     ) -> int:
-        """The results that every way in brings. A join of all ways also has those of an unconditional way."""
+        """The results that every incoming link brings. A join of all links also has those of an unconditional link."""
         if not incoming:
             return 0
         brought = [self._brought(link) for link in incoming]
@@ -170,7 +170,7 @@ class Certainty:
         return found | self.bits.get(link.source, 0)
 
     def _ways(self, incoming: Sequence[Link]) -> list[Condition]:
-        """Under which conditions the ways in are taken; a caught group's together go one way or the other."""
+        """The conditions of the incoming links. The links of a caught group are taken together."""
         if self._closes_a_group(incoming):
             return [self.starts[link.source] for link in incoming]
         return [self._taken[link.id] for link in incoming]
@@ -178,10 +178,10 @@ class Certainty:
     def _may_be_passed_over(
         self, vertex: Vertex, ways: Sequence[Condition], start: Condition
     ) -> bool:
-        """Whether it may not start although a way to it was taken.
+        """Whether the vertex may not start although a link to it was taken.
 
-        A join that needs so many may starve: too few were taken, or failures were put up with before. And what comes
-        together in a group, or after it, is taken back when one of the group fails.
+        A join that needs a number of branches may get too few. And a failure in a caught group takes back the arrivals
+        at the vertices in the group and after it.
         """
         if vertex.ways_in < 2:
             return False
@@ -191,7 +191,7 @@ class Certainty:
         return starves or grouped or bool(self._closed(self.plan.incoming[vertex.name]))
 
     def _closed(self, incoming: Sequence[Link]) -> set[tuple[str, ...]]:
-        """The groups that are caught together and come together here."""
+        """The caught groups whose branches come together here."""
         if not self._exceptions:
             return set()
         groups = {
@@ -200,10 +200,10 @@ class Certainty:
         return {x for x in groups if self.plan.closes(incoming[0].target, x)}
 
     def _closes_a_group(self, incoming: Sequence[Link]) -> bool:
-        """Whether it comes after steps that fail together: then it starts only when none of them has failed.
+        """Whether the vertex comes after a caught group, and so starts only if no step of the group has failed.
 
-        `advance` takes back what has arrived before the failure. They must begin together, too: what begins later
-        would arrive after it.
+        `advance` takes back the arrivals from before the failure. The steps must also begin together: a step that
+        begins later would arrive after the failure.
         """
         closed = self._closed(incoming)
         return bool(closed) and all(
@@ -213,14 +213,14 @@ class Certainty:
         )
 
     def _begin_together(self, group: Collection[str]) -> bool:
-        """Whether one step before them starts them all, or they all start the process."""
+        """Whether one step starts all of the group, or the process begins with all of it."""
         incoming = [self.plan.incoming[name] for name in group]
         before = {link.source for links in incoming for link in links}
         outside = before.difference(group)
         return not outside or (len(outside) == 1 and all(incoming))
 
     def _leave(self, vertex: Vertex, start: Condition) -> Condition:
-        """Stores the conditions of all ways out; returns the condition under which the step is done."""
+        """Store the conditions of all outgoing links; return the condition under which the step is done."""
         done = self._leave_by_failure(vertex, start)
         for choice in vertex.choices:
             self._take(choice.links, self._chosen(vertex, choice, done))
@@ -243,7 +243,9 @@ class Certainty:
     ) -> list[Condition]:
         if not choice.conditional:
             return [done] * len(choice.links)
-        alone = len(vertex.choices) == 1  # then it takes a way
+        alone = (
+            len(vertex.choices) == 1
+        )  # an only choice takes a link, or the step fails
         complete = choice.exclusive or choice.default is not None or alone
         complete = complete or covers(vertex, choice)
         count = len(choice.links)
@@ -255,12 +257,12 @@ class Certainty:
 
 
 def covers(vertex: Vertex, choice: Choice) -> bool:
-    """Whether one of the branches fits every value that the field can have."""
+    """Return whether each possible value of the field has a branch."""
     if choice.on is None:
         return False
     given = vertex.result_type
-    hint = field_of(given, choice.on) if choice.on else given
-    if element(hint) is not None:
+    hint = field_type(given, choice.on) if choice.on else given
+    if element_type(hint) is not None:
         return False  # a list may be empty
-    possible = values_of(hint)
+    possible = possible_values(hint)
     return bool(possible) and {link.value for link in choice.links} >= set(possible)

@@ -1,4 +1,4 @@
-"""Compiles rows to a plan. `row_rules` and `step_rules` check single rows and steps; other modules check the plan."""
+"""Compilation of rows to a plan. `row_rules` and `step_rules` check rows and steps; other modules check the plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from inspect import isfunction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from orchestrator.definition.invalid import invalid, refuse
+from orchestrator.definition.invalid import refuse, refuse_row
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow import row_rules, step_rules
 from orchestrator.definition.workflow.branching import broken_branching
@@ -29,17 +29,12 @@ from orchestrator.definition.workflow.rows import (
     Undo,
 )
 from orchestrator.definition.workflow.signatures import read_returns
-from orchestrator.definition.workflow.steps import (
-    Policy,
-    Step,
-    StepLike,
-    step_of,
-)
+from orchestrator.definition.workflow.steps import Policy, Step, StepLike, as_step
 from orchestrator.definition.workflow.structure import broken_structure
 
 
 class Compilation:
-    """Makes vertices and links, row by row.
+    """The compilation of one workflow: vertices and links, row by row.
 
     Args:
         definition: the name of the class, for messages.
@@ -51,7 +46,7 @@ class Compilation:
         self.vertices: dict[str, Vertex] = {}
         self.links: list[Link] = []
         self.ways: dict[tuple[str, str], bool] = {}
-        """Source and target of each way without a failure, and whether it is unconditional."""
+        """(source, target) of each link but for failures -> whether it is unconditional."""
         self.row: FlowRow | Step | None = None
         """The current row."""
         self._text = ""
@@ -76,14 +71,14 @@ class Compilation:
 
     def _add(self, row: Any) -> None:
         if isfunction(row):
-            row = step_of(row)
+            row = as_step(row)
         self.at(row)
         if isinstance(row, Step):
             self.vertex(row)
         elif type(row) not in KINDS:
             self.invalid("it is not a row")
         else:
-            for reason in row_rules.reasons(row):
+            for reason in row_rules.row_mistakes(row):
                 self.invalid(reason)
             KINDS[type(row)](self, row)
 
@@ -111,7 +106,7 @@ class Compilation:
         target.join = row
 
     def _gather(self, row: Join | Needs) -> None:
-        """Connects the steps of a join, except where another row, such as a route or a loop, did."""
+        """Connect the steps of a join, except those that another row, such as a route or a loop, has connected."""
         if isinstance(row, Join):
             into, steps = row.into, row.steps
         else:
@@ -144,7 +139,7 @@ class Compilation:
         *,
         exclusive: bool,
     ) -> None:
-        """Makes a branch for each value of a field, or for each condition, and the default branch."""
+        """Make a branch for each value of a field, or for each condition, and the default branch."""
         if isinstance(cases, Mapping):
             links = [
                 self.link(source, self.vertex(target), "case", value=value)
@@ -204,13 +199,13 @@ class Compilation:
         vertex = self.vertex(row.step)
         if vertex.undo is not None:
             self.invalid(f"{vertex.name} is undone twice")
-        vertex.undo = step_of(row.by)
+        vertex.undo = as_step(row.by)
         self._check(vertex.undo)
 
     # Vertices and links
 
     def at(self, row: FlowRow | Step | None) -> None:
-        """Sets the current row."""
+        """Set the current row."""
         self.row, self._text = row, ""
 
     @property
@@ -220,13 +215,13 @@ class Compilation:
         return self._text
 
     def vertex(self, value: StepLike) -> Vertex:
-        """The vertex of a step. The first mention makes it; a step with a policy replaces a bare function."""
+        """Return the vertex of a step, made at its first mention. A step with a policy replaces a bare function."""
         name = value.name if isinstance(value, Step) else name_of(value)
         known = self.vertices.get(name)
         if known is None:
-            return self._new(step_of(value))
+            return self._new(as_step(value))
         if known.step is not value and known.step.function is not value:
-            step = step_of(value)
+            step = as_step(value)
             if not _same(known.step, step):
                 self.invalid(f"two steps are called {name}; give one another name")
             if _bare(known.step):
@@ -238,14 +233,14 @@ class Compilation:
         self._check(step)
         made = self.vertices[step.name] = Vertex(step, row=self.row)
         if step.late is not None:
-            if reason := step_rules.not_a_step(step.late):
+            if reason := step_rules.why_no_step(step.late):
                 self.invalid(reason)
             late = self.vertex(step.late)
             made.exceptions.append(self.link(made, late, "deadline"))
         return made
 
     def _check(self, step: Step) -> None:
-        for reason in step_rules.reasons(step):
+        for reason in step_rules.step_mistakes(step):
             self.invalid(f"{step.name}: {reason}")
 
     def link(
@@ -265,13 +260,13 @@ class Compilation:
         return link
 
     def invalid(self, reason: str) -> NoReturn:
-        invalid(self.definition, self.row, reason)
+        refuse_row(self.definition, self.row, reason)
 
     def choose(self, vertex: Vertex, links: Sequence[Link], **more: Any) -> None:
         vertex.choices.append(Choice(tuple(links), row=self.said, **more))
 
     def connect(self, source: Vertex, targets: Iterable[Vertex]) -> None:
-        """Makes unconditional ways, unless another row made them already."""
+        """Make unconditional links, unless another row has made them."""
         links = [
             self.link(source, target)
             for target in targets
@@ -298,7 +293,7 @@ class Compilation:
 
 
 def _same(one: Step, other: Step) -> bool:
-    """Whether two steps are one: they have the same function, and at most one has a policy."""
+    """Return whether two steps are the same step: same function, and at most one of them has a policy."""
     if one.function is None or one.function is not other.function:
         return False
     return _bare(one) or _bare(other)

@@ -21,7 +21,7 @@ class ChildFailure:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a step failed for good; the parameter of a step that catches it. `child` is there if it ran a sub-process."""
+    """The final failure of a step, for the step that catches it. `child` is the failure in its sub-process."""
 
     step: str
     type: str
@@ -31,16 +31,16 @@ class Failure:
 
 
 class AttemptContext(ABC):
-    """What both kinds of context have in common.
+    """The base of both kinds of context.
 
     Attributes:
         process_id: the process.
         step: the name of the step.
-        attempt: counted from 1.
-        visit: the round of the loop, counted from 1.
-        idempotency_key: a text, equal in every attempt of this visit: hand it to whatever has effects outside.
-        deadline: when this attempt is stopped.
-        saved: what an earlier attempt saved with `save`; None when none did.
+        attempt: the number of the attempt, from 1.
+        visit: the round of the loop, from 1.
+        idempotency_key: a text that is equal in all attempts of this visit. Pass it to external systems.
+        deadline: the time at which this attempt is stopped.
+        saved: the data that an earlier attempt has saved; None without any.
     """
 
     process_id: UUID
@@ -55,15 +55,21 @@ class AttemptContext(ABC):
     def progress(
         self, done: float, total: float | None = None, message: str = ""
     ) -> None:
-        """Shows the progress of the step, live, and counts as a heartbeat. Frequent calls are cheap."""
+        """Report the progress of the step, which is also a heartbeat. Frequent calls are cheap.
+
+        Args:
+            done: the amount of finished work.
+            total: the amount of all work; None if unknown.
+            message: a text for operators.
+        """
 
 
 class StepContext(AttemptContext):
-    """A step function gets it by declaring a parameter of this type."""
+    """The context of a plain step function: declare a parameter of this type to get it."""
 
     @abstractmethod
     def save(self, data: Any) -> None:
-        """Stores a checkpoint inside the step: the next attempt finds it in `saved`.
+        """Store a checkpoint inside the step. The next attempt finds it in `saved`.
 
         Raises:
             InvalidMessage: the data cannot be written as JSON, or is too large.
@@ -72,16 +78,16 @@ class StepContext(AttemptContext):
 
     @abstractmethod
     def still_mine(self) -> bool:
-        """Whether this attempt still holds the step. Call it before an irreversible effect."""
+        """Return whether this attempt still holds the step. Call it before an irreversible effect."""
 
 
 class AsyncStepContext(AttemptContext):
-    """An asynchronous step function gets it by declaring a parameter of this type."""
+    """The context of an `async def` step function: declare a parameter of this type to get it."""
 
     @abstractmethod
     async def save(self, data: Any) -> None:
-        """Stores a checkpoint inside the step, as `StepContext.save` does."""
+        """Store a checkpoint inside the step, as `StepContext.save` does."""
 
     @abstractmethod
     async def still_mine(self) -> bool:
-        """Whether this attempt still holds the step. Call it before an irreversible effect."""
+        """Return whether this attempt still holds the step. Call it before an irreversible effect."""

@@ -1,4 +1,4 @@
-"""Draws the graph of a plan."""
+"""The graph of a workflow, drawn from its plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestrator.definition.words import (
     spoken_condition,
     spoken_delay,
     spoken_name,
-    written,
+    value_label,
 )
 from orchestrator.definition.workflow.links import Choice, Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
@@ -22,8 +22,8 @@ from orchestrator.definition.workflow.rows import error_types
 from orchestrator.definition.workflow.steps import Step
 
 
-def graph_of(cls: type[ProcessDefinition], plan: Plan | None) -> Graph:
-    """Nodes from the vertices, edges from the links; empty for a workflow whose graph comes with its input."""
+def workflow_graph(cls: type[ProcessDefinition], plan: Plan | None) -> Graph:
+    """Draw nodes from the vertices and edges from the links; no node for a graph that is made from the input."""
     if plan is None:
         return Graph(cls.name, cls.version, cls.kind, (), ())
     entries = frozenset(plan.entries)
@@ -61,7 +61,7 @@ def _detail(vertex: Vertex) -> str:
         return spoken_delay(step.deadline)
     about = f"for {name_of(step.event)}{_guarded(step)}" if step.event else _args(step)
     if step.choices is not None:
-        about = " or ".join(written(choice) for choice in step.choices)
+        about = " or ".join(value_label(choice) for choice in step.choices)
     if step.deadline is not None:
         about += f", at most {spoken_delay(step.deadline)}"
     return about
@@ -107,7 +107,7 @@ def _join(vertex: Vertex) -> str:
 
 
 def _split(vertex: Vertex) -> Literal["", "some", "one"]:
-    """Which of its ways out are taken: all, some, or one."""
+    """Return whether it takes all, some or one of its outgoing links."""
     if vertex.ends_loop:
         return "one"
     if not any(link.kind == "case" for link in vertex.links):
@@ -140,7 +140,7 @@ def _guard(choice: Choice, link: Link) -> str:
         return f"{spoken_condition(link.case.predicate)}{priority}"
     if link.kind == "case":
         word = "is" if choice.exclusive else "has"
-        return f"{choice.on or 'result'} {word} {written(link.value)}"
+        return f"{choice.on or 'result'} {word} {value_label(link.value)}"
     return ""
 
 

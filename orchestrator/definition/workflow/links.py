@@ -1,4 +1,4 @@
-"""The links between the steps of a workflow, and which of them a result takes.
+"""The links between the steps of a workflow, and the choices among them.
 
 A plan may have tens of thousands of links. Slots, without frozen classes, quarter the time to make them.
 """
@@ -25,8 +25,8 @@ LinkKind = Literal["flow", "case", "default", "repeat", "error", "deadline"]
 class Link:
     """A link from one vertex to another.
 
-    `value` or `case` say when a case is taken; `error` which errors take an error link, and `group` which vertices are
-    cancelled then. `row` is where it is written.
+    `value` or `case` is the condition of a case. `error` are the errors that take an error link, `group` the vertices
+    of its `catch`. `row` is the row that declares the link.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Link:
 
     @property
     def exceptional(self) -> bool:
-        """Whether it is taken instead of all others when its source fails or misses its deadline."""
+        """Whether it replaces all other links of its source after a failure or a missed deadline."""
         return self.kind in ("error", "deadline")
 
 
@@ -49,7 +49,8 @@ class Link:
 class Choice:
     """One row's choice among the links of a vertex, by its result.
 
-    Without cases all are. `on` names the field of the result that is compared; `exclusive` takes the first that fits.
+    Without cases it takes all links. `on` names the compared field of the result. An `exclusive` choice takes the first
+    link that fits.
     """
 
     links: tuple[Link, ...]
@@ -64,21 +65,21 @@ class Choice:
         return any(link.kind == "case" for link in self.links)
 
     def taken(self, result: Any, step: str) -> list[Link]:
-        """The links that a result takes.
+        """Return the links that a result takes.
 
         Args:
-            result: of the step.
-            step: its name, for the message.
+            result: the result of the step.
+            step: the name of the step, for the message.
 
         Raises:
-            NoCase: the row must take one, and none fits.
-            Exception: whatever a predicate raises.
+            NoCase: no link of an exclusive choice fits.
+            Exception: a predicate failed.
         """
         if not self.conditional:
             return list(self.links)
         fitting = (link for link in self.links if self._fits(link, result))
         if found := list(islice(fitting, 1 if self.exclusive else None)):
-            return found  # an exclusive choice asks no further conditions
+            return found  # an exclusive choice evaluates no further conditions
         if self.default is not None:
             return [self.default]
         if self.exclusive:
@@ -86,7 +87,7 @@ class Choice:
         return []
 
     def refuse(self, result: Any, step: str, rows: str) -> NoReturn:
-        """Refuses a result that takes no link of these rows.
+        """Refuse a result that takes no link of these rows.
 
         Raises:
             NoCase: always.
@@ -114,7 +115,7 @@ class Choice:
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A repeated sequence. `back` begins another visit; all other links leave the loop."""
+    """A repeated sequence. The link `back` begins another round; all other links leave the loop."""
 
     steps: tuple[str, ...]
     until: ResultPredicate
@@ -126,15 +127,15 @@ class Loop:
 
     @property
     def exits(self) -> list[Link]:
-        """The ways on from its last step."""
+        """The links that leave the loop after its last step."""
         return [self.then, *([self.otherwise] if self.otherwise is not None else [])]
 
     def onward(self, result: Any, visit: int) -> Link:
-        """The link that the last step takes.
+        """Return the link that the last step takes.
 
         Raises:
-            NoCase: the bound is reached and there is no other way.
-            Exception: whatever the predicate raises.
+            NoCase: the last round did not meet the condition, and there is no `otherwise`.
+            Exception: the predicate failed.
         """
         if self.until(result):
             return self.then

@@ -1,4 +1,4 @@
-"""Binds the parameters of steps by name when a workflow is declared.
+"""Binding of steps' parameters by name, when a workflow is declared.
 
 Every parameter gets a source, and the type of the source must fit.
 """
@@ -11,17 +11,17 @@ from typing import Any, NoReturn
 
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import invalid, is_asynchronous
+from orchestrator.definition.invalid import is_asynchronous, refuse_row
 from orchestrator.definition.typing import (
     MISSING,
     Unknown,
     agree,
-    element,
-    field_of,
+    element_type,
+    field_type,
     hints,
     says_nothing,
-    spelled,
     takes_none,
+    type_text,
     without_none,
 )
 from orchestrator.definition.words import name_of
@@ -36,23 +36,23 @@ from orchestrator.definition.workflow.rows import name as step_name
 from orchestrator.definition.workflow.signatures import (
     FROM_FACTORY,
     Parameter,
-    read,
-    taken,
+    read_signature,
+    step_parameters,
 )
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.exceptions import InvalidMessage
 
 
 def bind_parameters(definition: str, plan: Plan, form: type[Any]) -> None:
-    """Sets the bindings of the vertices.
+    """Set the bindings of the vertices.
 
     Args:
         definition: the name of the class, for messages.
-        plan: without cycles.
+        plan: a plan without cycles.
         form: the workflow's Input.
 
     Raises:
-        InvalidDefinition: naming the row, the step and its parameter.
+        InvalidDefinition: a parameter has no fitting source; the error names the row, the step and the parameter.
     """
     asked = dict.fromkeys(
         giver
@@ -75,11 +75,9 @@ def _sources(definition: str, vertex: Vertex) -> Iterator[object]:
 
 
 def _all_parameters(definition: str, vertex: Vertex) -> Iterator[Parameter]:
-    step, undo = vertex.step, vertex.undo
-    runs = step.function or step.definition
-    yield from read(definition, vertex, runs, partial(taken, step))
-    if undo is not None:
-        yield from read(definition, vertex, undo.function, partial(taken, undo))
+    for step in filter(None, (vertex.step, vertex.undo)):
+        runs, read = step.function or step.definition, partial(step_parameters, step)
+        yield from read_signature(definition, vertex, runs, read)
 
 
 class _Parameters:
@@ -105,7 +103,7 @@ class _Parameters:
         if step.definition is not None:
             of = f"{name_of(step.definition)}.Input"
         self.args = dict(step.args)
-        self.vertex.bindings = self._bound(taken(step), of)
+        self.vertex.bindings = self._bound(step_parameters(step), of)
         self._check_item(of)
         if step.guards:
             self.vertex.guard_bindings = tuple(self._guarded(step))
@@ -115,11 +113,11 @@ class _Parameters:
                     f"{undo} waits outside and undoes a transactional step, inside the commit: write a plain function"
                 )
             self.undoes, self.args = True, dict(undo.args)
-            found = self._bound(taken(undo), name_of(undo.function))
+            found = self._bound(step_parameters(undo), name_of(undo.function))
             self.vertex.undo_bindings = found
 
     def _invalid(self, reason: str) -> NoReturn:
-        invalid(self.definition, self.vertex.row, reason)
+        refuse_row(self.definition, self.vertex.row, reason)
 
     def _guarded(self, step: Step) -> Iterator[Binding]:
         """The sources of values that the event's fields must equal."""
@@ -171,7 +169,7 @@ class _Parameters:
         return Binding(name, "whole_input") if name == "input" else None
 
     def _check_context(self, parameter: str, annotation: type[Any]) -> None:
-        """Refuses an asynchronous context in a plain function, and a plain one in an asynchronous function."""
+        """Refuse an asynchronous context in a plain function, and a plain one in an asynchronous function."""
         step = self.vertex.undo if self.undoes else self.vertex.step
         function = step.function if step is not None else None
         wanted = AsyncStepContext if is_asynchronous(function) else StepContext
@@ -237,7 +235,7 @@ class _Parameters:
         given = self._given(binding)
         if not agree(given, parameter.annotation):
             self._invalid(
-                f"{of} wants {parameter.name}: {spelled(parameter.annotation)}, but it gets {spelled(given)}"
+                f"{of} wants {parameter.name}: {type_text(parameter.annotation)}, but it gets {type_text(given)}"
             )
 
     def _check_error(self, parameter: Parameter, of: str) -> None:
@@ -253,7 +251,7 @@ class _Parameters:
             encode_as(Any if says_nothing(wanted) else wanted, value)
         except InvalidMessage:
             self._invalid(
-                f"{of} wants {parameter.name}: {spelled(wanted)}, which {value!r} is not"
+                f"{of} wants {parameter.name}: {type_text(wanted)}, which {value!r} is not"
             )
 
     def _check_presence(self, parameter: Parameter, binding: Binding, of: str) -> None:
@@ -264,7 +262,7 @@ class _Parameters:
         if binding.default is MISSING and not takes_none(parameter.annotation):
             self._invalid(
                 f"{of} needs {parameter.name}, but {binding.name} may have no result then: "
-                f"write {parameter.name}: {spelled(parameter.annotation)} | None, or give it a default"
+                f"write {parameter.name}: {type_text(parameter.annotation)} | None, or give it a default"
             )
 
     def _given(self, binding: Binding) -> Any:
@@ -284,7 +282,7 @@ class _Parameters:
         over = self.vertex.each.over if self.vertex.each is not None else ""
         (link,) = self.plan.incoming[self.vertex.name]
         given = self.plan[link.source].result_type
-        return element(field_of(given, over) if over else given)
+        return element_type(field_type(given, over) if over else given)
 
     def _check_item(self, of: str) -> None:
         if self.item and not any(b.source == "item" for b in self.vertex.bindings):

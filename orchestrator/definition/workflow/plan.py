@@ -1,7 +1,8 @@
-"""A compiled workflow: vertices with the links between them. The engine and the pure core read it.
+"""A compiled workflow: vertices with the links between them.
 
-Every link is resolved exactly once, as taken or as dead, and a vertex is decided when its links are: dead-path
-elimination, after Leymann and Roller, Production Workflow (2000). So a branch that was not taken never blocks a join.
+The engine resolves every link exactly once, as taken or as dead, and decides a vertex when its links are resolved:
+dead-path elimination, after Leymann and Roller, Production Workflow (2000). So a branch that was not taken never blocks
+a join.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Source = Literal[
 
 @dataclass(frozen=True)
 class Binding:
-    """A parameter and the source of its value; `name` is the vertex, or the input's field.
+    """A parameter and the source of its value; `name` is the vertex or the field of the input.
 
-    `default` applies if the vertex has no result; it is the value of a constant.
+    `default` is the value if the vertex has no result, and the value of a constant.
     """
 
     parameter: str
@@ -43,9 +44,9 @@ class Binding:
 class Vertex:
     """A step with its place in the graph.
 
-    `ways_in` counts the links that lead to it, without those of loops; `row` is where it is first named; `returns` is
-    the type of what its function or sub-process gives; `certain` tells that no branch, failure or deadline passes it
-    over.
+    `ways_in` counts the links to it, without those back into loops. `row` is the first row that names it. `returns` is
+    the result type of its function or sub-process. A `certain` vertex runs in every process: no branch, failure or
+    deadline passes it over.
     """
 
     step: Step
@@ -81,7 +82,7 @@ class Vertex:
 
     @property
     def result_type(self) -> Any:
-        """The type in which later steps get this step's result."""
+        """The type of the step's result for later steps."""
         if self.step.kind == "wait":
             return self.step.event
         if self.step.kind == "ask":
@@ -103,7 +104,7 @@ class Vertex:
 
     @cached_property
     def decides(self) -> bool:
-        """Whether its result decides which links are taken."""
+        """Whether its result decides on its links."""
         return self.ends_loop or any(choice.conditional for choice in self.choices)
 
     @property
@@ -113,12 +114,12 @@ class Vertex:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """Every link that leaves this vertex, but for a loop's way back."""
+        """Every link that leaves this vertex, except a loop's link back."""
         return (*self.regular, *self.exceptions)
 
     @cached_property
     def regular(self) -> tuple[Link, ...]:
-        """The links that leave it when it is done."""
+        """The links for the case that the step is done."""
         chosen = [link for choice in self.choices for link in choice.links]
         if self.loop is not None and self.ends_loop:
             chosen += self.loop.exits
@@ -133,7 +134,7 @@ class Plan:
     entries: tuple[str, ...]
     links: tuple[Link, ...]
     results: Mapping[str, str]
-    """The name of a result -> the vertex that gives it."""
+    """The name of a result -> its vertex."""
     _regions: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Vertex:
@@ -143,7 +144,7 @@ class Plan:
             raise HandlerMissing(f"the running code has no step {name} now") from None
 
     def giver(self, source: object) -> str | None:
-        """The vertex that gives a value, for a `stored` result name or a step; None if there is none."""
+        """Return the vertex of a value, for a `stored` result name or a step; None if there is none."""
         if isinstance(source, Stored):
             return self.results.get(source.field)
         if isinstance(source, Step) or callable(source):
@@ -173,7 +174,7 @@ class Plan:
 
     @cached_property
     def failing_fast(self) -> tuple[str, ...]:
-        """The joins whose branches are cancelled when one of them fails for good."""
+        """The joins that cancel their branches when one of these fails for good."""
         return tuple(
             vertex.name
             for vertex in self.vertices.values()
@@ -181,12 +182,12 @@ class Plan:
         )
 
     def closed_by(self, group: Sequence[str]) -> list[str]:
-        """The vertices that only this group leads to: there a caught group comes together."""
+        """Return the vertices where the branches of a caught group come together."""
         targets = {link.target for name in group for link in self[name].regular}
         return sorted(t for t in targets if self.closes(t, group))
 
     def closes(self, name: str, group: Collection[str]) -> bool:
-        """Whether a vertex has several ways in, all unconditional and from these steps."""
+        """Return whether a vertex has several incoming links, all unconditional and from this group."""
         incoming = self.incoming[name]
         return len(incoming) > 1 and all(
             link.kind == "flow" and link.source in group for link in incoming
@@ -195,16 +196,16 @@ class Plan:
     @cached_property
     def order(self) -> list[str]:
         """The vertices in topological order, without those of a cycle and their successors."""
-        return topology.ordered(self.following)
+        return topology.topological_order(self.following)
 
     @cached_property
     def following(self) -> Mapping[str, Sequence[str]]:
-        """The vertices that each vertex leads to, one for each way."""
+        """The target of each link, by its source."""
         return {n: [x.target for x in v.links] for n, v in self.vertices.items()}
 
     @cached_property
     def leading(self) -> Mapping[str, Sequence[str]]:
-        """The vertices that lead to each vertex, one for each way."""
+        """The source of each link, by its target."""
         return {name: [x.source for x in ways] for name, ways in self.incoming.items()}
 
     @cached_property
@@ -213,7 +214,7 @@ class Plan:
         return topology.dominators(self.leading, self.order)
 
     def region(self, join: str) -> frozenset[str]:
-        """The vertices that are cancelled when a join no longer waits: those that lead only to it."""
+        """Return the vertices that a join cancels when it no longer waits: those that lead only to it."""
         if join not in self._regions:
             self._regions[join] = self._region(join)
         return self._regions[join]
@@ -244,5 +245,5 @@ class Plan:
         return found
 
     def ends(self) -> list[str]:
-        """The vertices without regular links. Their results are the process's result."""
+        """Return the vertices without regular links. Their results are the process's result."""
         return [name for name, vertex in self.vertices.items() if not vertex.regular]

@@ -1,6 +1,6 @@
-"""How a process stands after what has happened in it: the same rules, run again over its history.
+"""Replay of a workflow's history by the rules that the engine uses.
 
-It is what "resume from a checkpoint" restores, and what the stored rows must agree with.
+"Resume from a checkpoint" restores the state of a replay, and `check_invariants` compares it with the stored rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from orchestrator.definition.workflow.advance import (
     Arrivals,
     Settled,
     advance,
-    begin,
+    initial_advance,
 )
 from orchestrator.definition.workflow.plan import Plan
 
@@ -21,30 +21,30 @@ Visit = tuple[str, int]
 
 
 class Replay:
-    """Where a process is that has just begun, and then after each visit that is settled.
+    """The state of a process at its start, and then after each settled visit.
 
-    Lists and mappings are in the order in which things happened.
+    Lists and mappings are in the order of the history.
 
     Args:
-        plan: what it runs on.
+        plan: the compiled workflow.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.entered: dict[Visit, Visit | None] = {}
-        """Every visit that was entered, with the one whose end led to it; None for those the process began with."""
+        """Every entered visit -> the visit whose end led to it; None for those with which the process began."""
         self.open: dict[str, int] = {}
-        """The steps that were entered and are not settled, with the numbers of their visits: each has one at a time."""
+        """The open steps -> the numbers of their visits. A step has one open visit at a time."""
         self.joins: dict[str, Arrivals] = {}
-        """The vertices with several ways in to which at least one has been resolved."""
+        """The vertices with several incoming links of which at least one is resolved."""
         self.not_taken: list[str] = []
         self.stray: list[Visit] = []
-        """Visits that were settled although they were not open: it is not a history of this workflow."""
-        self._apply(begin(plan), None)
+        """Visits that were settled although they were not open. With one, this is no history of the workflow."""
+        self._apply(initial_advance(plan), None)
 
     @property
     def waiting(self) -> dict[str, Arrivals]:
-        """The joins that have had arrivals, and have neither started nor been passed over."""
+        """The joins with arrivals that have neither started nor been passed over."""
         over = set(self.not_taken)
         return {
             name: now
@@ -53,13 +53,13 @@ class Replay:
         }
 
     def settle(self, settled: Settled) -> None:
-        """Goes on with a visit that was settled; one that was not open is noted as stray and has no effect.
+        """Settle a visit. A visit that is not open is noted as stray and has no effect.
 
-        What nothing waits for any more, and what a failure elsewhere has ended, is cancelled here as well.
+        The replay also cancels the visits that no join waits for any more, and the other visits of a `catch`.
 
         Raises:
-            NoCase: the result takes no way; such a step is not settled.
-            Exception: whatever a predicate raises.
+            NoCase: the result takes no link; such a step is not settled.
+            Exception: a predicate failed.
         """
         visit = (settled.step, settled.visit)
         if self.open.get(settled.step) == settled.visit:
@@ -84,14 +84,12 @@ class Replay:
                 self._follow(Settled(name, self.open[name], "cancelled"), by)
 
 
-def replayed(plan: Plan, settled: Iterable[Settled]) -> Replay:
-    """How a process of this plan stands when these visits have been settled, in this order.
-
-    A map is one visit, settled when all its elements are.
+def replay_history(plan: Plan, settled: Iterable[Settled]) -> Replay:
+    """Return the replay of settled visits, in this order. A map is one visit.
 
     Raises:
-        NoCase: a result in the history takes no way.
-        Exception: whatever a predicate raises.
+        NoCase: a result in the history takes no link.
+        Exception: a predicate failed.
     """
     replay = Replay(plan)
     for one in settled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.definition.invalid import unnamed
+from orchestrator.definition.invalid import why_unnamed
 from orchestrator.definition.typing import is_class
 from orchestrator.definition.workflow.rows import (
     Case,
@@ -23,15 +23,19 @@ from orchestrator.definition.workflow.rows import (
     error_types,
     name,
 )
-from orchestrator.definition.workflow.step_rules import condition, not_a_step, whole
+from orchestrator.definition.workflow.step_rules import (
+    condition_mistakes,
+    is_int_from,
+    why_no_step,
+)
 from orchestrator.definition.workflow.steps import Step
 
 
-def reasons(row: FlowRow) -> Iterator[str]:
-    """Mistakes in a row."""
+def row_mistakes(row: FlowRow) -> Iterator[str]:
+    """Yield the mistakes in a row."""
     steps = list(_steps(row))
     for step in steps:
-        if reason := not_a_step(step):
+        if reason := why_no_step(step):
             yield reason
             return  # the rules below compare names
     yield from RULES[type(row)](row)
@@ -104,7 +108,7 @@ def _join(row: Join) -> Iterator[str]:
         yield "name at least two steps that come together"
     yield from _distinct(row.steps)
     named = ("all", "every", "any")
-    if row.wait_for not in named and not whole(row.wait_for, 1):
+    if row.wait_for not in named and not is_int_from(row.wait_for, 1):
         yield f'wait_for={row.wait_for!r} must be "all", "every", "any" or a whole number from 1'
     elif isinstance(row.wait_for, int) and row.wait_for > len(row.steps):
         yield f"wait_for={row.wait_for} is more than the {len(row.steps)} steps that come together"
@@ -119,10 +123,10 @@ def _each(row: Any) -> Iterator[str]:
         yield "over is the name of a field; empty when the result itself is the list"
     if not isinstance(row.item, str) or not row.item.isidentifier():
         yield f"item={row.item!r} must be the name of a parameter"
-    if row.window is not None and not whole(row.window, 1):
+    if row.window is not None and not is_int_from(row.window, 1):
         yield f"window={row.window!r} must be a whole number from 1"
     share = type(row.tolerate) is float and 0 <= row.tolerate <= 1
-    if not share and not whole(row.tolerate, 0):
+    if not share and not is_int_from(row.tolerate, 0):
         yield f"tolerate={row.tolerate!r} must be a whole number from 0, or a share between 0.0 and 1.0"
 
 
@@ -148,9 +152,9 @@ def _repeat(row: Repeat) -> Iterator[str]:
     if not row.steps:
         yield "name the steps that are repeated"
     yield from _distinct(row.steps)
-    if not whole(row.at_most, 1):
+    if not is_int_from(row.at_most, 1):
         yield f"at_most={row.at_most!r} must be a whole number from 1: a loop needs a bound"
-    yield from condition(row.until)
+    yield from condition_mistakes(row.until)
 
 
 def _catch(row: Catch) -> Iterator[str]:
@@ -168,7 +172,7 @@ def _catch(row: Catch) -> Iterator[str]:
 
 def _undo(row: Undo) -> Iterator[str]:
     by = row.by.function if isinstance(row.by, Step) else row.by
-    if reason := unnamed(by, "what undoes a step"):
+    if reason := why_unnamed(by, "what undoes a step"):
         yield reason
 
 
@@ -182,7 +186,7 @@ def _distinct(steps: Sequence[Any]) -> Iterator[str]:
 
 def _conditions(cases: Iterable[Case]) -> Iterator[str]:
     for case in cases:
-        yield from condition(case.predicate)
+        yield from condition_mistakes(case.predicate)
 
 
 RULES: dict[type[FlowRow], Callable[[Any], Iterator[str]]] = {

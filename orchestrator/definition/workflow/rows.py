@@ -1,4 +1,4 @@
-"""The rows a workflow is made of. Engine, validator and diagram read the same rows."""
+"""The rows of workflows. Engine, validator and diagram read the same rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class Case:
-    """A branch that is taken when its predicate holds."""
+    """A branch that is taken if its predicate holds."""
 
     predicate: ResultPredicate
     to: StepLike
@@ -31,7 +31,7 @@ class Case:
 
 
 def case(predicate: ResultPredicate, *, to: StepLike, priority: int = 0) -> Case:
-    """A branch for `fork` or `route`; a route tries the highest priority first, then the order written."""
+    """Declare a branch of a `fork` or `route`. A route tries the highest priority first, then the order written."""
     return Case(predicate, to, priority)
 
 
@@ -71,7 +71,7 @@ class Fork(FlowRow):
 
 @dataclass(frozen=True)
 class Join(FlowRow):
-    """Where branches come together. `wait_for`: all that were taken, every one there is, the first, or that many."""
+    """The end of branches. `wait_for` says how many it needs: all that were taken, every branch, one or a number."""
 
     steps: tuple[StepLike, ...]
     into: StepLike
@@ -94,7 +94,7 @@ class Needs(FlowRow):
 
 @dataclass(frozen=True)
 class Each(FlowRow):
-    """One run of `do` for each element of a list that is known when the process runs."""
+    """One run of `do` for each element of a list."""
 
     step: StepLike
     over: str
@@ -125,7 +125,7 @@ class Route(FlowRow):
 
 @dataclass(frozen=True)
 class Repeat(FlowRow):
-    """A sequence that is run again until the predicate holds of its last step's result, at most so many times."""
+    """A sequence that is repeated until the predicate holds for its last step's result, at most `at_most` times."""
 
     steps: tuple[StepLike, ...]
     until: ResultPredicate
@@ -139,7 +139,7 @@ class Repeat(FlowRow):
 
 @dataclass(frozen=True)
 class Catch(FlowRow):
-    """Where to go when one of the steps fails for good with an error of this type."""
+    """The next step when one of the steps fails for good with an error of this type."""
 
     steps: tuple[StepLike, ...]
     error: ErrorTypes
@@ -162,12 +162,12 @@ class Undo(FlowRow):
 
 
 def start(*steps: StepLike) -> Start:
-    """Where the process begins; several steps begin at once. Without it, all steps that nothing leads to begin."""
+    """Declare the first steps of the process. Without this row, it begins with all steps that have no source."""
     return Start(steps)
 
 
 def then(*steps: StepLike) -> Then:
-    """A sequence: each step starts when the one before it is done."""
+    """Declare a sequence: each step starts when the step before it is done."""
     return Then(steps)
 
 
@@ -178,14 +178,14 @@ def fork(
     on: str | None = None,
     otherwise: StepLike | None = None,
 ) -> Fork:
-    """Branches that run at once.
+    """Declare branches that run at once.
 
     Args:
-        step: after which they start.
-        into: the branches; with `case(predicate, to=...)` only when its predicate holds; with `on`, by value.
-        on: a field of the step's result: a branch is taken for each value in it, or equal to it.
-        otherwise: taken when no branch with a condition is. Without it, and where nothing else follows the step, at
-            least one condition must hold, or the step fails.
+        step: the step before the branches.
+        into: the branches: steps, `case(predicate, to=...)` for a branch with a condition, or with `on` value -> step.
+        on: a field of the step's result. A branch is taken if its value equals the field, or is in the field's list.
+        otherwise: the branch for results that take no branch with a condition. Without it, the step fails if no
+            condition holds and nothing else follows the step.
     """
     return Fork(step, into, on, otherwise)
 
@@ -197,23 +197,23 @@ def join(
     on_failure: OnFailure = "wait",
     rest: Rest = "run",
 ) -> Join:
-    """Branches come together; one that was not taken is not waited for.
+    """Declare where branches come together. The join does not wait for branches that were not taken.
 
-    When fewer were taken than it needs, it starves: the step after it fails. If none was, that is not taken either.
+    If too few branches were taken, the step after the join fails. If none was taken, that step is not taken either.
 
     Args:
         steps: the last steps of the branches.
         into: the step after them; it runs once.
-        wait_for: "all" that were taken; "every" one there is; "any" (the first), or how many: others that fail are then
-            put up with.
-        on_failure: "wait" lets the other branches go on when one fails for good, "fail_fast" cancels them.
-        rest: what becomes of branches that are still running when the join no longer waits for them.
+        wait_for: "all" branches that were taken, "every" branch, "any" (the first), or a number. With "any" or a
+            number the join tolerates failures of other branches.
+        on_failure: "wait" lets the other branches continue when one fails for good, "fail_fast" cancels them.
+        rest: "run" or "cancel": what happens to branches that still run when the join has what it needs.
     """
     return Join(steps, into, wait_for, on_failure, rest)
 
 
 def needs(step: StepLike, needed: Sequence[StepLike]) -> Needs:
-    """The step starts as soon as all that it needs is done; any acyclic graph can be written so."""
+    """Declare that a step starts when other steps are done. Such rows can describe any acyclic graph."""
     return Needs(step, tuple(needed))
 
 
@@ -227,15 +227,15 @@ def each(
     window: int | None = None,
     tolerate: int | float = 0,
 ) -> Each:
-    """Runs a step once for each element of a list.
+    """Run a step once for each element of a list. Its result for later steps is the list of all results in order.
 
     Args:
-        step: whose result has the list.
-        over: the field of the result; "" when the result itself is the list.
-        do: a function or `run(...)`, for each element. Its result, for later steps, is the list of results in order.
-        into: the step after all of them; at once when the list is empty.
+        step: the step whose result has the list.
+        over: the field of the result; "" if the result itself is the list.
+        do: the function or `run(...)` for each element.
+        into: the step after the last element; it starts at once if the list is empty.
         item: the parameter of `do`, or the field of its Input, that gets the element.
-        window: how many may run at once; None for all.
+        window: the number of elements that may run at once; None for all.
         tolerate: how many elements may fail for good: a number, or a share between 0 and 1.
     """
     return Each(step, over, do, into, item, window, tolerate)
@@ -248,7 +248,15 @@ def route(
     to: Mapping[Any, StepLike] | None = None,
     otherwise: StepLike | None = None,
 ) -> Route:
-    """Exactly one branch: by a field of the result (`on`, `to`), or the first case whose predicate holds."""
+    """Declare a choice of exactly one branch.
+
+    Args:
+        step: the step whose result decides.
+        cases: branches with predicates; the first whose predicate holds is taken.
+        on: a field of the result, instead of cases.
+        to: the branch for each value of this field.
+        otherwise: the branch for all other results.
+    """
     return Route(step, cases, on, to, otherwise)
 
 
@@ -259,46 +267,46 @@ def repeat(
     then: StepLike,
     otherwise: StepLike | None = None,
 ) -> Repeat:
-    """Runs a sequence again and again.
+    """Repeat a sequence until a condition holds.
 
     Args:
-        steps: the sequence; each of them has a visit for each round.
-        until: the condition on the last one's result that ends the loop.
-        at_most: how many rounds at most.
-        then: where it goes on when the condition holds.
-        otherwise: where it goes on when it does not hold after the last round; without it, the last step fails.
+        steps: the sequence; each step has one visit in each round.
+        until: the condition on the last step's result that ends the loop.
+        at_most: the maximum number of rounds.
+        then: the next step when the condition holds.
+        otherwise: the next step when it does not hold after the last round; without it, the last step fails.
     """
     return Repeat(steps, until, at_most, then, otherwise)
 
 
 def catch(*steps: StepLike, error: ErrorTypes, to: StepLike) -> Catch:
-    """When one of the steps fails for good with such an error, the others are cancelled and `to` runs instead.
+    """Catch an error: when one of the steps fails for good with it, the others are cancelled and `to` runs instead.
 
     Args:
-        steps: whose failure is caught.
-        error: a type of errors, or several: `error=(ConnectionError, TimedOut)`.
-        to: the step that runs instead; a parameter annotated `Failure` tells it what has happened.
+        steps: the steps whose failures are caught.
+        error: an exception class, or several: `error=(ConnectionError, TimedOut)`.
+        to: the step that runs instead. It can take the `Failure` as a parameter.
     """
     return Catch(steps, error, to)
 
 
 def error_types(error: ErrorTypes) -> tuple[type[BaseException], ...]:
-    """The types that a row catches."""
+    """Return the types that a row catches."""
     return error if isinstance(error, tuple) else (error,)
 
 
 def undo(step: StepLike, *, by: StepLike) -> Undo:
-    """What undoes a finished step when the process fails or is cancelled: a function, or a step with a policy."""
+    """Declare the function or step that undoes a finished step when the process fails or is cancelled."""
     return Undo(step, by)
 
 
 def name(value: StepLike) -> str:
-    """The name of the step that a row names."""
+    """Return the name of a step in a row."""
     return str(getattr(value, "name", "") or name_of(value))
 
 
 def names(values: Sequence[StepLike]) -> str:
-    """The names of steps, at most MOST_NAMES of them."""
+    """Return the names of steps, at most MOST_NAMES of them."""
     shown = ", ".join(map(name, values[:MOST_NAMES]))
     more = len(values) - MOST_NAMES
     return f"{shown} and {more} more" if more > 0 else shown

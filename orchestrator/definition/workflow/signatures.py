@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, get_type_hints
 
-from orchestrator.definition.invalid import invalid
+from orchestrator.definition.invalid import refuse_row
 from orchestrator.definition.typing import MISSING, hints, without_outcomes
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.plan import Plan, Vertex
@@ -18,10 +18,7 @@ from orchestrator.definition.workflow.steps import Function, Step
 REMEMBERED = 16_384
 """Most functions whose parameters are cached. A large graph has fewer."""
 
-BY_NAME = (
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.KEYWORD_ONLY,
-)
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class FromFactory:
@@ -47,10 +44,11 @@ class Parameter:
 
 @lru_cache(REMEMBERED)
 def parameters(function: Function) -> tuple[Parameter, ...]:
-    """The parameters of a function, with resolved annotations.
+    """Return the parameters of a function, with resolved annotations.
 
     Raises:
-        TypeError, ValueError, NameError: they cannot be told, or not be given by name.
+        TypeError: a parameter cannot be given by name.
+        ValueError, NameError: the signature or an annotation cannot be read.
     """
     annotated = get_type_hints(function)
     found = []
@@ -63,20 +61,21 @@ def parameters(function: Function) -> tuple[Parameter, ...]:
 
 
 @lru_cache(REMEMBERED)
-def returns(function: Function) -> Any:
-    """The annotation of a function's result, without the outcomes that it may return instead; MISSING without one."""
+def declared_result(function: Function) -> Any:
+    """Return the annotation of a function's result, without outcomes such as `Skip`; MISSING if there is none."""
     return without_outcomes(get_type_hints(function).get("return", MISSING))
 
 
-def taken(step: Step) -> tuple[Parameter, ...]:
-    """The parameters of a step: those of its function, or the fields of its sub-process's Input."""
+def step_parameters(step: Step) -> tuple[Parameter, ...]:
+    """Return the parameters of a step: those of its function, or the fields of its sub-process's Input."""
     if step.function is not None:
         return parameters(step.function)
-    return fields(step.definition.Input) if step.definition is not None else ()
+    child = step.definition
+    return input_parameters(child.Input) if child is not None else ()
 
 
-def fields(form: type[Any]) -> tuple[Parameter, ...]:
-    """The fields of a workflow's Input, as the parameters of running it."""
+def input_parameters(form: type[Any]) -> tuple[Parameter, ...]:
+    """Return the fields of a workflow's Input as parameters."""
     annotated = hints(form)
     return tuple(
         Parameter(field.name, annotated[field.name], _default(field))
@@ -98,7 +97,7 @@ UNREADABLE = (NameError, TypeError, ValueError)
 
 
 def read_returns(definition: str, plan: Plan) -> None:
-    """Sets the result types of all steps.
+    """Set the result types of all steps.
 
     Raises:
         InvalidDefinition: a function has no return annotation.
@@ -111,17 +110,23 @@ def read_returns(definition: str, plan: Plan) -> None:
             vertex.returns = child.result_type()
         if function is None:
             continue
-        found = read(definition, vertex, function, partial(returns, function))
+        read = partial(declared_result, function)
+        found = read_signature(definition, vertex, function, read)
         if found is MISSING:
             reason = "has no return annotation: say what its result is, None if there is none"
-            invalid(definition, vertex.row, f"{name_of(function)} {reason}")
+            refuse_row(definition, vertex.row, f"{name_of(function)} {reason}")
         vertex.returns = found
 
 
-def read(
+def read_signature(
     definition: str, vertex: Vertex, function: object, read: Callable[[], Any]
 ) -> Any:
+    """Return what `read` returns.
+
+    Raises:
+        InvalidDefinition: `read` cannot resolve an annotation or a signature of the function.
+    """
     try:
         return read()
     except UNREADABLE as error:
-        invalid(definition, vertex.row, f"{name_of(function)}: {error}")
+        refuse_row(definition, vertex.row, f"{name_of(function)}: {error}")

@@ -11,13 +11,13 @@ from orchestrator.definition.invalid import (
     LONGEST,
     is_asynchronous,
     is_delay,
-    not_plain,
-    unnamed,
-    yields,
+    why_generator,
+    why_not_plain,
+    why_unnamed,
 )
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.typing import is_class, takes
+from orchestrator.definition.typing import is_class, takes_arguments
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.steps import Runnable, Step
 
@@ -26,21 +26,21 @@ LONGEST_NAME = 100
 SECONDS = "seconds, more than 0 and at most 1,000 years"
 
 
-def not_a_step(value: object) -> str:
-    """Why a value cannot be a step of a row; "" if it can."""
+def why_no_step(value: object) -> str:
+    """Return why a value cannot be a step of a row, or ""."""
     if isinstance(value, Step):
         return ""
     if is_class(value, Event):
         return f"write wait({name_of(value)}) to wait for an event"
-    if is_workflow(value):
+    if has_flow(value):
         return f"write run({name_of(value)}) to run another workflow"
     if _is_process_manager(value):
         return _not_run(value)
-    return unnamed(value, "a step")
+    return why_unnamed(value, "a step")
 
 
-def reasons(step: Step) -> Iterator[str]:
-    """Mistakes in a step."""
+def step_mistakes(step: Step) -> Iterator[str]:
+    """Yield the mistakes in a step."""
     yield from _names(step)
     if step.function is not None:
         yield from _function(step.function)
@@ -52,10 +52,10 @@ def reasons(step: Step) -> Iterator[str]:
         is_class(step.choices, StrEnum) and list(step.choices or ())
     ):
         yield "choices is a StrEnum with members"
-    if step.kind == "run" and not is_workflow(step.definition):
+    if step.kind == "run" and not has_flow(step.definition):
         yield _not_run(step.definition)
     for predicate in step.predicates:
-        yield from condition(predicate)
+        yield from condition_mistakes(predicate)
     yield from _deadline(step)
 
 
@@ -70,15 +70,15 @@ def _names(step: Step) -> Iterator[str]:
 
 def _function(function: Callable[..., Any]) -> Iterator[str]:
     if getattr(function, "__name__", "") == "<lambda>":
-        yield unnamed(function, "a step")
-    elif yields(function):
+        yield why_unnamed(function, "a step")
+    elif why_generator(function):
         yield f"{name_of(function)} yields: a step returns one result"
 
 
 def _call(step: Step) -> Iterator[str]:
-    """Mistakes in a step whose calls are kept in flight."""
+    """Yield the mistakes in a step with calls in flight."""
     policy, threads = step.policy, step.policy.threads
-    if threads is not None and not whole(threads, 1):
+    if threads is not None and not is_int_from(threads, 1):
         yield f"threads={threads!r} must be a whole number from 1"
     elif is_asynchronous(step.function) and threads is not None:
         yield f"{name_of(step.function)} is asynchronous and needs no threads: leave threads={threads} out"
@@ -98,7 +98,7 @@ def _policy(policy: Any) -> Iterator[str]:
         yield f"timeout=None must be {SECONDS}"
     elif policy.heartbeat is not None and policy.heartbeat >= policy.timeout:
         yield f"heartbeat={policy.heartbeat:g} must be less than timeout={policy.timeout:g}"
-    if policy.concurrency is not None and not whole(policy.concurrency, 1):
+    if policy.concurrency is not None and not is_int_from(policy.concurrency, 1):
         yield f"concurrency={policy.concurrency!r} must be a whole number from 1"
     if not isinstance(policy.queue, str):
         yield f"queue={policy.queue!r} must be the name of a queue"
@@ -111,12 +111,12 @@ def _retries(policy: Any) -> Iterator[str]:
     for kind, count in retries.items():
         if not is_class(kind, Exception):
             yield f"retries by error: {name_of(kind)} is not an Exception"
-        if not whole(count, 0):
+        if not is_int_from(count, 0):
             yield f"retries={count!r} must be a whole number from 0"
 
 
 def _not_run(definition: object) -> str:
-    """Why `run` refuses a definition."""
+    """Return why `run` refuses a definition."""
     if not _is_process_manager(definition):
         return f"{definition!r} is not a Workflow with a flow"
     name = name_of(definition)
@@ -138,11 +138,11 @@ def _deadline(step: Step) -> Iterator[str]:
         yield f"the deadline {deadline!r} must be a {DELAY}"
 
 
-def condition(predicate: Any) -> Iterator[str]:
-    """Mistakes in a condition on a result or an event."""
-    if reason := not_plain(predicate, "a condition"):
+def condition_mistakes(predicate: Any) -> Iterator[str]:
+    """Yield the mistakes in a condition on a result or an event."""
+    if reason := why_not_plain(predicate, "a condition"):
         yield reason
-    elif not takes(predicate, 1):
+    elif not takes_arguments(predicate, 1):
         yield f"the condition {predicate.__name__} must take one argument, the result"
 
 
@@ -150,8 +150,8 @@ def _seconds(value: object) -> bool:
     return type(value) in (int, float) and 0 < value <= LONGEST.total_seconds()  # type: ignore[operator]
 
 
-def whole(value: object, least: int) -> bool:
-    """Whether a value is an int, not a bool, and at least `least`."""
+def is_int_from(value: object, least: int) -> bool:
+    """Return whether a value is an int, not a bool, and at least `least`."""
     return type(value) is int and value >= least
 
 
@@ -159,6 +159,6 @@ def _is_process_manager(value: object) -> bool:
     return is_class(value, ProcessDefinition) and not is_class(value, Runnable)
 
 
-def is_workflow(value: object) -> bool:
-    """Whether it is a workflow with a flow."""
+def has_flow(value: object) -> bool:
+    """Return whether a value is a workflow with a flow."""
     return is_class(value, Runnable) and hasattr(value, "flow")

@@ -1,4 +1,4 @@
-"""The steps of a workflow, which rows connect. A plain function is a step; these objects add a name or a policy."""
+"""The steps of a workflow, which rows connect. A plain function is a step; `Step` adds a name or a policy."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from orchestrator.definition.guards import Guard, guards_of
+from orchestrator.definition.guards import Guard, read_guards
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.words import name_of, spoken_delay
 
 Function = Callable[..., Any]
-"""A step function: its parameters are bound by name."""
+"""A step function. The engine binds its parameters by name."""
 
 EventPredicate = Callable[[Any], bool]
 """A named condition on an event."""
 
 
 class Runnable(ProcessDefinition):
-    """The base of workflows for `run`. Workflows consist of steps, so this module cannot import them."""
+    """The base class of workflows. `run` needs it, since this module cannot import `Workflow`."""
 
 
 Retries = int | Mapping[type[Exception], int]
@@ -33,19 +33,20 @@ TIMEOUT = 300.0
 
 @dataclass(frozen=True)
 class Policy:
-    """How a step is run.
+    """How workers run a step.
 
     Args:
-        retries: how often it is tried again after a failure; for some error types another number than for the rest.
-        timeout: seconds one attempt may take before it is stopped.
-        heartbeat: seconds within which a running attempt must report progress, or be stopped.
-        backoff: seconds of the first delay before another attempt; doubles each time. None: as the settings say.
-        queue: whose workers run it; "" for the workflow's own.
+        retries: the number of further attempts after a failure, or such a number for each error class.
+        timeout: seconds after which an attempt is stopped.
+        heartbeat: seconds after which an attempt is stopped if it reports no progress.
+        backoff: seconds of the delay before the second attempt, doubled for each further one; None for that of the
+            settings.
+        queue: the queue whose workers run the step; "" for the workflow's own.
         concurrency: how many runs of this step, of all processes, may go on at once.
-        transactional: run inside the transaction that stores its result.
-        idempotent: whether it may run again when a worker died in the middle of it; if not, people are asked.
-        threads: how many of its runs one worker has in flight at once, each in a thread of its own, beside other work;
-            None for one that is not run so. An `async def` needs none.
+        transactional: whether it runs inside the transaction that stores its result.
+        idempotent: whether it may run again after its worker died in an attempt; if not, an operator decides.
+        threads: the number of calls that one worker has in flight at once, each in a thread beside other work; None
+            for a step without calls in flight, or an `async def`.
     """
 
     retries: Retries = RETRIES
@@ -59,7 +60,7 @@ class Policy:
     threads: int | None = None
 
     def attempts(self, error: BaseException | None = None) -> int:
-        """How often the step is tried in all when it fails with this error."""
+        """Return the number of all attempts at a step that fails with this error."""
         if isinstance(self.retries, int):
             return self.retries + 1
         for kind in type(error).__mro__ if error is not None else ():
@@ -72,9 +73,9 @@ class Policy:
 class Step:
     """A node of the graph.
 
-    `gives` is the name under which later steps get its result, `definition` the workflow that it runs; `args` are the
-    parameters that are not bound by their names; `guards` and `predicates` say which events a `wait` takes. The
-    deadline of a `sleep` is its end.
+    `gives` is the name of its result for later steps, `definition` the workflow that it runs. `args` are the parameters
+    that are not bound by their names. `guards` and `predicates` select the events that a `wait` takes. The deadline of
+    a `sleep` is its end.
     """
 
     name: str
@@ -105,7 +106,7 @@ class Step:
 
 
 StepLike = Function | Step
-"""What a row may name: a function, or what `step`, `wait`, `ask`, `sleep` and `run` return."""
+"""A step in a row: a function, or the result of `step`, `wait`, `ask`, `sleep` or `run`."""
 
 
 def step(
@@ -124,28 +125,19 @@ def step(
     threads: int | None = None,
     args: Mapping[str, Any] | None = None,
 ) -> Step:
-    """A function with a name or a policy of its own; the same function may serve several steps under different names.
+    """Give a function a name or a policy. The same function may serve several steps under different names.
 
     Args:
-        function: what runs.
-        name: the step's name; the function's own when empty.
-        gives: the name of its result for later steps; the step's name when empty.
-        args: what parameters get that are not to be bound by their own names: a constant; `stored("name")`, the result
-            or field of Input of another name; or a step, whose result it is.
+        function: the step function.
+        name: the step's name; by default the function's.
+        gives: the name of its result for later steps; by default the step's name.
+        args: the values of parameters that are not bound by their names. A value is a constant, `stored("name")` for
+            the result or the field of Input of that name, or a step for its result.
 
-    The rest is explained with `Policy`.
+    `Policy` explains the other arguments.
     """
-    policy = Policy(
-        retries,
-        timeout,
-        heartbeat,
-        backoff,
-        queue,
-        concurrency,
-        transactional,
-        idempotent,
-        threads,
-    )
+    pace = (retries, timeout, heartbeat, backoff)
+    policy = Policy(*pace, queue, concurrency, transactional, idempotent, threads)
     named = name or name_of(function)
     bound = tuple((args or {}).items())
     return Step(named, "step", function, gives, policy, args=bound)
@@ -160,17 +152,17 @@ def wait(
     late: StepLike | None = None,
     **guards: object,
 ) -> Step:
-    """A step that waits for an event; its result is the event. After the deadline it goes to `late`, or escalates.
+    """Wait for an event, which is the step's result. After the deadline, `late` follows or the process is escalated.
 
     Args:
         event: its class.
-        name: the step's name; made from the event's when empty.
+        name: the step's name; by default made from the event's name.
         predicates: named conditions on the event.
-        gives: the name of its result for later steps; the step's name when empty.
-        deadline: how long it waits.
-        late: where it goes then.
-        guards: fields of the event and the value or values they must have, or `stored("name")`: that of an earlier
-            result, or field of Input. An event that does not fit is kept for a step that takes it.
+        gives: the name of its result for later steps; by default the step's name.
+        deadline: the longest wait.
+        late: the next step after the deadline.
+        guards: fields of the event and their accepted values, or `stored("name")` for an earlier result or a field of
+            Input. Events that do not fit are kept for other steps.
     """
     return Step(
         name or f"wait_for_{_snake(name_of(event))}",
@@ -179,14 +171,14 @@ def wait(
         event=event,
         deadline=deadline,
         late=late,
-        guards=guards_of(guards),
+        guards=read_guards(guards),
         predicates=predicates,
     )
 
 
 def sleep(delay: timedelta, name: str = "") -> Step:
-    """A step in which time passes and nothing else: no worker is held, and restarts do not matter."""
-    given: Any = delay  # it is refused later if it is no timedelta
+    """Let time pass. No worker waits, and the delay survives restarts."""
+    given: Any = delay  # `step_rules` refuses any other value than a timedelta
     spoken = spoken_delay(delay) if isinstance(given, timedelta) else str(given)
     return Step(name or f"sleep_{spoken.replace(' ', '_')}", "sleep", deadline=delay)
 
@@ -199,22 +191,19 @@ def ask(
     deadline: timedelta | None = None,
     late: StepLike | None = None,
 ) -> Step:
-    """A step in which an operator decides; its result is the chosen member. After the deadline as with `wait`."""
+    """Let an operator decide. The chosen member is the step's result. `wait` explains the deadline."""
     return Step(name, "ask", gives=gives, choices=choices, deadline=deadline, late=late)
 
 
 def run(definition: type[Runnable], name: str = "", *, gives: str = "") -> Step:
-    """A step that is a process of its own; its input is bound by name, its result is that process's result."""
+    """Run a sub-process. The engine binds its input by name; the result of the sub-process is the step's result."""
     return Step(
-        name or _snake(name_of(definition)),
-        "run",
-        gives=gives,
-        definition=definition,
+        name or _snake(name_of(definition)), "run", gives=gives, definition=definition
     )
 
 
-def step_of(value: StepLike) -> Step:
-    """The step that a row names."""
+def as_step(value: StepLike) -> Step:
+    """Return a step of a row as a `Step`."""
     if isinstance(value, Step):
         return value
     return Step(name_of(value), "step", value)

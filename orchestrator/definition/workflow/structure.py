@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from orchestrator.definition.topology import closure, cycle
+from orchestrator.definition.topology import closure, find_cycle
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import error_types, name
 from orchestrator.definition.workflow.steps import Runnable
@@ -29,10 +29,10 @@ Contradictions = Iterator[tuple[object, str]]
 
 
 def broken_structure(plan: Plan) -> Contradictions:
-    """Mistakes in the connections of the vertices."""
+    """Yield the mistakes in the connections of the vertices."""
     if not plan.vertices:
         yield None, "the flow has no steps"
-    if names := cycle(plan.leading, plan.order):
+    if names := find_cycle(plan.leading, plan.order):
         *_, source, target = names
         back = next(x for x in plan.incoming[target] if x.source == source)
         circle = " -> ".join(names)
@@ -47,7 +47,7 @@ def broken_structure(plan: Plan) -> Contradictions:
 
 
 def _unreached(plan: Plan) -> Contradictions:
-    """Requires a path from a starting step to every step."""
+    """Require a path from a starting step to every step."""
     for entry in plan.entries:
         for link in plan.incoming[entry]:
             yield link.row, f"{entry} starts, so {link.source} cannot lead to it"
@@ -122,7 +122,7 @@ def _of_catch(plan: Plan, vertex: Vertex) -> Contradictions:
 
 
 def _of_errors(plan: Plan, vertex: Vertex) -> Contradictions:
-    """Refuses an error route behind a wider one."""
+    """Refuse an error route after a wider one."""
     before: list[type[BaseException]] = []
     for link in vertex.exceptions:
         if link.error is None:
@@ -137,7 +137,7 @@ def _of_errors(plan: Plan, vertex: Vertex) -> Contradictions:
 
 
 def _of_caught(plan: Plan, vertex: Vertex) -> Contradictions:
-    """Refuses errors that no step of a `catch` can fail with."""
+    """Refuse errors with which no step of a `catch` can fail."""
     for link in vertex.exceptions:
         for error in error_types(link.error) if link.error is not None else ():
             reasons = [_never(plan[name], error) for name in link.group]
@@ -157,11 +157,11 @@ OF_RUN = (
     TimedOut,
     WorkerDied,
 )
-"""The errors of a step that runs a sub-process, without those of the application's own code."""
+"""The errors of a step that runs a sub-process, apart from errors of application code."""
 
 
 def _never(vertex: Vertex, error: type[BaseException]) -> str:
-    """Why a step never fails with this error; "" if it may."""
+    """Return why a step never fails with this error, or ""."""
     said, name = error.__name__, vertex.name
     if issubclass(error, Skip):
         return f"{said} passes {name} over, which is no failure"
@@ -187,7 +187,7 @@ def _never(vertex: Vertex, error: type[BaseException]) -> str:
 
 
 def _decided(vertex: Vertex) -> bool:
-    """Whether the application's own condition reads its result."""
+    """Return whether a condition of the application reads its result."""
     cases = any(link.case is not None for link in vertex.regular)
     return cases or vertex.ends_loop
 

@@ -1,4 +1,4 @@
-"""Tolerated failures: a join that needs fewer branches goes on without the failed one."""
+"""Tolerated failures: a join that needs fewer branches continues without the failed branch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 
 
 def tolerates_failure(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
-    """Whether the process can go on although this step has failed: each way from it ends in a join that needs fewer."""
+    """Return whether a process can continue after a step's failure: all ways from it end in joins that need fewer."""
     waiting, dead = [step], Counter[str]()
     while waiting:
         links = plan[waiting.pop()].regular
@@ -31,6 +31,6 @@ def tolerates_failure(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
 
 
 def _still_reachable(target: Vertex, now: Arrivals, dead: int) -> bool:
-    """Whether the join has started, or still can without the dead ways."""
+    """Return whether the join has started, or still can without the dead ways."""
     open_ways = target.ways_in - now.arrived - dead
     return now.fired or now.taken + open_ways >= (target.needed or 0)

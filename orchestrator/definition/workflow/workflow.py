@@ -11,22 +11,23 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from orchestrator.definition import migrating, outside_ids
-from orchestrator.definition.codec import make_strict, without_json_form
+from orchestrator.definition.codec import make_strict, why_unwritable
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.invalid import (
-    attribute_reasons,
+    attribute_mistakes,
+    class_mistakes,
     refuse,
     refuse_misspelt,
-    whole,
 )
 from orchestrator.definition.messages import STRICT, Event
+from orchestrator.definition.migrating import migration_mistakes
+from orchestrator.definition.outside_ids import identity_mistakes
 from orchestrator.definition.process_definition import COMMON
-from orchestrator.definition.secrets import Secrets, names_of, of_definition
+from orchestrator.definition.secrets import Secrets, find_secrets, secret_fields
 from orchestrator.definition.typing import is_class, is_dataclass_type
 from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.compilation import Compilation
-from orchestrator.definition.workflow.drawing import graph_of
+from orchestrator.definition.workflow.drawing import workflow_graph
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Runnable
 
@@ -48,8 +49,8 @@ UNANNOUNCED = (
 class Workflow(Runnable):
     """A graph of steps. Subclass it with `Input` and `flow`; the class statement checks it.
 
-    `flow` is a sequence of rows, or a static method that makes them from the input when a process starts; `waits_for`
-    then names the events that its processes may wait for.
+    `flow` is a sequence of rows, or a static method that makes the rows from the input when a process starts. With a
+    static method, `waits_for` names the events that the processes may wait for.
     """
 
     Input: ClassVar[type[Any]] = Nothing
@@ -67,7 +68,7 @@ class Workflow(Runnable):
         if "flow" not in vars(cls):
             return  # an intermediate class that only shares attributes
         cls.name = cls._declared_name()
-        refuse(cls.__name__, whole(_of_shape(cls)))
+        refuse(cls.__name__, class_mistakes(_of_shape(cls)))
         if "__pydantic_config__" not in vars(cls.Input):
             cls.Input.__pydantic_config__ = STRICT
         cls.static, waited = None, cls.waits_for
@@ -78,12 +79,12 @@ class Workflow(Runnable):
         cls.events = {event.__name__: event for event in waited}
         declared = vars(cls).get("migrations", ())
         names = list(cls.static.vertices) if cls.static is not None else None
-        found = migrating.reasons(declared, cls.version, names, one_to_one=True)
-        refuse(cls.__name__, whole(found))
+        found = migration_mistakes(declared, cls.version, names, one_to_one=True)
+        refuse(cls.__name__, class_mistakes(found))
 
     @classmethod
     def plan(cls, input: Any = None) -> Plan:
-        """The compiled graph: the same for all processes, or that of this input.
+        """Return the compiled graph: the static one, or that of this input.
 
         Raises:
             InvalidDefinition: the graph made from the input contradicts itself.
@@ -100,22 +101,22 @@ class Workflow(Runnable):
 
     @classmethod
     def graph(cls, plan: Plan | None = None) -> Graph:
-        """The picture of a plan; of the static one when none is given."""
+        """Return the graph of a plan; of the static plan without one."""
         if plan is not None and plan is not cls.static:
-            return graph_of(cls, plan)
+            return workflow_graph(cls, plan)
         return cls._static_graph()
 
     @classmethod
     @cache
     def _static_graph(cls) -> Graph:
-        return graph_of(cls, cls.static)
+        return workflow_graph(cls, cls.static)
 
     @classmethod
     def secrets(cls, plan: Plan | None = None) -> Secrets:
-        """The secret fields, including those of steps' results.
+        """Return the secret fields, including those of steps' results.
 
         Args:
-            plan: of a process, where the graph is made from the input.
+            plan: the plan of a process whose graph is made from its input.
         """
         if plan is None or plan is cls.static:
             return cls._static_secrets()
@@ -128,9 +129,9 @@ class Workflow(Runnable):
 
     @classmethod
     def result_type(cls) -> Any:
-        """The type of the process's result: that of its one last step, or a dict of several.
+        """Return the type of the process's result: that of its one last step, or a dict of several.
 
-        It may be None where the last step may be on a branch that is not taken.
+        The result may be None if the last step may be on a branch that is not taken.
         """
         if cls.static is None:
             return Any
@@ -147,12 +148,12 @@ def _secrets(cls: type[Workflow], plan: Plan | None) -> Secrets:
     inputs = [child.Input for one in vertices if (child := one.step.definition)]
     elements = [(one.name, one.each.over) for one in vertices if one.each is not None]
     forms = [cls.Input, *results, *inputs]
-    return of_definition(forms, cls.events.values(), elements=elements)
+    return find_secrets(forms, cls.events.values(), elements=elements)
 
 
 def _of_shape(cls: type[Workflow]) -> Iterator[str]:
-    """Mistakes in the attributes, the Input and the events of a class."""
-    yield from attribute_reasons(cls)
+    """Yield the mistakes in the attributes, the Input and the events of a class."""
+    yield from attribute_mistakes(cls)
     form: Any = cls.Input
     if not is_dataclass_type(form):
         yield "declare `Input` as a dataclass"
@@ -162,9 +163,9 @@ def _of_shape(cls: type[Workflow]) -> Iterator[str]:
 
 def _of_input(cls: type[Workflow], form: type[Any]) -> Iterator[str]:
     make_strict(form)
-    if reason := without_json_form(form):
+    if reason := why_unwritable(form):
         yield f"Input cannot be written as JSON: {reason}"
-    yield from outside_ids.reasons(cls, form, "Input", names_of(form))
+    yield from identity_mistakes(cls, form, "Input", secret_fields(form))
 
 
 def _of_events(cls: type[Workflow]) -> Iterator[str]:
@@ -179,14 +180,14 @@ def _of_events(cls: type[Workflow]) -> Iterator[str]:
 
 
 def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[object, str]]:
-    """The rows of steps that this class cannot have, with the reasons."""
+    """Yield the rows of steps that this class cannot have, with the reasons."""
     checked = list[Any]()  # few, and not all annotations can be hashed
     for vertex in plan.vertices.values():
         function, event = vertex.step.function, vertex.step.event
         if function is not None and vertex.returns not in checked:
             checked.append(vertex.returns)
             make_strict(vertex.returns)
-            if reason := without_json_form(vertex.returns):
+            if reason := why_unwritable(vertex.returns):
                 what = f"the result of {name_of(function)}"
                 yield vertex.row, f"{what} cannot be written as JSON: {reason}"
         if event is not None and callable(cls.flow) and event not in cls.waits_for:
@@ -196,7 +197,7 @@ def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[object, str]]:
 
 
 def _children(vertex: Vertex) -> set[type[Workflow]]:
-    """The workflows that run when a step does, at any depth, as far as it is known before it starts."""
+    """Return the sub-workflows of a step at any depth, as far as they are known before it starts."""
     waiting, found = [vertex], set[type[Workflow]]()
     while waiting:
         child = waiting.pop().step.definition

@@ -16,7 +16,7 @@ from orchestrator.definition.workflow.advance import (
     ReadJoins,
     Settled,
     advance,
-    starved,
+    is_starved,
 )
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
@@ -267,7 +267,7 @@ def join_columns(now: Arrivals) -> dict[str, Any]:
 def start_join(row: StepRun, vertex: Vertex, now: Arrivals, at: datetime) -> None:
     """Start a join's step; a step that lacks branches runs at once, and fails, whatever its kind is."""
     row.arrived, row.taken = now.arrived, now.taken
-    if starved(vertex, now):
+    if is_starved(vertex, now):
         row.progress = {"failed": now.failed} if now.failed else None
         row.status, row.wake_at = StepStatus.READY, at
 

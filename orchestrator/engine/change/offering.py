@@ -35,7 +35,7 @@ def awaited_types(instance: ProcessInstance) -> Types:
     try:
         definition = definitions.definition_of(instance)
         if issubclass(definition, ProcessManager):
-            return definition.listed(instance.step)
+            return definition.handled_events(instance.step)
         open_waits = instance.step_runs.filter(kind=StepKind.WAIT, finished_at=None)
         nodes = set(open_waits.values_list("node", flat=True))
         return types_awaited_at(definitions.plan_of(instance), nodes)

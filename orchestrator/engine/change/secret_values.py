@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator import secret_names
-from orchestrator.definition.secrets import hidden, values
+from orchestrator.definition.secrets import mask_values, secret_texts
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.models import (
     InboxEvent,
@@ -37,7 +37,7 @@ def attach(error: BaseException, names: Iterable[str], *bodies: Any) -> None:
     wanted = frozenset(names)
     if not wanted:
         return
-    found = set[str]().union(*(values(body, wanted) for body in bodies))
+    found = set[str]().union(*(secret_texts(body, wanted) for body in bodies))
     if found:
         vars(error)[NOTED] = vars(error).get(NOTED, set[str]()) | found
 
@@ -103,8 +103,8 @@ def mask_error_text(error: BaseException, text: str) -> str:
         found |= vars(one).get(NOTED, set())
         chain += [other for other in (one.__cause__, one.__context__) if other]
     if found and isinstance(text, Text):
-        return text.changed(lambda value: hidden(value, found))
-    return hidden(text, found) if found else text
+        return text.changed(lambda value: mask_values(value, found))
+    return mask_values(text, found) if found else text
 
 
 def mask_line(text: str, name: str, body: Any) -> str:
@@ -118,7 +118,7 @@ def mask_line(text: str, name: str, body: Any) -> str:
     if not text:
         return text
     names = secret_names.code_secrets(name).names | secret_names.message_secrets(name)
-    return hidden(text, values(body, names)) if names else text
+    return mask_values(text, secret_texts(body, names)) if names else text
 
 
 def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:

@@ -112,7 +112,7 @@ def begin_process(
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
     change.alone = not connection.in_atomic_block
     change.writes += outside_ids.changes(definition, instance.pk, {}, pin.data)
-    Following(change).carry_out(advance.begin(pin.plan))
+    Following(change).carry_out(advance.initial_advance(pin.plan))
     change.mark(*inbox.early_events(instance, now, id_known=expected))
     change.write()
     return instance

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from orchestrator.definition.codec import digest
 from orchestrator.definition.invalid import LONGEST
-from orchestrator.definition.workflow.advance import Settled, catching
+from orchestrator.definition.workflow.advance import Settled, error_link
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.definition.workflow.tolerance import tolerates_failure
@@ -244,7 +244,7 @@ def _another_way(
 ) -> str:
     """Go on where an error link catches the failure, or a map or a join tolerates it. Return which; "" for none."""
     item = run.kind == StepKind.ITEM
-    caught = catching(change.plan, run.node, error)
+    caught = error_link(change.plan, run.node, error)
     if caught is not None:
         _close(change, run, error)
         if item:

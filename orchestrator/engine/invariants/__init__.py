@@ -1,7 +1,7 @@
-"""What must always hold, asked of the stored rows. Each finding says which rule is broken and where.
+"""Invariants of the stored rows. Each finding names the broken rule and the row.
 
-The numbers are those of docs/reliability.md. A check reads them as of one moment. Most ask the tables as a whole; those
-that tell histories again are given the processes in sets.
+docs/reliability.md has the numbers of the rules. All checks read one snapshot. Most checks query whole tables; the
+checks that replay histories get the processes in sets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from orchestrator.engine.storage import idle_limit
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
-__all__ = ["CHECKS", "in_processes", "in_tables", "violations"]
+__all__ = ["CHECKS", "process_findings", "table_findings", "violations"]
 
 OF_TABLES: tuple[Callable[[], Iterator[str]], ...] = (
     conservation,
@@ -58,21 +58,21 @@ OF_PROCESSES: tuple[Callable[[ProcessSet], Iterator[str]], ...] = (
 CHECKS = (*OF_TABLES, *OF_PROCESSES)
 
 
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """A progress bar."""
 
     def update(self, steps: int) -> object: ...
 
 
-Shown = Callable[[str, int], AbstractContextManager[Bar]]
-"""Begins to show a part of the work, by its name and its number of steps."""
+ShowProgress = Callable[[str, int], AbstractContextManager[ProgressBar]]
+"""Starts a progress bar for a part of the work, with its name and its number of steps."""
 
 
-def violations(shown: Shown | None = None) -> list[str]:
-    """Every broken rule that the stored rows show; none when all is well.
+def violations(shown: ShowProgress | None = None) -> list[str]:
+    """Return the findings of all checks.
 
     Args:
-        shown: shows the progress; None for none.
+        shown: starts progress bars; None shows no progress.
     """
     shown = shown or _unseen
     with snapshot():
@@ -80,22 +80,22 @@ def violations(shown: Shown | None = None) -> list[str]:
         found: list[str] = []
         with shown("Tables", len(OF_TABLES)) as bar:
             for check in OF_TABLES:
-                found += in_tables(check)
+                found += table_findings(check)
                 bar.update(1)
         with shown("Processes", ProcessInstance.objects.count()) as bar:
             for some in process_sets():
-                found += in_processes(some)
+                found += process_findings(some)
                 bar.update(len(some))
         return found
 
 
-def in_tables(check: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """The findings of a check, each with its name."""
+def table_findings(check: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """Return the findings of a check, each with its name."""
     return (f"{check.__name__}: {finding}" for finding in check())
 
 
-def in_processes(some: ProcessSet) -> Iterator[str]:
-    """The findings in some processes, each with the name of its check."""
+def process_findings(some: ProcessSet) -> Iterator[str]:
+    """Yield the findings in some processes, each with the name of its check."""
     for check in OF_PROCESSES:
         for finding in check(some):
             yield f"{check.__name__}: {finding}"

@@ -1,4 +1,4 @@
-"""What must hold of bulk operations: their numbers are those of their items, and an ended one has all verdicts."""
+"""The invariant of bulk operations: they count the verdicts of their items."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NUMBERS = {
     BulkVerdict.SKIPPED: "skipped",
     BulkVerdict.REFUSED: "refused",
 }
-"""The number of an operation that counts its items of a verdict."""
+"""Verdict -> the column of the operation that counts it."""
 
 
 def bulk() -> Iterator[str]:
-    """I8: the numbers of a bulk operation are those of its items, and one that is completed has all their verdicts."""
+    """I8: a bulk operation counts the verdicts of its items, and has all of them when it is completed."""
     counted: dict[Any, Counter[str]] = defaultdict(Counter)
     groups = BulkItem.objects.order_by().values_list("operation", "verdict")
     for operation, verdict, number in groups.annotate(number=Count("pk")):

@@ -1,4 +1,4 @@
-"""What must hold of checkpoints and of where processes stand: what the pure definition makes of what has happened."""
+"""Invariants of checkpoints and of the state of processes: a replay of the history gives what is stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
-from orchestrator.engine.invariants.reading import ProcessSet, Retold
+from orchestrator.engine.invariants.reading import ProcessSet, ReplayedHistory
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.settled_visits import History, Run
 from orchestrator.engine.storage.switches import Switch
@@ -31,9 +31,10 @@ from orchestrator.models import (
     command_id,
 )
 
+Manager = type[ProcessManager]
 TAKEN_BACK = (StepStatus.CANCELLED, StepStatus.SUPERSEDED)
 MOST = 20
-"""How many findings of one kind, or of one process, are told."""
+"""Most findings of one kind, or of one process, in a report."""
 
 
 def dense_history(some: QuerySet[ProcessInstance] | None = None) -> Iterator[str]:
@@ -49,120 +50,139 @@ def dense_history(some: QuerySet[ProcessInstance] | None = None) -> Iterator[str
 
 
 def model(some: ProcessSet) -> Iterator[str]:
-    """I3: the stored state is what the pure definition makes of what has happened, one by one."""
+    """I3: the stored state is what the definition makes of the history."""
     for instance in some.processes:
         try:
             definition = definitions.definition_of(instance)
             if issubclass(definition, ProcessManager):
-                yield from _decisions(definition, instance, some)
+                replay = ManagerReplay(definition, instance, some)
+                yield from replay.findings(some.checkpoints[instance.pk])
             else:
                 for finding in islice(_workflow(instance, some), MOST):
                     yield f"{instance.pk}: {finding}"
         except ProcessionError as error:
             yield f"{instance.pk}: {error}"
-        except Exception as error:  # noqa: BLE001  # what the application decides with may raise anything
+        except Exception as error:  # noqa: BLE001  # the application's functions may raise anything
             secret_values.attach_process(error, instance)
             yield f"{instance.pk}: its history cannot be told again: {named_error(error)}"
 
 
 def joins(some: ProcessSet) -> Iterator[str]:
-    """I5: a join counts exactly the branches that were resolved, and those of them that were taken."""
+    """I5: a join counts the resolved branches and the taken branches."""
     for instance in some.processes:
         if not instance.definition.is_workflow:
             continue
         try:
             plan = definitions.plan_of(instance)
-        except Exception:  # noqa: BLE001, S112  # the running code has none for it: `model` says so
+        except Exception:  # noqa: BLE001, S112  # the running code has no plan for it: `model` reports it
             continue
         if all(vertex.ways_in < 2 for vertex in plan.vertices.values()):
             continue  # it has no join
-        told = some.told(instance)
-        if not told.error and not told.replay.stray:
-            for finding in islice(_joins(told.history, told.replay), MOST):
+        replayed = some.replay_of(instance)
+        if not replayed.error and not replayed.replay.stray:
+            for finding in islice(_joins(replayed.history, replayed.replay), MOST):
                 yield f"{instance.pk}: {finding}"
 
 
 # Process managers
 
 
-def _decisions(
-    definition: type[ProcessManager], instance: ProcessInstance, some: ProcessSet
-) -> Iterator[str]:
-    switches = some.switches[instance.pk]
-    # Where the running code no longer has the first version, it began as the present one begins.
-    step: Any = (_version_at(0, definition, switches) or definition).first
-    data = None
-    events = {pk: (kind, body) for pk, kind, body in some.events[instance.pk]}
-    repairs = some.repairs[instance.pk]
-    issued = IssuedBy(instance.pk, some.commands[instance.pk])
-    for checkpoint in some.checkpoints[instance.pk]:
-        if digest(checkpoint.data) != checkpoint.checksum:
-            yield f"checkpoint {checkpoint.revision} of {instance.pk} does not match its checksum"
-        version = _version_at(checkpoint.revision, definition, switches)
-        if version is None:
-            issued.unread(checkpoint.revision)
-            continue
-        cause = checkpoint.moved_by
-        step, data = _repaired(version, cause, repairs) or (step, data)
-        try:
-            decision = _decided(version, checkpoint, events, step, data)
-        except KeyError as missing:
-            yield f"checkpoint {checkpoint.revision} of {instance.pk} names event {missing}, which is not there"
-            return
-        if decision is not None:
-            step, data = decision.step, decision.data
-            yield from issued.compared(checkpoint.revision, decision.commands)
-        if _differs(checkpoint, cause, step, data):
-            said = f"is not what follows from its cause ({checkpoint.said})"
-            yield f"checkpoint {checkpoint.revision} of {instance.pk} {said}"
-            return
-    if (
-        data is None
-        or instance.step != str(step)
-        or decode(definition.Data, instance.data) != data
-    ):
-        yield f"{instance.pk} is not where its history ends"
-    yield from issued.left_over()
+class ManagerReplay:
+    """The history of a process manager's process, decided again checkpoint by checkpoint.
 
-
-def _decided(
-    definition: type[ProcessManager],
-    checkpoint: Checkpoint,
-    events: Mapping[int, tuple[str, Any]],
-    step: Any,
-    data: Any,
-) -> Decision | None:
-    """What a definition decides on the cause of a checkpoint; None where there was nothing to decide.
-
-    Raises:
-        KeyError: it was an event, which is not there.
+    Args:
+        definition: the version that the process is on now.
+        instance: the process.
+        some: the set with its rows.
     """
-    cause = checkpoint.moved_by
-    if cause is None or cause.kind not in (CauseKind.EVENT, CauseKind.DEADLINE):
-        return None
-    if cause.kind == CauseKind.DEADLINE:
-        known = _known(definition, checkpoint)
-        return definition.decide_deadline(step, data, int(cause.part), known=known)
-    happened = inbox.parse_event(*events[int(cause.ref)])
-    return definition.decide(step, data, happened, known=_known(definition, checkpoint))
+
+    def __init__(
+        self, definition: Manager, instance: ProcessInstance, some: ProcessSet
+    ) -> None:
+        self.definition, self.instance, pk = definition, instance, instance.pk
+        self.switches, self.repairs = some.switches[pk], some.repairs[pk]
+        # If the running code lacks the first version, the first step is that of the present version.
+        first = _version_at(0, definition, self.switches) or definition
+        self.step: Any = first.first
+        self.data: Any = None
+        self.events = {key: (kind, body) for key, kind, body in some.events[pk]}
+        self.issued = IssuedCommands(pk, some.commands[pk])
+
+    def findings(self, checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
+        """Yield what differs from the stored rows; nothing after the first wrong checkpoint."""
+        for checkpoint in checkpoints:
+            said = f"checkpoint {checkpoint.revision} of {self.instance.pk}"
+            if digest(checkpoint.data) != checkpoint.checksum:
+                yield f"{said} does not match its checksum"
+            version = _version_at(checkpoint.revision, self.definition, self.switches)
+            if version is None:
+                self.issued.unread(checkpoint.revision)
+                continue
+            commands, wrong = self._decide_again(version, checkpoint)
+            yield from self.issued.compared(checkpoint.revision, commands)
+            if wrong:
+                yield f"{said} {wrong}"
+                return
+        if not self._is_at_end():
+            yield f"{self.instance.pk} is not where its history ends"
+        yield from self.issued.left_over()
+
+    def _decide_again(
+        self, version: Manager, checkpoint: Checkpoint
+    ) -> tuple[Sequence[Command], str]:
+        """Follow a checkpoint; return the commands of its transition, and what is wrong with it, or ""."""
+        cause = checkpoint.moved_by
+        repaired = _repaired(version, cause, self.repairs)
+        self.step, self.data = repaired or (self.step, self.data)
+        try:
+            decision = self._decided(version, checkpoint)
+        except KeyError as missing:
+            return (), f"names event {missing}, which is not there"
+        if decision is not None:
+            self.step, self.data = decision.step, decision.data
+        differs = _differs(checkpoint, cause, self.step, self.data)
+        said = f"is not what follows from its cause ({checkpoint.said})"
+        commands = decision.commands if decision is not None else ()
+        return commands, said if differs else ""
+
+    def _decided(self, version: Manager, checkpoint: Checkpoint) -> Decision | None:
+        """The decision on the cause of a checkpoint; None for a cause without one.
+
+        Raises:
+            KeyError: the cause is an event that is missing.
+        """
+        cause, step, data = checkpoint.moved_by, self.step, self.data
+        if cause is None or cause.kind not in (CauseKind.EVENT, CauseKind.DEADLINE):
+            return None
+        if cause.kind == CauseKind.DEADLINE:
+            known = _known(version, checkpoint)
+            return version.decide_deadline(step, data, int(cause.part), known=known)
+        happened = inbox.parse_event(*self.events[int(cause.ref)])
+        return version.decide(step, data, happened, known=_known(version, checkpoint))
+
+    def _is_at_end(self) -> bool:
+        """Whether the process is in the step and with the data with which its history ends."""
+        if self.data is None or self.instance.step != str(self.step):
+            return False
+        return bool(decode(self.definition.Data, self.instance.data) == self.data)
 
 
 def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) -> bool:
-    """Whether a checkpoint says another step or other data."""
+    """Return whether a checkpoint has another step or other data."""
     if cause is None or data is None:
         return True
     return bool(checkpoint.steps != [str(step)] or encode(data) != checkpoint.data)
 
 
 def _version_at(
-    revision: int, last: type[ProcessManager], switches: Sequence[Switch]
-) -> type[ProcessManager] | None:
-    """The version that a process was on at a revision; None where the running code does not have it as it was.
+    revision: int, last: Manager, switches: Sequence[Switch]
+) -> Manager | None:
+    """Return the version of a process at a revision; None if the running code lacks it or has changed it.
 
     Args:
-        revision: of the process.
-        last: the version that it is on now.
-        switches: when it went over to others, the first time first.
+        revision: the revision of the process.
+        last: the version that the process is on now.
+        switches: its migrations, the first one first.
     """
     later = next((one for one in switches if one.revision > revision), None)
     if later is None:
@@ -174,19 +194,19 @@ def _version_at(
 
 
 def _repaired(
-    definition: type[ProcessManager],
+    definition: Manager,
     cause: Cause | None,
     repairs: Mapping[str, Mapping[str, Any]],
 ) -> tuple[Any, Any] | None:
-    """Where a repair or a migration has left a process, as the audit says; None for any other transition."""
-    told = repairs.get(cause.ref) if cause is not None else None
-    if told is None:
+    """Return the step and data after a repair or a migration, from the audit; None for any other transition."""
+    after = repairs.get(cause.ref) if cause is not None else None
+    if after is None:
         return None
-    return definition.Step(told["step"]), decode(definition.Data, told["data"])
+    return definition.Step(after["step"]), decode(definition.Data, after["data"])
 
 
-class IssuedBy:
-    """The stored commands of a process, as its transitions must have issued them."""
+class IssuedCommands:
+    """The stored commands of a process, compared with those that its transitions issue."""
 
     def __init__(
         self, process_id: UUID, rows: Iterable[tuple[UUID, int, str, Any]]
@@ -195,7 +215,7 @@ class IssuedBy:
         self._stored = {pk: (revision, kind, body) for pk, revision, kind, body in rows}
 
     def compared(self, revision: int, commands: Iterable[Command]) -> Iterator[str]:
-        """Commands that differ from what the transition to a revision issued."""
+        """Yield the differences to the commands that the transition to a revision issues."""
         for place, command in enumerate(commands):
             kind = type(command).__name__
             found = self._stored.pop(command_id(self.process_id, revision, place), None)
@@ -205,19 +225,19 @@ class IssuedBy:
                 yield f"{kind} of revision {revision} of {self.process_id} is not what was issued"
 
     def unread(self, revision: int) -> None:
-        """Leaves out the commands of a transition whose definition is no longer in the code."""
+        """Leave out the commands of a transition whose definition the running code lacks."""
         self._stored = {
             pk: row for pk, row in self._stored.items() if row[0] != revision
         }
 
     def left_over(self) -> Iterator[str]:
-        """Commands that no transition issued."""
+        """Yield the commands that no transition issued."""
         for pk, (revision, kind, _) in islice(self._stored.items(), MOST):
             yield f"{kind} {pk} of revision {revision} of {self.process_id} was issued by no transition"
 
 
-def _known(definition: type[ProcessManager], checkpoint: Checkpoint) -> Any:
-    """The stored data, for what functions gave; None where there are none or it cannot be read."""
+def _known(definition: Manager, checkpoint: Checkpoint) -> Any:
+    """Return the stored data for computed fields; None if there are none or the data cannot be read."""
     if not any(row.computes for row in definition.all_rows()):
         return None
     try:
@@ -231,13 +251,13 @@ def _known(definition: type[ProcessManager], checkpoint: Checkpoint) -> Any:
 
 def _workflow(instance: ProcessInstance, some: ProcessSet) -> Iterator[str]:
     """The findings in one workflow."""
-    told = some.told(instance)
-    yield from _checkpoints(told.history, some.checkpoints[instance.pk])
-    yield from _visits(told)
+    replayed = some.replay_of(instance)
+    yield from _checkpoints(replayed.history, some.checkpoints[instance.pk])
+    yield from _visits(replayed)
 
 
 def _checkpoints(history: History, rows: Iterable[Checkpoint]) -> Iterator[str]:
-    """Each checkpoint is as it was written, and the visit that it says was settled was settled in it."""
+    """Each checkpoint matches its checksum, and has settled the visit that it names."""
     runs = {run.pk: run for run in history.runs}
     for row in rows:
         number = row.revision
@@ -256,23 +276,23 @@ def _checkpoints(history: History, rows: Iterable[Checkpoint]) -> Iterator[str]:
             yield f"checkpoint {number} says that step run {cause.ref} was settled, but that was at {run.left}"
 
 
-def _visits(told: Retold) -> Iterator[str]:
-    """The visits are those that what was settled must have led to.
+def _visits(replayed: ReplayedHistory) -> Iterator[str]:
+    """The visits are those to which the settled visits lead.
 
-    A result that decided on a way and was found to be bad was redone: what it was then is not known any more.
+    A corrupted result that decided on a branch was redone. The earlier result is unknown, so nothing is compared.
     """
-    for visit in told.replay.stray:
-        run = told.history.visits[visit]
+    for visit in replayed.replay.stray:
+        run = replayed.history.visits[visit]
         yield f"{_named(run)} was settled, but nothing had started it"
-    if told.error is None:
-        yield from _starts(told.history, told.replay)
-    elif not isinstance(told.error, CorruptInput):
-        error = f"{type(told.error).__name__}: {told.error}"
+    if replayed.error is None:
+        yield from _starts(replayed.history, replayed.replay)
+    elif not isinstance(replayed.error, CorruptInput):
+        error = f"{type(replayed.error).__name__}: {replayed.error}"
         yield f"its history cannot be told again: {error}"
 
 
 def _starts(history: History, replay: Replay) -> Iterator[str]:
-    """Every visit that has started is one that must have, at that revision; none is missing."""
+    """Every started visit must have started, at its revision, and none is missing."""
     visits, passed = dict(history.visits), set(replay.not_taken)
     for visit, by in replay.entered.items():
         revision = history.visits[by].left if by is not None else 1
@@ -283,7 +303,7 @@ def _starts(history: History, replay: Replay) -> Iterator[str]:
             yield f"{_named(run)} was not taken, though revision {revision} leads to it"
         else:
             anew = run.entered in history.resumed_at
-            # What began in another version need not have begun at the end of the same step.
+            # A visit from before a migration need not have begun at the end of the same step.
             if (
                 run.entered != revision
                 and run.entered > history.switched_at
@@ -299,7 +319,7 @@ def _starts(history: History, replay: Replay) -> Iterator[str]:
 
 
 def _still_open(run: Run, history: History, replay: Replay) -> Iterator[str]:
-    """A visit that has started is as open as it was left."""
+    """A started visit is open in the replay if it is open in the database."""
     is_open = replay.open.get(run.node) == run.visit
     if run.finished_at is None and not is_open:
         yield f"{_named(run)} is open, but nothing waits for it any more"
@@ -310,7 +330,7 @@ def _still_open(run: Run, history: History, replay: Replay) -> Iterator[str]:
 
 
 def _unstarted(run: Run, passed: set[str], replay: Replay) -> Iterator[str]:
-    """A run of a visit that must not have started: a join that waits, or a branch that was not taken."""
+    """A run without a start in the replay must be a waiting join, or on a branch that was not taken."""
     if run.status == StepStatus.NOT_TAKEN:
         if run.node not in passed:
             yield f"{_named(run)} says that its branch was not taken, but nothing has decided that"
@@ -325,7 +345,7 @@ def _joins(history: History, replay: Replay) -> Iterator[str]:
     for name, now in replay.joins.items():
         run = history.visits.get((name, 1))
         if run is None or (run.left or last) < last:
-            continue  # what came late to a join that had started was perhaps done again
+            continue  # branches that came late to a started join may have run again
         if (run.arrived, run.taken) != (now.arrived, now.taken):
             yield (
                 f"the join at {name} counts {run.arrived} arrived and {run.taken} taken, "

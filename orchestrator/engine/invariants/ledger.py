@@ -1,4 +1,4 @@
-"""What must hold of events, commands, audit rows and of who holds what."""
+"""Invariants of events, commands, audit rows and claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from orchestrator.engine.invariants.reading import REPAIRS, pages
+from orchestrator.engine.invariants.reading import REPAIRS, pages_by_key
 from orchestrator.engine.storage.batch import database_now
 from orchestrator.models import (
     Cause,
@@ -32,20 +32,20 @@ WORK: tuple[tuple[str, Any], ...] = (
     ("command", IssuedCommand.objects),
     ("step run", StepRun.objects),
 )
-"""What workers claim."""
+"""The tables of work that workers claim."""
 LATE = timedelta(seconds=60)
 """Due work that no worker claims for this long is stuck."""
 AT_ONCE = 500
-"""Keys that one query names."""
+"""Keys in one query."""
 
 
 def conservation() -> Iterator[str]:
-    """I1: every event has one verdict, and those that moved a process name the revision they led to."""
+    """I1: every event has one verdict, and each event that moved a process names the revision."""
     settled = InboxEvent.objects.filter(verdict__in=SETTLED)
     for event in settled.filter(Q(revision=None) | Q(process_id=None))[:20]:
         yield f"event {event.pk} is {event.verdict} but names no revision"
     waiting = InboxEvent.objects.filter(verdict=Verdict.RECEIVED, wake_at=None)
-    waiting = waiting.filter(remaining=None)  # else its process stands still
+    waiting = waiting.filter(remaining=None)  # without events of paused processes
     for event in waiting[:20]:
         yield f"event {event.pk} was received and nothing will look at it"
     doubled = (
@@ -59,7 +59,7 @@ def conservation() -> Iterator[str]:
 
 
 def _kept() -> Iterator[str]:
-    """No event is unrouted whose process lives, and a process counts what is parked for it."""
+    """No event is unrouted while its process lives, and each process counts its parked events."""
     live = ProcessInstance.objects.live()
     by_id = live.filter(pk=OuterRef("process_id"))
     by_key = live.filter(
@@ -69,11 +69,11 @@ def _kept() -> Iterator[str]:
     known = Exists(by_id) | Q(Exists(by_key), process=None)
     for event in unrouted.filter(known)[:20]:
         yield f"event {event.pk} is unrouted, but its process lives"
-    yield from counted_parked(live)
+    yield from miscounted_parked(live)
 
 
-def counted_parked(live: QuerySet[ProcessInstance]) -> Iterator[str]:
-    """Processes that go on count what is parked for them."""
+def miscounted_parked(live: QuerySet[ProcessInstance]) -> Iterator[str]:
+    """Yield the live processes whose count of parked events is wrong."""
     parked = InboxEvent.objects.filter(verdict=Verdict.PARKED)
     mine = parked.filter(process=OuterRef("pk")).order_by().values("process")
     number = Subquery(mine.annotate(n=Count("pk")).values("n"))
@@ -89,7 +89,7 @@ def _checkpoint_of_event() -> Any:
 
 
 def fences() -> Iterator[str]:
-    """I6: nothing that is settled is still held by a worker, and nothing that is settled will be run again."""
+    """I6: no worker holds settled work, and no settled step run is due."""
     for noun, work in WORK:
         for row in work.exclude(owner="").filter(wake_at=None)[:20]:
             yield f"{noun} {row.pk} is settled but still held by {row.owner}"
@@ -99,29 +99,25 @@ def fences() -> Iterator[str]:
 
 
 def outbox() -> Iterator[str]:
-    """I7: no due command, event or step is older than the bound, and every command belongs to a transition."""
-    yield from overdue()
-    yield from unsettled()
+    """I7: no work has been due for longer than LATE, and every command belongs to a transition."""
+    yield from overdue_work()
+    yield from unsettled_commands()
 
 
-def overdue() -> Iterator[str]:
-    """The first half of I7, which depends on the time."""
+def overdue_work() -> Iterator[str]:
+    """Yield the work that has been due for too long: the part of I7 that depends on the time."""
     late = database_now() - LATE
     for noun, work in WORK:
         for row in work.filter(wake_at__lt=late)[:20]:
             yield f"{noun} {row.pk} has been due since {row.wake_at}"
 
 
-def unsettled() -> Iterator[str]:
-    """The other half of I7: every command is settled, will be looked at or is held, and belongs to a transition."""
-    # Those of a process that was imported and stands still wait for it to be resumed.
+def unsettled_commands() -> Iterator[str]:
+    """Yield commands that nothing will carry out, or that belong to no transition: the other part of I7."""
+    # Commands of a paused process wait: it was imported, and nobody has resumed it.
     unsent = IssuedCommand.objects.filter(wake_at=None, instance__paused_at=None)
     unsent = unsent.exclude(
-        status__in=[
-            *IssuedCommand.SETTLED,
-            CommandStatus.FAILED,
-            CommandStatus.HELD,
-        ]
+        status__in=[*IssuedCommand.SETTLED, CommandStatus.FAILED, CommandStatus.HELD]
     )
     for command in unsent[:20]:
         yield f"command {command.pk} is {command.status} and nothing will carry it out"
@@ -137,7 +133,7 @@ def unsettled() -> Iterator[str]:
 
 
 def _out_of_turn() -> Iterator[str]:
-    """A command is held as long as the one before it has not settled, and no longer."""
+    """A command is held exactly until the command before it has settled."""
     holders = IssuedCommand.objects.filter(holds__isnull=False)
     waited_for = holders.exclude(status__in=IssuedCommand.SETTLED).values("holds")
     held = IssuedCommand.objects.filter(status=CommandStatus.HELD)
@@ -149,7 +145,7 @@ def _out_of_turn() -> Iterator[str]:
 
 
 def _not_carried_out() -> Iterator[str]:
-    """A command that is done was carried out by a worker, and one that is skipped was given up by a person."""
+    """A worker has carried out each done command, and an operator has skipped each skipped command."""
     later = IssuedCommand.objects.exclude(delivery=Delivery.IN_TRANSACTION)
     done = later.filter(status=CommandStatus.DONE)
     for command in done.filter(Q(attempt=0) | Q(finished_at=None))[:20]:
@@ -165,7 +161,7 @@ def _not_carried_out() -> Iterator[str]:
 
 
 def _lost_follow_ups() -> Iterator[str]:
-    """Every event that a command's handler returned is in the inbox, for one target or several."""
+    """The inbox has every event that a command's handler returned, for one target or several."""
     told = IssuedCommand.objects.exclude(follow_ups=None)
     counted = told.annotate(found=Count("caused__event_id", distinct=True))
     for command in counted.exclude(follow_ups=F("found"))[:20]:
@@ -175,11 +171,11 @@ def _lost_follow_ups() -> Iterator[str]:
 
 
 def audit() -> Iterator[str]:
-    """I8: every operator's effect has its audit row, and every audit row of a transition has its effect."""
+    """I8: every transition by an operator has its audit row."""
     moved = Checkpoint.objects.filter(cause__startswith=f"{CauseKind.OPERATOR}:")
     done = OperatorAction.objects.filter(result="done")
     rows = moved.only("instance_id", "revision", "cause")
-    for page in pages(rows, AT_ONCE):
+    for page in pages_by_key(rows, AT_ONCE):
         told = {checkpoint.pk: Cause.parse(checkpoint.cause).ref for checkpoint in page}
         found = done.filter(key__in=[ref for ref in told.values() if _is_key(ref)])
         keys = {str(key) for key in found.values_list("key", flat=True)}
@@ -196,7 +192,7 @@ def _is_key(ref: str) -> bool:
 
 
 def references() -> Iterator[str]:
-    """I10: no event, command or incident points at a process that is gone."""
+    """I10: no event names a process or a command that is missing."""
     processes = ProcessInstance.objects.filter(pk=OuterRef("process_id"))
     dangling = InboxEvent.objects.filter(
         verdict__in=[*SETTLED, Verdict.PARKED], process_id__isnull=False

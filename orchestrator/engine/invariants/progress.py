@@ -1,4 +1,4 @@
-"""What must hold of processes that have not ended: each waits for something that will come, or that people know of."""
+"""Invariants of live processes: each waits for something that will come, or has an open incident."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.invariants.reading import pages
+from orchestrator.engine.invariants.reading import pages_by_key
 from orchestrator.engine.storage import definitions
 from orchestrator.models import (
     Blocked,
@@ -34,9 +34,9 @@ AT_ONCE = 200
 
 
 def progress() -> Iterator[str]:
-    """I4: every process that has not ended waits for something: work, an event, a deadline, a retry, or a person."""
+    """I4: every live process waits for work, an event, a deadline, a retry or a person."""
     live = ProcessInstance.objects.live()
-    yield from standing(ProcessInstance.objects.all())
+    yield from wrong_steps(ProcessInstance.objects.all())
     told = Incident.objects.open().filter(instance=OuterRef("pk"))
     for instance in live.filter(status="failed").exclude(Exists(told))[:20]:
         yield f"{instance.pk} has failed but nobody is told"
@@ -46,8 +46,8 @@ def progress() -> Iterator[str]:
     yield from _reasons()
 
 
-def standing(some: ProcessInstanceQuerySet) -> Iterator[str]:
-    """Processes stand in steps until they end: a process manager in one, a workflow in as many as it counts."""
+def wrong_steps(some: ProcessInstanceQuerySet) -> Iterator[str]:
+    """Yield processes with a wrong number of open visits, or a visit of another step than their own."""
     visits = StepRun.objects.filter(instance=OuterRef("pk"), finished_at=None)
     for instance in some.live().exclude(Exists(visits))[:20]:
         yield f"{instance.pk} has not ended but stands in no step"
@@ -68,7 +68,7 @@ def standing(some: ProcessInstanceQuerySet) -> Iterator[str]:
 
 
 def _resting() -> Iterator[str]:
-    """What rests belongs to a process that is paused, which says so."""
+    """Rows with remaining time belong to paused processes, and paused processes have the status paused."""
     said, since = Q(status="paused"), Q(paused_at__isnull=False)
     for instance in ProcessInstance.objects.live().filter(said ^ since)[:20]:
         yield f"{instance.pk} is {instance.status}, but paused at {instance.paused_at}"
@@ -100,13 +100,13 @@ def _retrying_nothing() -> Any:
 
 
 def _open() -> QuerySet[StepRun]:
-    """The open visits of workflows that do not stand still."""
+    """The open visits of workflows that are not paused."""
     runs = StepRun.objects.filter(finished_at=None, instance__paused_at=None)
     return runs.filter(instance__definition__kind=WORKFLOW)
 
 
 def _reasons() -> Iterator[str]:
-    """Every open visit will be run, or waits for something open that will wake it."""
+    """A worker will run each open visit, or something open will wake it."""
     asleep = _open().filter(wake_at=None)
     unrun = asleep.filter(status__in=WORK)
     for run in unrun[:20]:
@@ -123,17 +123,12 @@ def _reasons() -> Iterator[str]:
 
 
 WORK = (StepStatus.READY, StepStatus.RUNNING, StepStatus.RETRYING)
-OVER = (
-    StepStatus.DONE,
-    StepStatus.SKIPPED,
-    StepStatus.NOT_TAKEN,
-    StepStatus.CANCELLED,
-)
+OVER = (StepStatus.DONE, StepStatus.SKIPPED, StepStatus.NOT_TAKEN, StepStatus.CANCELLED)
 OUTSIDE = (StepKind.WAIT, StepKind.ASK, StepKind.JOIN)
 
 
 def _has_a_waker() -> Q:
-    """For each kind of visit that waits without a time: what wakes it is there. A join is looked at by itself."""
+    """The condition that a visit without a due time has something that wakes it. `_cut_off` checks joins."""
     redone = _beside(node=OuterRef("blocked_on"), redo=True)
     item = {"node": OuterRef("node"), "kind": StepKind.ITEM}
     items = _beside(**item, visit=OuterRef("visit"))
@@ -159,16 +154,16 @@ def _beside(**conditions: Any) -> QuerySet[StepRun]:
 
 
 def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
-    """Joins that no open visit leads to: no branch will ever arrive there."""
+    """Joins without an open visit before them: no branch will arrive there."""
     rows = joins.select_related("instance__definition")
-    for page in pages(rows.defer("instance__definition__graph"), AT_ONCE):
+    for page in pages_by_key(rows.defer("instance__definition__graph"), AT_ONCE):
         instances = {run.instance_id: run.instance for run in page}
         active = StepRun.objects.filter(finished_at=None, instance__in=list(instances))
         active = active.exclude(kind=StepKind.JOIN).order_by().distinct()
         nodes = group_by_key(active.values_list("instance_id", "node"))
         reached: dict[UUID, set[str]] = {}
         for pk, instance in instances.items():
-            # Where the running code has no plan for it, `model` says so.
+            # If the running code has no plan for a process, `model` reports it.
             with suppress(Exception):
                 reached[pk] = _reached(definitions.plan_of(instance), nodes[pk])
         for run in page:
@@ -177,7 +172,7 @@ def _cut_off(joins: QuerySet[StepRun]) -> Iterator[str]:
 
 
 def _reached(plan: Plan, active: Iterable[str]) -> set[str]:
-    """The steps that follow those that are open, over any number of others."""
+    """The steps after the active steps, directly or through other steps."""
     waiting = list(active)
     found: set[str] = set()
     while waiting:

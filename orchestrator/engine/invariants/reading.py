@@ -1,4 +1,4 @@
-"""Processes in sets, with the rows that belong to them: each kind of rows is read by one question a set."""
+"""Sets of processes with their rows. One query for each set reads all rows of a kind."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from orchestrator.models import (
 )
 
 REPAIRS = ("repair", "approve_repair", MIGRATE)
-"""The actions that leave a process in a step and with data that nothing else has led to."""
+"""The actions that set the step and the data of a process."""
 MOST_PROCESSES = 200
 MOST_REVISIONS = 10_000
-"""Checkpoints after which a set ends: the histories of a set are in memory."""
+"""The number of checkpoints after which a set ends, since the histories of a set are in memory."""
 
 
-def pages(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
-    """All rows in the order of their keys, in pages; each query begins after the last key of the page before."""
+def pages_by_key(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
+    """Yield all rows in the order of their keys, in pages. Each query begins after the last key of the page before."""
     rows = rows.order_by("pk")
     page = list(rows[:size])
     while page:
@@ -40,12 +40,12 @@ def pages(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
         page = list(rows.filter(pk__gt=page[-1].pk)[:size])
 
 
-class Retold:
-    """The history of a workflow, told again by the pure core.
+class ReplayedHistory:
+    """The stored history of a workflow's process, and its replay.
 
     Args:
-        plan: what the workflow runs on.
-        history: what is stored of it.
+        plan: the compiled workflow.
+        history: the stored history.
     """
 
     def __init__(self, plan: Plan, history: History) -> None:
@@ -65,49 +65,50 @@ class Retold:
 
 
 class ProcessSet:
-    """Some processes; what belongs to them is read when it is first asked for."""
+    """Some processes. Their rows are read when a check first needs them."""
 
     def __init__(self, processes: Sequence[ProcessInstance]) -> None:
         self.processes = processes
         self._ids = [process.pk for process in processes]
-        self._told: dict[UUID, Retold] = {}
+        self._replays: dict[UUID, ReplayedHistory] = {}
 
     def __len__(self) -> int:
         return len(self.processes)
 
     def of(self, rows: QuerySet[Any], process: str = "instance") -> QuerySet[Any]:
-        """Those of the rows that belong to these processes, which they name by this field."""
+        """Return the rows that belong to these processes by a field of theirs."""
         return rows.filter(Q(**{f"{process}__in": self._ids}))
 
-    def told(self, process: ProcessInstance) -> Retold:
-        """The history of a workflow, told again once.
+    def replay_of(self, process: ProcessInstance) -> ReplayedHistory:
+        """Return the history of a workflow's process with its replay. Each history is replayed once.
 
         Raises:
-            ProcessionError: the running code has no plan for it.
+            ProcessionError: the running code has no plan for the process.
         """
-        if process.pk not in self._told:
+        if process.pk not in self._replays:
             history = History(process)
             history.resumed_at = self._resumed[process.pk]
             history.switches = self.switches[process.pk]
-            self._told[process.pk] = Retold(definitions.plan_of(process), history)
-        return self._told[process.pk]
+            plan = definitions.plan_of(process)
+            self._replays[process.pk] = ReplayedHistory(plan, history)
+        return self._replays[process.pk]
 
     @cached_property
     def checkpoints(self) -> Mapping[UUID, list[Checkpoint]]:
-        """In the order of their revisions."""
+        """The checkpoints by process, in the order of their revisions."""
         rows = self.of(Checkpoint.objects.order_by("revision"))
         return group_by_key((row.instance_id, row) for row in rows)
 
     @cached_property
     def events(self) -> Mapping[UUID, list[tuple[int, str, Any]]]:
-        """The key, type and body of each."""
+        """The key, type and body of each event, by process."""
         rows = self.of(InboxEvent.objects.all(), "process")
         read = rows.values_list("process_id", "pk", "type", "body")
         return group_by_key((process, tuple(row)) for process, *row in read)
 
     @cached_property
     def commands(self) -> Mapping[UUID, list[tuple[UUID, int, str, Any]]]:
-        """The id, revision, type and body of each."""
+        """The id, revision, type and body of each command, by process."""
         rows = self.of(IssuedCommand.objects.all())
         read = rows.values_list("instance_id", "pk", "revision", "type", "body")
         return group_by_key((process, tuple(row)) for process, *row in read)
@@ -125,7 +126,7 @@ class ProcessSet:
 
     @cached_property
     def switches(self) -> Mapping[UUID, list[Switch]]:
-        """When each went over to another version, the first time first."""
+        """The migrations by process, the first one first."""
         done = OperatorAction.objects.filter(action=MIGRATE, result="done")
         rows = self.of(done).values_list("instance_id", "before", "after")
         found = group_by_key(
@@ -137,7 +138,7 @@ class ProcessSet:
 
     @cached_property
     def _resumed(self) -> Mapping[UUID, set[int]]:
-        """The revisions at which operators set each back."""
+        """The revisions at which operators resumed an earlier checkpoint, by process."""
         done = OperatorAction.objects.filter(action="resume", result="done")
         found: dict[UUID, set[int]] = defaultdict(set)
         for process, after in self.of(done).values_list("instance_id", "after"):
@@ -146,9 +147,9 @@ class ProcessSet:
 
 
 def process_sets() -> Iterator[ProcessSet]:
-    """All processes, in the order of their ids."""
+    """Yield all processes, in the order of their ids."""
     rows = ProcessInstance.objects.select_related("definition")
-    for page in pages(rows.defer("definition__graph"), MOST_PROCESSES):
+    for page in pages_by_key(rows.defer("definition__graph"), MOST_PROCESSES):
         first = revisions = 0
         for number, process in enumerate(page, start=1):
             revisions += process.revision

@@ -1,4 +1,4 @@
-"""Checks parked events: the present step of a process takes none of them."""
+"""The invariant of parked events: the present step of a process takes none of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from orchestrator.models.inbox_event import UNDECIDED
 
 
 def parked(some: ProcessSet) -> Iterator[str]:
-    """I4: no process that goes on and has no event under way would take one that is parked."""
-    # The processes are known here: joined with them, a planner without statistics looks through all events for each.
+    """I4: a live process without an undecided event takes none of its parked events."""
+    # The query names the processes: in a join, a planner without statistics would read all events for each process.
     busy = _with_events_under_way(some)
     going_on = [
         process.pk
@@ -42,7 +42,7 @@ def parked(some: ProcessSet) -> Iterator[str]:
         for event in parked.get(process.pk, ()):
             try:
                 taken = _takes(process, event, waiting[process.pk])
-            except Exception:  # noqa: BLE001  # the running code cannot tell: `model` says so
+            except Exception:  # noqa: BLE001  # the running code cannot decide: `model` reports it
                 break
             if taken:
                 yield f"event {event.pk} is parked, but {process.step} of {process.pk} takes {event.type}"
@@ -50,19 +50,19 @@ def parked(some: ProcessSet) -> Iterator[str]:
 
 
 def _with_events_under_way(some: ProcessSet) -> set[UUID]:
-    """The processes with events that are yet to be decided: those that are parked are offered after them."""
+    """The processes with undecided events. The engine offers parked events after these."""
     under_way = some.of(InboxEvent.objects.filter(UNDECIDED), "process").order_by()
     return set(under_way.values_list("process", flat=True).distinct())
 
 
 def _waiting(some: ProcessSet) -> Mapping[UUID, list[str]]:
-    """The steps of each workflow that wait for an event."""
+    """The steps that wait for an event, by process."""
     waiting = StepRun.objects.filter(kind=StepKind.WAIT, status=StepStatus.WAITING)
     return group_by_key(some.of(waiting).values_list("instance_id", "node"))
 
 
 def _takes(process: ProcessInstance, event: InboxEvent, waiting: Iterable[str]) -> bool:
-    """Whether an event would move the process as it stands."""
+    """Return whether the present step of a process takes an event."""
     definition = definitions.definition_of(process)
     if issubclass(definition, ProcessManager):
         data = decode(definition.Data, process.data)
@@ -71,6 +71,6 @@ def _takes(process: ProcessInstance, event: InboxEvent, waiting: Iterable[str]) 
         return definition.decide(step, data, message).outcome != "parked"
     plan = definitions.plan_of(process)
     steps = [plan[node].step for node in waiting]
-    # What a step wants of an event beside its type may depend on results; that is not asked here.
+    # Guards and predicates of a step may depend on results. This check leaves out such steps.
     kinds = [step.event for step in steps if not step.guards and not step.predicates]
     return any(kind is not None and kind.__name__ == event.type for kind in kinds)

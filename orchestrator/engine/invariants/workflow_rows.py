@@ -1,4 +1,4 @@
-"""What must hold of the step runs of workflows by themselves: maps, results, sub-processes, undoing."""
+"""Invariants of the step runs of workflows: maps, results, sub-processes and compensation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from orchestrator.collecting import group_by_key
 from orchestrator.definition.codec import digest
-from orchestrator.engine.invariants.reading import ProcessSet, pages
+from orchestrator.engine.invariants.reading import ProcessSet, pages_by_key
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
@@ -25,11 +25,11 @@ from orchestrator.models import (
 )
 
 AT_ONCE = 500
-"""Results that one query reads."""
+"""Results in one query."""
 
 
 def maps(some: ProcessSet) -> Iterator[str]:
-    """I5: each element of a map is done, has failed, or is open; when none is open the map is over."""
+    """I5: a map counts its done and failed elements, and has ended when no element is open."""
     rows = some.of(StepRun.objects.filter(redo=False))
     rows = rows.exclude(status=StepStatus.SUPERSEDED)
     heads = list(rows.filter(kind=StepKind.MAP).order_by("pk").only(*HEAD))
@@ -46,7 +46,7 @@ HEAD = ("instance_id", "node", "visit", "expected", "progress", "status", "finis
 
 
 def _items(rows: QuerySet[StepRun]) -> dict[tuple[UUID, str, int], Counter[str]]:
-    """How many elements of each map stand how."""
+    """The numbers of each map's elements by their statuses; open ones together."""
     found: dict[tuple[UUID, str, int], Counter[str]] = defaultdict(Counter)
     is_open = Q(finished_at=None)
     counted = rows.values("instance_id", "node", "visit", "status", open=is_open)
@@ -57,7 +57,7 @@ def _items(rows: QuerySet[StepRun]) -> dict[tuple[UUID, str, int], Counter[str]]
 
 
 def _map(head: StepRun, items: Counter[str]) -> str:
-    """What is wrong with the numbers of a map; "" when nothing is."""
+    """Return what is wrong with the numbers of a map, or ""."""
     expected = head.expected or 0
     if items.total() != expected:
         return f"has {items.total()} elements instead of {expected}"
@@ -76,7 +76,7 @@ def _map(head: StepRun, items: Counter[str]) -> str:
 
 
 def results() -> Iterator[str]:
-    """I3: every stored result is what was stored, unless it was found out and is redone."""
+    """I3: every stored result matches its checksum, unless the engine has found the mismatch and redoes the step."""
     later = StepRun.objects.filter(
         instance=OuterRef("instance"),
         node=OuterRef("node"),
@@ -88,7 +88,7 @@ def results() -> Iterator[str]:
     rows = StepRun.objects.exclude(kind__in=["", StepKind.MAP, StepKind.JOIN])
     rows = rows.filter(Q(status__in=GIVEN) | ~Q(checksum=""))
     fields = ("pk", "node", "instance_id", "result", "checksum")
-    read = pages(rows.values_list(*fields, named=True), AT_ONCE)
+    read = pages_by_key(rows.values_list(*fields, named=True), AT_ONCE)
     bad = (row for page in read for row in page if digest(row.result) != row.checksum)
     for row in islice(bad, 20):
         redone = StepRun.objects.filter(pk=row.pk).filter(Exists(later.filter(same)))
@@ -97,7 +97,7 @@ def results() -> Iterator[str]:
 
 
 def sub_processes() -> Iterator[str]:
-    """I10: a sub-process and the step that runs it know each other, and none goes on for a step that is over."""
+    """I10: a sub-process and its step name each other, and no sub-process goes on after the end of its step."""
     linked = StepRun.objects.filter(child__isnull=False)
     strangers = linked.exclude(child__parent=F("instance"))
     for run in strangers[:20]:
@@ -117,13 +117,13 @@ def sub_processes() -> Iterator[str]:
 
 
 def _undone_runs(instance: OuterRef) -> QuerySet[StepRun]:
-    """The signs that a process is being undone."""
+    """The step runs of a compensation."""
     signs = Q(kind=StepKind.UNDO) | Q(blocked=Blocked.UNDOING)
     return StepRun.objects.filter(signs, instance=instance)
 
 
 def _untold() -> Iterator[str]:
-    """A step stands failed exactly as long as its sub-process does, or will look at it."""
+    """A step has failed exactly while its sub-process has, unless it is about to check it."""
     of_child = {"instance": OuterRef("child"), "finished_at": None}
     steps = StepRun.objects.filter(**of_child, status=StepStatus.FAILED)
     events = InboxEvent.objects.filter(verdict=Verdict.FAILED)
@@ -141,7 +141,7 @@ def _untold() -> Iterator[str]:
 
 
 def undoing(some: ProcessSet) -> Iterator[str]:
-    """I9: of a process that is undone, every finished step that can be is undone once, the last one first."""
+    """I9: a compensation undoes every finished step with an undo function once, the last one first."""
     rows = some.of(StepRun.objects.only(*UNDONE))
     undos = _of_each(rows.filter(kind=StepKind.UNDO).order_by("pk"))
     if not undos:
@@ -154,7 +154,7 @@ def undoing(some: ProcessSet) -> Iterator[str]:
             continue
         try:
             plan = definitions.plan_of(instance)
-        except Exception:  # noqa: BLE001, S112  # the running code has none for it: `model` says so
+        except Exception:  # noqa: BLE001, S112  # the running code has no plan for it: `model` reports it
             continue
         if plan.undoable:
             over = [run for run in finished[instance.pk] if run.node in plan.undoable]
@@ -181,7 +181,7 @@ def _undone(
         missing = [key[0] for key in wanted if key not in found]
         yield f"{instance.pk} is undone, but not exactly what was done: {missing or found} "
     elif found != wanted and len({run.entered for run in undos}) == 1:
-        # One that still ran when the others were lined up is undone when it has come to its end, after them.
+        # A step that still ran when the compensation began is undone after the others.
         yield f"{instance.pk} is undone, but not the last step first"
     if finding := _out_of_turn(undos):
         yield f"{finding} of {instance.pk} was undone before what was done after it"
@@ -192,11 +192,11 @@ def _key(run: StepRun) -> tuple[str, int, int | None]:
 
 
 def _out_of_turn(undos: list[StepRun]) -> str:
-    """A step that was undone before one that had to be undone first; "" if there is none."""
+    """Return a step that was undone too early, or ""."""
     before = 0
     for run in undos:
         if run.left is None:
-            before = -1  # nothing after it may be settled
+            before = -1  # no later undo may be settled
         elif before < 0 or run.left < before:
             return run.node
         else:

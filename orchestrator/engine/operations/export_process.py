@@ -14,7 +14,7 @@ from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.reveal_secrets import reveal
-from orchestrator.engine.transfer.writing import Expect, Write, written
+from orchestrator.engine.transfer.writing import Expect, Write, write_export
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.snapshot import snapshot
@@ -65,7 +65,7 @@ class ExportProcess(Operation):
             self._check_for_some(request)
             with snapshot():
                 self._check_whole(instance_id, request)
-                facts = written(instance_id, write, expect)
+                facts = write_export(instance_id, write, expect)
         except (OperationRefused, OSError) as error:
             failure = error
         try:

@@ -11,8 +11,8 @@ from orchestrator.engine.operations.base import Operation, refuse_errors
 from orchestrator.engine.operations.process import process_state
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.transfer.arrival import arrived
-from orchestrator.engine.transfer.reading import Reading
+from orchestrator.engine.transfer.arrival import store_import
+from orchestrator.engine.transfer.reading import ExportFile
 from orchestrator.models import Cause, CauseKind, OperatorAction, ProcessInstance
 
 
@@ -43,10 +43,10 @@ class ImportProcess(Operation):
     def _store(self, file: BinaryIO, request: ActionRequest) -> dict[str, Any]:
         self._check_permission(request)
         now = database_now()
-        reading = Reading(file)
+        reading = ExportFile(file)
         cause = Cause.of(CauseKind.OPERATOR, request.key)
         with refuse_errors(lambda error: None):
-            instance = arrived(reading, cause, now)
+            instance = store_import(reading, cause, now)
         exported_at, number = reading.head.exported_at, reading.head.processes
         about = {"exported_at": exported_at.isoformat(), "processes": number}
         after = {**process_state(instance), **about}

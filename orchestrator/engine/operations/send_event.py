@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator import registry
 from orchestrator.definition import Event
-from orchestrator.definition.codec import seal
+from orchestrator.definition.codec import limited_digest
 from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
@@ -152,7 +152,7 @@ def _interested_names(kind: str) -> list[str]:
 
 
 def _read(wanted: EventToSend) -> Event:
-    seal(dict(wanted.body))  # the size limit of events from other senders
+    limited_digest(dict(wanted.body))  # the size limit of events from other senders
     with application_errors(ProcessionError):
         return inbox.parse_event(wanted.type, dict(wanted.body))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.definition.workflow.advance import starved
+from orchestrator.definition.workflow.advance import is_starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.following import arrivals_of, failed_branches
@@ -68,7 +68,7 @@ def check_branches(run: StepRun, vertex: Vertex) -> None:
     Raises:
         Permanent: the join lacks branches.
     """
-    if run.kind == StepKind.UNDO or not starved(vertex, arrivals_of(run, over=True)):
+    if run.kind == StepKind.UNDO or not is_starved(vertex, arrivals_of(run, over=True)):
         return
     others = Text("the others were")
     if failed := failed_branches(run):

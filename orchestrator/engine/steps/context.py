@@ -14,7 +14,7 @@ from uuid import uuid5
 
 from asgiref.sync import async_to_sync
 
-from orchestrator.definition.codec import encode_as, seal
+from orchestrator.definition.codec import encode_as, limited_digest
 from orchestrator.definition.workflow.context import (
     AsyncStepContext,
     AttemptContext,
@@ -87,7 +87,7 @@ class RunningStep(StepContext):
     def save(self, data: Any) -> None:
         with self._reporting():
             body = encode_as(Any, data)
-            seal(body)
+            limited_digest(body)
             self._store(saved=body)
             self.saved = body
 

@@ -14,7 +14,7 @@ from orchestrator import registry
 from orchestrator.collecting import LruCache
 from orchestrator.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
-from orchestrator.definition.codec import decode, digest, encode, seal
+from orchestrator.definition.codec import decode, digest, encode, limited_digest
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
@@ -101,7 +101,7 @@ def make_pin(definition: type[Workflow], input: Any) -> Pin:
         InvalidDefinition: the graph made from the input contradicts itself.
     """
     data = encode(input)
-    checksum = seal(data)
+    checksum = limited_digest(data)
     if definition.static is not None:
         return Pin(definition, input, data, definition.static)
     plan = _made(definition, checksum, lambda: input)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from orchestrator.definition.codec import decode, decode_text
-from orchestrator.definition.typing import hints, never_changes
+from orchestrator.definition.typing import hints, is_immutable
 from orchestrator.exceptions import InvalidMessage
 
 SPREAD = 8
@@ -39,7 +39,7 @@ class Input:
 
     def whole(self) -> Any:
         """Return the whole input."""
-        if never_changes(self._form):
+        if is_immutable(self._form):
             return self._value
         return decode_text(self._form, self._text)
 
@@ -47,7 +47,7 @@ class Input:
         """Return one field of the input."""
         hint = hints(self._form)[name]
         if name not in self._fixed:
-            self._fixed[name] = never_changes(hint)
+            self._fixed[name] = is_immutable(hint)
         if self._fixed[name]:
             return getattr(self._value, name)
         if name not in self._texts:

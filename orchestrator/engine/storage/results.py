@@ -11,11 +11,11 @@ from copy import deepcopy
 from typing import Any
 
 from orchestrator.collecting import group_by_key
-from orchestrator.definition.codec import decode, digest, encode_as, seal
+from orchestrator.definition.codec import decode, digest, encode_as, limited_digest
 from orchestrator.definition.typing import MISSING, takes_none
 from orchestrator.definition.workflow.context import AttemptContext, Failure
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
-from orchestrator.definition.workflow.signatures import FROM_FACTORY, taken
+from orchestrator.definition.workflow.signatures import FROM_FACTORY, step_parameters
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
@@ -103,7 +103,10 @@ class Results:
         return {name: self.read[name] for name in names if name in self.read}
 
     def _element(self, binding: Binding, run: StepRun) -> Any:
-        hints = {one.name: one.annotation for one in taken(self.plan[run.node].step)}
+        hints = {
+            one.name: one.annotation
+            for one in step_parameters(self.plan[run.node].step)
+        }
         annotation = hints.get(binding.parameter, MISSING)
         return decode(Any if annotation is MISSING else annotation, run.element)
 
@@ -237,7 +240,7 @@ def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
 
 def seal_result(body: Any) -> dict[str, Any]:
     """Return the columns in which a visit's result is stored: its JSON values, and their checksum."""
-    return {"result": body, "checksum": seal(body)}
+    return {"result": body, "checksum": limited_digest(body)}
 
 
 def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]:

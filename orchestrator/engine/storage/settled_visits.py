@@ -13,7 +13,7 @@ from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.advance import Arrivals, Ending, Settled
 from orchestrator.definition.workflow.links import Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import Replay, Visit, replayed
+from orchestrator.definition.workflow.replay import Replay, Visit, replay_history
 from orchestrator.engine.storage.results import GIVEN, check_result, element_results
 from orchestrator.engine.storage.switches import Switch, switches_of
 from orchestrator.exceptions import InvalidMessage, OperationRefused
@@ -283,7 +283,7 @@ def state_at(instance: ProcessInstance, plan: Plan, revision: int) -> State:
 def _replayed(instance: ProcessInstance, plan: Plan, revision: int) -> Replay:
     history = History(instance)
     try:
-        replay = replayed(plan, history.settled(plan, revision))
+        replay = replay_history(plan, history.settled(plan, revision))
     except Exception as error:
         raise OperationRefused("its history cannot be read: %(why)s", error) from error
     for step, _ in (*replay.stray, *_unled(history, replay, revision)):

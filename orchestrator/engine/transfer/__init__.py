@@ -1,5 +1,5 @@
-"""Carrying processes from one installation to another: out as lines of JSON, and in again, where they stand paused.
+"""Transfer of processes to another installation: an export as lines of JSON, and its import as paused processes.
 
-`form` says what the lines are, `writing` writes a tree of processes, `reading` checks what somebody gives as one, and
-`arrival` stores it, as it stood when it was written.
+`form` defines the lines, `writing` writes a tree of processes, `reading` checks an export, and `arrival` stores it in
+the state of the export.
 """

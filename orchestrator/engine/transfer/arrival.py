@@ -1,19 +1,21 @@
-"""Storing what was read: in one transaction, as it stood when it was written, and paused since then.
+"""The import of an export: in one transaction, in the state of the export, and paused since then.
 
-1. Every row is stored under a new key where the database gives the keys; what refers to it follows.
-2. Work that a worker had claimed counts as lost: the attempt counts, and a step that must not run twice waits for a
-   person.
-3. Each process that has not ended is paused as of the moment of the export, by the same change that pauses any: no time
-   has passed for it. Commands that were to be carried out wait too, until it is resumed.
-4. The history is told again by the pure core, as `check_invariants` does: what does not hold is refused.
+1. Every row is stored. Rows whose keys the database gives get new keys, and other rows name these.
+2. Work that a worker had claimed counts as lost. The attempt counts, and a step that must not run twice waits for an
+   operator.
+3. Each live process is paused as of the moment of the export, by the change that pauses any process. So no time has
+   passed for it. Its commands wait too, until an operator resumes it.
+4. The invariants are checked as by `check_invariants`, and an inconsistent history is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -29,17 +31,17 @@ from orchestrator.engine.change import starting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
 from orchestrator.engine.claims.leases import ERRORS
-from orchestrator.engine.invariants import in_processes
+from orchestrator.engine.invariants import process_findings
 from orchestrator.engine.invariants.history import dense_history
-from orchestrator.engine.invariants.ledger import counted_parked
-from orchestrator.engine.invariants.progress import standing
+from orchestrator.engine.invariants.ledger import miscounted_parked
+from orchestrator.engine.invariants.progress import wrong_steps
 from orchestrator.engine.invariants.reading import ProcessSet
 from orchestrator.engine.storage import definitions, idle_limit
 from orchestrator.engine.storage.batch import chunks
 from orchestrator.engine.storage.outside_id_table import outside_id_rows
 from orchestrator.engine.storage.tables import instances
 from orchestrator.engine.transfer.form import ExportedTable, PinnedDefinition
-from orchestrator.engine.transfer.reading import Reading
+from orchestrator.engine.transfer.reading import ExportFile
 from orchestrator.engine.transfer.unfinished import check_settled
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
@@ -54,33 +56,40 @@ from orchestrator.models import (
 from orchestrator.text import Text
 
 AT_ONCE = 500
-"""Rows that one statement stores."""
+"""Rows in one statement."""
 AHEAD = timedelta(days=1)
 """How far another machine's clock may be ahead."""
 
 
-def arrived(reading: Reading, cause: Cause, now: datetime) -> ProcessInstance:
-    """Stores what was exported, in the running transaction.
+def store_import(reading: ExportFile, cause: Cause, now: datetime) -> ProcessInstance:
+    """Store an export in the running transaction.
 
     Args:
         reading: the export.
-        cause: the action that imports it.
+        cause: the operator's action.
         now: the database's time.
 
     Returns:
-        The process, paused if it had not ended.
+        The process, paused unless it had ended.
 
     Raises:
-        OperationRefused: it is here already, or the running code cannot go on with it, or it is not what was written.
+        OperationRefused: the process exists here, the running code cannot continue it, or the export is inconsistent.
     """
     idle_limit.allow(idle_limit.LONG)
     if reading.head.exported_at > now + AHEAD:
         raise OperationRefused(
             Text("it was exported in the future: look at both clocks")
         )
+    with _conflicts_refused():
+        tree = _Import(reading.head.exported_at, now).store(reading)
+        return _pause_tree(tree, reading, cause)
+
+
+@contextmanager
+def _conflicts_refused() -> Iterator[None]:
+    """Refuses an import whose rows the database does not accept."""
     try:
-        tree = _Storing(reading.head.exported_at, now).stored(reading)
-        return _paused(tree, reading, cause)
+        yield
     except IntegrityError as error:
         raise OperationRefused(
             "something of it is here already: %(why)s", str(error).strip()
@@ -91,8 +100,8 @@ def arrived(reading: Reading, cause: Cause, now: datetime) -> ProcessInstance:
         ) from None
 
 
-def _paused(tree: list[UUID], reading: Reading, cause: Cause) -> ProcessInstance:
-    """Pauses the live processes of the tree as of the export, and checks the invariants."""
+def _pause_tree(tree: list[UUID], reading: ExportFile, cause: Cause) -> ProcessInstance:
+    """Pause the live processes of the tree as of the export, and check the invariants."""
     if tree[0] != reading.head.process or len(tree) != reading.head.processes:
         raise OperationRefused(
             Text("its processes are not those that its first line names")
@@ -118,31 +127,29 @@ def _pause(instance: ProcessInstance, cause: Cause, exported_at: datetime) -> No
 
 
 def _check(some: Sequence[UUID]) -> None:
-    """Refuses what cannot have become so.
+    """Refuse an inconsistent history.
 
     Raises:
-        OperationRefused: with the first thing that does not hold.
+        OperationRefused: there is a finding.
     """
     rows = ProcessInstance.objects.filter(pk__in=some).select_related("definition")
     processes = list(rows.defer("definition__graph").order_by("pk"))
-    finding = next(_unsound(some), None) or next(
-        in_processes(ProcessSet(processes)), None
-    )
-    if finding:
+    findings = chain(_unsound(some), process_findings(ProcessSet(processes)))
+    if finding := next(findings, None):
         raise OperationRefused("its history does not hold together: %(why)s", finding)
 
 
 def _unsound(some: Sequence[UUID]) -> Iterator[str]:
     rows = ProcessInstance.objects.filter(pk__in=some)
     yield from dense_history(rows)
-    yield from counted_parked(rows.live())
-    yield from standing(rows)
+    yield from miscounted_parked(rows.live())
+    yield from wrong_steps(rows)
     for row in rows.filter(definition__kind=ProcessManager.kind):
         yield from _unknown_steps(row)
 
 
 def _unknown_steps(instance: ProcessInstance) -> Iterator[str]:
-    """The visits of a process manager are of its steps."""
+    """Yield a visit of a process manager that is of no step of its definition."""
     steps = {str(one) for one in definitions.manager_of(instance).Step}
     for run in instance.step_runs.exclude(node__in=steps)[:1]:
         yield f"{instance.pk} has visited {run.node!r}, which is no step"
@@ -159,15 +166,15 @@ HERE = {
     "action": Text("an operator's action of it is here already (%(why)s)"),
     "command": Text("a command of it is here already (%(why)s)"),
 }
-"""Why a row cannot be stored beside those that are here, by the name of its part."""
+"""The reason why a row conflicts with a row of this installation, by the name of its table."""
 
 
 @dataclass
-class _Storing:
-    """The rows that are stored, and under which keys.
+class _Import:
+    """The import of one export: its rows and their new keys.
 
     Args:
-        exported_at: as when the rows stood.
+        exported_at: the time of the export.
         now: the database's time.
     """
 
@@ -176,15 +183,15 @@ class _Storing:
     tree: dict[UUID, None] = field(default_factory=dict)
     commands: set[UUID] = field(default_factory=set)
     new: dict[str, dict[int, int]] = field(default_factory=dict)
-    """The new keys of rows by their old ones."""
+    """The name of a table -> old key -> new key."""
     known_graphs: dict[str, str] = field(default_factory=dict)
     caused: dict[UUID, set[str]] = field(default_factory=dict)
     _outside_ids: list[OutsideId] = field(default_factory=list)
     _waiting: list[tuple[int | None, Model]] = field(default_factory=list)
     _name: str = ""
 
-    def stored(self, reading: Reading) -> list[UUID]:
-        """Stores all rows; the process ids, the outermost first."""
+    def store(self, reading: ExportFile) -> list[UUID]:
+        """Store all rows; return the process ids, the outermost process first."""
         for row in reading.rows():
             self._add(row.part, dict(row.values), row.beside)
         self._flush()
@@ -233,17 +240,9 @@ class _Storing:
     def _of_process(
         self, values: dict[str, Any], beside: dict[str, Any]
     ) -> dict[str, Any]:
-        """Checks a process that arrives; returns its definition and owner as they are here."""
-        parent, pk = values["parent_id"], values["id"]
-        if (parent is None) != (not self.tree) or (parent and parent not in self.tree):
-            raise OperationRefused(
-                "the process %(process)s is no part of the others", pk
-            )
-        if ProcessInstance.objects.filter(pk=pk).exists():
-            raise OperationRefused(
-                "the process %(process)s is here already: nothing is ever overwritten",
-                pk,
-            )
+        """Check a process; return the keys of its definition and owner in this installation."""
+        pk = values["id"]
+        self._check_new(pk, values["parent_id"])
         self.tree[pk] = None
         definition: PinnedDefinition = beside["definition"]
         if definition.name != values["name"]:
@@ -254,17 +253,29 @@ class _Storing:
         if isinstance(values["data"], dict):
             ids = identifiers(known.outside_ids, values["data"])
             self._outside_ids += outside_id_rows(pk, ids)
-        # The owner is the active user of that name here, if any.
+        # The owner is the active user of that name in this installation, if there is one.
         owner = active_person(beside["owner"]) if beside["owner"] else None
         pinned = _definition(definition, values["data"], self.known_graphs)
         return {"definition_id": pinned, "owner": owner}
+
+    def _check_new(self, pk: UUID, parent: UUID | None) -> None:
+        """Refuse a process outside the tree, or one that this installation has."""
+        if (parent is None) != (not self.tree) or (parent and parent not in self.tree):
+            raise OperationRefused(
+                "the process %(process)s is no part of the others", pk
+            )
+        if ProcessInstance.objects.filter(pk=pk).exists():
+            raise OperationRefused(
+                "the process %(process)s is here already: nothing is ever overwritten",
+                pk,
+            )
 
     def _command(self, values: dict[str, Any]) -> None:
         self.commands.add(values["id"])
 
     def _event(self, values: dict[str, Any]) -> None:
         if values["caused_by_id"] not in self.commands:
-            values["caused_by_id"] = None  # by another process
+            values["caused_by_id"] = None  # a command of another process
         else:
             caused = self.caused.setdefault(values["caused_by_id"], set())
             caused.add(values["event_id"])
@@ -283,7 +294,7 @@ class _Storing:
         self._release(values)
 
     def _release(self, values: dict[str, Any]) -> None:
-        """Makes claimed work due at the moment of the export."""
+        """Make claimed work due at the moment of the export."""
         if values["owner"]:
             values |= {"owner": "", "wake_at": self.exported_at}
 
@@ -303,7 +314,7 @@ class _Storing:
                 values[column] = self._known(name, values[column])
 
     def _checkpoint(self, values: dict[str, Any]) -> None:
-        """Names what moved the process by the key that it has here."""
+        """Replace the key in a checkpoint's cause by the new key."""
         text = values["cause"]
         try:
             cause = Cause.parse(text)
@@ -327,7 +338,7 @@ class _Storing:
             raise OperationRefused(MISSING.filled("process", process))
 
     def _count_follow_ups(self) -> None:
-        """A command counts those of the events it has caused that came with it: the others are of other processes."""
+        """Let each command count only the caused events of this tree, without events for other processes."""
         rows = IssuedCommand.objects.filter(pk__in=self.commands, follow_ups__gt=0)
         for row in rows.only("follow_ups").iterator(AT_ONCE):
             here = len(self.caused.get(row.pk, ()))
@@ -335,15 +346,15 @@ class _Storing:
                 IssuedCommand.objects.filter(pk=row.pk).update(follow_ups=here)
 
 
-CHANGES: dict[str, Callable[[_Storing, dict[str, Any]], None]] = {
-    "command": _Storing._command,
-    "event": _Storing._event,
-    "visit": _Storing._visit,
-    "action": _Storing._action,
-    "incident": _Storing._incident,
-    "checkpoint": _Storing._checkpoint,
+CHANGES: dict[str, Callable[[_Import, dict[str, Any]], None]] = {
+    "command": _Import._command,
+    "event": _Import._event,
+    "visit": _Import._visit,
+    "action": _Import._action,
+    "incident": _Import._incident,
+    "checkpoint": _Import._checkpoint,
 }
-"""What changes the values of a row, by the name of its part."""
+"""The functions that adapt the values of a row, by the name of its table."""
 
 REFERRED: dict[CauseKind, tuple[str, ...]] = {
     CauseKind.EVENT: ("event",),
@@ -354,29 +365,22 @@ REFERRED: dict[CauseKind, tuple[str, ...]] = {
     CauseKind.PARENT: ("visit",),
     CauseKind.SETTLED: ("event", "visit"),
 }
-"""The parts to which the causes of a kind refer by keys that are new here."""
+"""The tables whose new keys the causes of a kind name."""
 
 
 def _definition(name: PinnedDefinition, data: Any, known_graphs: dict[str, str]) -> int:
-    """The key of the definition that a process runs on, which must be that of the running code.
+    """Return the key of the definition of a process, which must equal the definition in the running code.
 
     Args:
-        name: of the definition.
-        data: of the process.
-        known_graphs: the fingerprints of those whose graphs are always the same, as far as they were asked for.
+        name: the exported definition.
+        data: the data of the process.
+        known_graphs: the known fingerprints of static graphs.
 
     Raises:
-        OperationRefused: the running code does not have it, or has another one under its name and version.
+        OperationRefused: the running code lacks the definition, or has another one of the same name and version.
     """
     known = registry.find_definition(name.name, name.version)
-    if issubclass(known, Workflow) and known.static is None:
-        pin = starting.pin_input(known, decode(known.Input, data))
-        fingerprint, key = str((pin.columns or {}).get("fingerprint")), pin.row
-    else:
-        said = f"{name.name} {name.version}"
-        if said not in known_graphs:
-            known_graphs[said] = known.graph().fingerprint()
-        fingerprint, key = known_graphs[said], partial(definitions.row_key, known)
+    fingerprint, key = _current(known, data, known_graphs)
     if fingerprint != name.fingerprint or known.kind != name.kind:
         raise OperationRefused(
             "%(name)s version %(version)s is another one here than the one it ran on (fingerprint %(here)s, not "
@@ -387,3 +391,16 @@ def _definition(name: PinnedDefinition, data: Any, known_graphs: dict[str, str])
             ascii(name.fingerprint[:12]),
         )
     return key()
+
+
+def _current(
+    known: registry.DefinitionClass, data: Any, known_graphs: dict[str, str]
+) -> tuple[str, Callable[[], int]]:
+    """Return the fingerprint of a definition in the running code, and what finds or stores its row."""
+    if issubclass(known, Workflow) and known.static is None:
+        pin = starting.pin_input(known, decode(known.Input, data))
+        return str((pin.columns or {}).get("fingerprint")), pin.row
+    said = f"{known.name} {known.version}"
+    if said not in known_graphs:
+        known_graphs[said] = known.graph().fingerprint()
+    return known_graphs[said], partial(definitions.row_key, known)

@@ -1,9 +1,8 @@
 """The form of an export: lines of JSON, each a row of a table, between a head and an end.
 
-The head says what it is and when it was written, the end how many lines there were and their checksum. A row has the
-columns of its table under their names, so that this form cannot fall behind the tables; what is meant for one
-installation alone stays there: the definition's key (its name, version, kind and fingerprint are written) and the
-users' (their names are).
+The head has the time of the export, the end the number of lines and their checksum. A row has the columns of its table
+under their names, so that a new column is exported at once. Keys that are valid in one installation only are replaced:
+a definition's by its name, version, kind and fingerprint, a user's by the user name.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ from orchestrator.models import (
 
 KIND = "a process and its history"
 FORMAT = 1
-"""Raised when a line means something else than before; what is older is read as long as that can be told."""
+"""The number of the form. A release that changes the meaning of a line increases it."""
 
 ADDED = frozenset({"extended", "text"})
-"""Columns that what was written before they came lacks: nothing was in them."""
+"""Columns of later releases. Exports of earlier releases lack them."""
 
 STRICT = ConfigDict(strict=True, extra="forbid")
 
@@ -68,7 +67,7 @@ class End(BaseModel):
 
 
 class PinnedDefinition(BaseModel):
-    """Which definition a process runs on."""
+    """The definition of a process."""
 
     model_config = STRICT
 
@@ -79,7 +78,7 @@ class PinnedDefinition(BaseModel):
 
 
 LONGEST = timedelta(days=36_525)
-"""What may be left of a time: every database can store it."""
+"""The longest duration. Every database can store it."""
 
 WHOLE = {
     "BigAutoField": 2**63 - 1,
@@ -103,7 +102,7 @@ OTHERS: dict[str, Any] = {
 
 
 def _type_of(field: Field[Any, Any]) -> Any:
-    """The type of a column's values in JSON."""
+    """Return the type of a column's values in JSON."""
     if field.is_relation:
         target: Any = field.target_field  # type: ignore[attr-defined]  # a foreign key has it
         form = _type_of(target)
@@ -124,11 +123,11 @@ class ExportedTable:
     """The rows of one table.
 
     Args:
-        name: what their lines are called.
+        name: the name of their lines.
         model: the table.
         process: its column with the process id.
-        left: columns that stay where they are.
-        beside: what is written in their place.
+        left: columns that are not exported.
+        beside: the names and types of the values that replace them.
         stray: whether a row may belong to no process.
     """
 
@@ -146,13 +145,13 @@ class ExportedTable:
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """The columns with JSON values of the application's."""
+        """The columns with JSON values of the application."""
         fields = self.model._meta.concrete_fields
         return tuple(one.attname for one in fields if isinstance(one, JSONField))
 
     @cached_property
     def form(self) -> type[BaseModel]:
-        """What reads a line."""
+        """The model that reads a line."""
         fields = {one.attname: one for one in self.model._meta.concrete_fields}
         types: dict[str, Any] = {
             name: (_type_of(fields[name]), None if name in ADDED else ...)
@@ -183,6 +182,6 @@ PARTS = (
     ExportedTable("incident", Incident, stray=True),
     ExportedTable("checkpoint", Checkpoint),
 )
-"""In the order of their lines: what a row refers to comes before it, but for the sub-process of a visit."""
+"""The tables in the order of their lines: a row comes after the rows that it names, except a visit's sub-process."""
 
 BY_NAME: Mapping[str, ExportedTable] = {part.name: part for part in PARTS}

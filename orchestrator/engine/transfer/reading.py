@@ -1,4 +1,4 @@
-"""Reads an export line by line, each line as strictly as a message, in bounded memory."""
+"""The reader of an export: line by line, as strict as for messages, in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.text import Text
 
 LIMITS = strict_json.Limits(bytes=8 * 1024 * 1024, depth=MAX_DEPTH + 2, keys=1_000_000)
-"""Of one line: a visit has its result, its element and what it has saved, each of the size of a message."""
+"""The limits of one line. A visit has a result, an element and saved data, each as large as a message."""
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -31,21 +31,21 @@ PLACES = {part.name: place for place, part in enumerate(PARTS)}
 
 
 class ExportedRow(NamedTuple):
-    """A row that was read: the table, its values by their columns, and what was written beside."""
+    """A row: its table, the values by their columns, and the values that replace columns."""
 
     part: ExportedTable
     values: dict[str, Any]
     beside: dict[str, Any]
 
 
-class Reading:
-    """A file that is read once.
+class ExportFile:
+    """A file with an export. It can be read once.
 
     Args:
-        file: its bytes.
+        file: the open file.
 
     Raises:
-        OperationRefused: it is no export, or of a form that the running code does not know.
+        OperationRefused: the file is no export, or has a form that the running code does not know.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -65,10 +65,10 @@ class Reading:
         self.head = self._as(Head, raw)
 
     def rows(self) -> Iterator[ExportedRow]:
-        """Its rows, in the order of the parts.
+        """Yield the rows, in the order of the tables.
 
         Raises:
-            OperationRefused: a line is not as it must be, or the file is not whole.
+            OperationRefused: a line is invalid, or the file is incomplete.
         """
         place = 0
         while True:
@@ -77,9 +77,8 @@ class Reading:
             if isinstance(value, dict) and "end" in value:
                 self._check_end(self._as(End, raw), *before)
                 return
-            part = (
-                BY_NAME.get(str(value.get("row"))) if isinstance(value, dict) else None
-            )
+            named = value.get("row") if isinstance(value, dict) else None
+            part = BY_NAME.get(str(named))
             if part is None or PLACES[part.name] < place:
                 raise self._refused(Text("it does not belong here"))
             place = PLACES[part.name]
@@ -88,11 +87,10 @@ class Reading:
     def _row(self, part: ExportedTable, raw: bytes, value: Any) -> ExportedRow:
         read = self._as(part.form, raw)
         values = {name: getattr(read, name) for name in part.columns}
-        # The values of the strict reader, which refuses more than pydantic does.
+        # JSON values come from the strict reader, which refuses more than pydantic.
         values |= {name: value[name] for name in part.values}
-        return ExportedRow(
-            part, values, {name: getattr(read, name) for name, _ in part.beside}
-        )
+        beside = {name: getattr(read, name) for name, _ in part.beside}
+        return ExportedRow(part, values, beside)
 
     def _line(self) -> tuple[bytes, Any]:
         raw = self._file.readline(LIMITS.bytes + 1)

@@ -1,4 +1,4 @@
-"""Refuses ended processes with work left: a pause could not hold this work back after an import."""
+"""The refusal of ended processes with due work: a pause could not hold this work back after an import."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WORK: tuple[tuple[str, Any, str], ...] = (
 
 
 def check_settled(tree: Iterable[UUID]) -> None:
-    """Refuses processes that have ended and for which workers have something left to do.
+    """Refuse a tree with an ended process that has due work.
 
     Raises:
-        OperationRefused: there is one.
+        OperationRefused: there is such a process.
     """
     for some in chunks(list(tree), AT_ONCE):
         for noun, model, process in WORK:

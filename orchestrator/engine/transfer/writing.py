@@ -1,4 +1,4 @@
-"""Writing a tree of processes, as of one moment."""
+"""The export of a tree of processes, as of one moment."""
 
 from __future__ import annotations
 
@@ -22,27 +22,26 @@ from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance
 
 AT_ONCE = 500
-"""Processes that one query names, and rows in memory."""
+"""Processes in one query, and rows in memory."""
 
 Write = Callable[[bytes], object]
 
 Expect = Callable[[int], object]
-"""Is told how many rows there are, before the first is written."""
+"""Takes the number of rows before the first is written."""
 
 
-def written(
+def write_export(
     process_id: UUID, write: Write, expect: Expect | None = None
 ) -> dict[str, Any]:
-    """Writes a process with its sub-processes; what was written, in numbers. To be called within a snapshot.
+    """Write a process with its sub-processes; return the time and the numbers of rows. Call it within a snapshot.
 
     Args:
         process_id: the process.
-        write: is given each line.
-        expect: is told the number of rows, for a progress bar; without it rows are not counted.
+        write: takes each line.
+        expect: takes the number of rows, for a progress bar; None counts no rows.
 
     Raises:
-        OperationRefused: it is not there, is a part of another one, or something of it is still to be done that would
-            be done at once wherever it arrives.
+        OperationRefused: the process is missing or is a sub-process, or an ended process of the tree has due work.
     """
     idle_limit.allow(idle_limit.LONG)
     tree = _tree(process_id)
@@ -51,23 +50,21 @@ def written(
         expect(_number(tree))
     now = database_now()
     lines = _Lines(write)
-    lines.add(
-        {
-            "procession": KIND,
-            "format": FORMAT,
-            "exported_at": now,
-            "process": process_id,
-            "processes": len(tree),
-        }
-    )
+    lines.add(_head(tree, now))
     counts = {part.name: lines.add_all(_rows(part, tree)) for part in PARTS}
     end = {"end": lines.number, "sha256": lines.checksum.hexdigest()}
     write(_line(end))
     return {"exported_at": now.isoformat(), "rows": counts}
 
 
+def _head(tree: list[UUID], now: datetime) -> dict[str, Any]:
+    """The first line."""
+    of_tree = {"process": tree[0], "processes": len(tree)}
+    return {"procession": KIND, "format": FORMAT, "exported_at": now, **of_tree}
+
+
 def _tree(process_id: UUID) -> list[UUID]:
-    """The process ids of a tree, each level in order after the one above it."""
+    """The process ids of a tree, level by level, those of a level in order."""
     root = ProcessInstance.objects.filter(pk=process_id).only("parent_id").first()
     if root is None:
         raise OperationRefused("there is no process %(process)s", process_id)
@@ -101,7 +98,7 @@ def _of(part: ExportedTable, some: Sequence[UUID]) -> QuerySet[Any]:
     """The rows of a table that belong to some processes."""
     mine = Q(**{f"{part.process}__in": some})
     if part.stray:
-        # One on an event may have come before the event had found its process.
+        # An operator may have acted on an event before the event had found its process.
         mine |= Q(instance=None, event__process__in=some)
     return part.model._default_manager.filter(mine)
 
@@ -116,7 +113,7 @@ NAMED = ("name", "version", "kind", "fingerprint")
 
 
 def _processes(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]]:
-    """The processes, each after the one that it is a part of, with definition and owner by their names."""
+    """The processes, each after its parent, with definition and owner by their names."""
     owner = f"owner__{get_user_model().USERNAME_FIELD}"
     asked = [*part.columns, owner, *(f"definition__{name}" for name in NAMED)]
     for some in chunks(tree, AT_ONCE):
@@ -128,7 +125,7 @@ def _processes(part: ExportedTable, tree: list[UUID]) -> Iterator[dict[str, Any]
 
 
 class _Lines:
-    """The lines so far: their number and their checksum."""
+    """The written lines: their number and their checksum."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -143,7 +140,7 @@ class _Lines:
 
     def add_all(self, values: Generator[dict[str, Any]]) -> int:
         before = self.number
-        # Where it ends early: a cursor that is closed later would be so in whatever transaction runs then.
+        # After an error, the generator would close its cursor later, in another transaction.
         with closing(values):
             for value in values:
                 self.add(value)
@@ -155,7 +152,7 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _as_text(value: object) -> str:
-    """A value that JSON has no form for, without losing anything of it."""
+    """Return the exact text of a value that JSON has no form for."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, timedelta):

@@ -30,5 +30,5 @@ class Command(ProcessionCommand):
             raise SystemExit(1)
 
 
-def _bar(part: str, steps: int) -> AbstractContextManager[invariants.Bar]:
+def _bar(part: str, steps: int) -> AbstractContextManager[invariants.ProgressBar]:
     return click.progressbar(length=steps, label=f"{part:9}", file=sys.stderr)

@@ -10,13 +10,13 @@ from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.advance import Arrivals
 from orchestrator.definition.workflow.carrying import (
-    KnownVisit,
-    misfits,
-    unfitting,
-    unmapped,
+    StoredVisit,
+    history_mismatches,
+    kind_mismatches,
+    unmapped_visits,
 )
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import replayed
+from orchestrator.definition.workflow.replay import replay_history
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import error_text
 from orchestrator.engine.operations.migrating.plan import MigrationTarget
@@ -49,14 +49,14 @@ class HistoryFit:
     def reasons(self) -> Iterator[str]:
         """Yield the reasons why the process does not fit the other version."""
         visits, version = list(self._visits()), self.target.definition.version
-        found = [*unmapped(visits, version), *unfitting(visits, self.plan)]
+        found = [*unmapped_visits(visits, version), *kind_mismatches(visits, self.plan)]
         found += [*self._answers(visits), *self._children()]
         yield from found
         if found:
             return
         yield from self._caught()
         try:
-            replay = replayed(self.plan, self.history.settled(self.plan))
+            replay = replay_history(self.plan, self.history.settled(self.plan))
         except Exception as error:  # noqa: BLE001  # predicates may raise anything
             secret_values.attach_process(error, self.instance)
             yield Text(
@@ -65,15 +65,15 @@ class HistoryFit:
             )
             return
         since = max(self.history.resumed_at, default=0)
-        yield from misfits(replay, visits, since)
+        yield from history_mismatches(replay, visits, since)
         yield from self._results()
 
-    def _visits(self) -> Iterator[KnownVisit]:
+    def _visits(self) -> Iterator[StoredVisit]:
         """The visits that count, of a map the visit of its head; and all open visits of steps without a mapping."""
         before = History(self.instance)
         for run in before.visits.values():
             name = self.mapping.get(run.node, "")
-            yield KnownVisit(
+            yield StoredVisit(
                 name,
                 run.node,
                 run.visit,
@@ -84,9 +84,9 @@ class HistoryFit:
             )
         for run in before.runs:
             if run.finished_at is None and run.node not in self.mapping:
-                yield KnownVisit("", run.node, run.visit, str(run.kind))
+                yield StoredVisit("", run.node, run.visit, str(run.kind))
 
-    def _answers(self, visits: Iterable[KnownVisit]) -> Iterator[str]:
+    def _answers(self, visits: Iterable[StoredVisit]) -> Iterator[str]:
         """Open questions that have other answers there."""
         nodes = self.target.pinned.graph["nodes"]
         details = {node["id"]: node["detail"] for node in nodes}
@@ -94,12 +94,12 @@ class HistoryFit:
         there = {node.id: node.detail for node in new.graph(self.plan).nodes}
         for one in visits:
             if one.open and one.kind == StepKind.ASK and one.step in self.plan.vertices:
-                before = details.get(one.was, "").partition(", at most ")[0]
+                before = details.get(one.old, "").partition(", at most ")[0]
                 now = there[one.step].partition(", at most ")[0]
                 if before != now:
                     yield Text(
                         "the question of %(step)s is not answered yet, and has other answers there: %(choices)s",
-                        one.was,
+                        one.old,
                         now,
                     )
 

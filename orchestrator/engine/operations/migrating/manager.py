@@ -7,7 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.definition import ProcessManager
-from orchestrator.definition.process_manager.carrying import CarriedManager, carried
+from orchestrator.definition.process_manager.carrying import (
+    MigratedManager,
+    migrate_place,
+)
 from orchestrator.engine.change import pausing, secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.manager import ManagerChange
@@ -38,7 +41,7 @@ class ManagerMigration:
 
     definition: type[ProcessManager]
     run: StepRun
-    place: CarriedManager
+    place: MigratedManager
     pinned: Definition
 
     @property
@@ -130,6 +133,6 @@ def plan_manager_migration(
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)
     with application_errors(NotMigrated):
-        place = carried(definition, run.node, mapping, instance.data, target.row)
+        place = migrate_place(definition, run.node, mapping, instance.data, target.row)
     check_key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.definition.codec import encode
-from orchestrator.definition.migrating import carried_data
+from orchestrator.definition.migrating import migrate_data
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import maps, secret_values
 from orchestrator.engine.change.application_code import application_errors
@@ -162,7 +162,7 @@ def _pin(instance: ProcessInstance, target: MigrationTarget) -> Pin:
     """The input as the other version reads it, and the graph of the other version for this input."""
     definition: Any = target.definition
     with application_errors(InvalidDefinition, InvalidMessage, NotMigrated):
-        made = carried_data(definition.Input, instance.data, target.row)
+        made = migrate_data(definition.Input, instance.data, target.row)
         check_key_kept(definition, instance, made)
         try:
             pin = definitions.make_pin(definition, made)

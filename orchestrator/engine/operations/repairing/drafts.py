@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from orchestrator.definition.codec import MAX_BYTES, canonical
+from orchestrator.definition.codec import MAX_BYTES, canonical_json
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import Edit
 from orchestrator.engine.storage.batch import database_now
@@ -56,7 +56,7 @@ def store_draft(draft: Repair, edits: list[Edit]) -> None:
         OperationRefused: the edits are too large.
     """
     body = [edit.to_json() for edit in edits]
-    if len(canonical(body).encode()) > MAX_BYTES:
+    if len(canonical_json(body).encode()) > MAX_BYTES:
         most = MAX_BYTES // 1024
         raise OperationRefused(
             "a repair has at most %(number)s KiB: apply what is staged", most

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.definition.codec import check
+from orchestrator.definition.codec import check_json
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 
 MOST = 50
@@ -76,7 +76,7 @@ def read_edits(body: object) -> list[Edit]:
     if not isinstance(body, list) or len(body) > MOST:
         raise OperationRefused("a repair is a list of at most %(number)s edits", MOST)
     try:
-        check(body)
+        check_json(body)
     except InvalidMessage as mistake:
         raise OperationRefused(mistake.told) from None
     edits = [_edit(one) for one in body]

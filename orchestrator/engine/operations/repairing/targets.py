@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.definition import ProcessManager
-from orchestrator.definition.codec import canonical
+from orchestrator.definition.codec import canonical_json
 from orchestrator.engine.change import redoing, retrying
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.repairing.manager import why_no_move
@@ -57,7 +57,7 @@ class VisitTarget:
     @property
     def large(self) -> bool:
         """Whether its result is too large for the form of its page."""
-        return len(canonical(self.run.result)) > LARGE
+        return len(canonical_json(self.run.result)) > LARGE
 
     @property
     def shown(self) -> Any:
