@@ -1,7 +1,7 @@
 """Personal access tokens: a program sends one in the place of its owner's session.
 
 A token is 256 random bits, and the table keeps its SHA-256. A slow hash protects values that can be guessed, as
-passwords: nobody can try 2^256 values, and each request would pay for the hash.
+passwords: no attacker can try 2^256 values, and each request would pay for the hash.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def type_of(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """What a value must be, in the words of its refusal; an annotation of the type that checks the value.
+    """The words of a refusal, which say what a value must be; an annotation of the type that checks the value.
 
     Args:
         must: what follows "must", such as "be 1 or 0".
@@ -339,9 +339,9 @@ class Conf(BaseModel):
     ] = 300
     """The longest delay between attempts; not below the first."""
     RETENTION_DAYS: Annotated[int, whole_bounds(0, 36_500)] = 0
-    """For how many days an ended process is kept if its definition does not say; 0 for ever."""
+    """The days that an ended process is kept if its definition does not say; 0 keeps it always."""
     NOTICE_DAYS: Annotated[int, whole_bounds(1, 36_500)] = 90
-    """For how many days notices are kept, with their outcomes."""
+    """The days that notices are kept, with their outcomes."""
     DUE_SOON_SECONDS: Annotated[float, bounds(1, 365 * DAY)] = 900
     """How long before its end a deadline counts as due soon."""
     TRANSITIONS_LIMIT: Annotated[int, whole_bounds(1, 1_000_000_000)] = 100_000

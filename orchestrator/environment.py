@@ -34,7 +34,7 @@ POSTGRES_KEEPALIVE = {
     "keepalives_count": 3,
 }
 
-# In milliseconds. A stopped worker must not hold or wait for locks for ever, and the statement of a killed worker must
+# In milliseconds. A stopped worker must not hold or wait for locks endlessly, and the statement of a killed worker must
 # end.
 POSTGRES_LIMITS = {
     "idle_in_transaction_session_timeout": 5000,

@@ -72,7 +72,7 @@ def definition_name_of(thing: Any) -> str:
 
 
 class GrantsBackend(BaseBackend):
-    """An authentication backend that answers Django's object permissions from grants. It signs nobody in."""
+    """An authentication backend that answers Django's object permissions from grants. It does not sign people in."""
 
     def get_group_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
         """Return the permissions that grants give a user for an object of one definition."""

@@ -87,8 +87,8 @@ COMPRESSIBLE = ("text/", "image/svg")
 class CompressedFilesMiddleware:
     """Compresses style sheets and scripts, which the first page waits for on a phone.
 
-    Pages stay uncompressed: an attacker who sees the length of a page, and puts words into its address, could guess its
-    content (BREACH, 2013). Files are the same for everybody. Django's GZipMiddleware compresses each chunk of an
+    Pages stay uncompressed: an attacker who measures the length of a page, and puts words into its address, could guess
+    its content (BREACH, 2013). Files are the same for everybody. Django's GZipMiddleware compresses each chunk of an
     asynchronous response by itself, and some clients read the first chunk only.
     """
 

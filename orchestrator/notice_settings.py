@@ -71,7 +71,7 @@ MailAddresses = Annotated[
     *Listed,
     Form("list mail addresses such as operators@example.org"),
 ]
-# The address of some receivers is a secret: whoever knows it may write to them.
+# The address of some receivers is a secret: a program that knows it may write to them.
 WebAddress = Annotated[
     str,
     Form(

@@ -170,9 +170,9 @@ def _ring_script(queue: str, pid: int) -> Callable[[], object]:
 
 
 def listen_for_bells(queue: str) -> Iterator[bool]:
-    """Yield True for each bell of a calls queue, and False after a second without one, for ever.
+    """Yield True for each bell of a calls queue, and False after a second without one, endlessly.
 
-    The subscription yields True too: bells may have rung before it.
+    The subscription yields True too: bells may have come before it.
 
     Raises:
         RedisError, OSError: Redis is out of reach, or has not answered within that second.

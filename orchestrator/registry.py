@@ -45,7 +45,7 @@ class CommandContext:
 
 
 class Answer:
-    """What a handler may return: a text of at most 200 characters for the history, and the events that it caused."""
+    """The answer of a handler: a text of at most 200 characters for the history, and the events that it caused."""
 
     def __init__(self, text: str, *events: Event) -> None:
         given: tuple[Any, ...] = events
@@ -61,7 +61,7 @@ class Answer:
 
 
 HandlerResult = Answer | Event | Iterable[Event] | None
-"""What a handler may return."""
+"""The values that a handler may return."""
 
 C = TypeVar("C", bound=Command)
 E = TypeVar("E", bound=Event)

@@ -12,7 +12,7 @@ ALL_OTHERS = "*"
 
 
 def retention() -> dict[str, timedelta]:
-    """Return how long the ended processes of each definition are kept; those without an entry are kept for ever.
+    """Return how long the ended processes of each definition are kept; those without an entry are kept.
 
     The newest version of a definition decides for the processes of all its versions, also of those without code.
     """

@@ -115,8 +115,8 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",  # refuses sign-ins after too many failures
     "django.contrib.auth.backends.ModelBackend",
 ]
-# After so many failures an address or an account has to wait. Attempts meanwhile do not extend the wait: otherwise
-# anybody could lock a user out for ever.
+# After this number of failures an address or an account has to wait. Attempts meanwhile do not extend the wait:
+# otherwise anybody could lock a user out endlessly.
 AXES_FAILURE_LIMIT = 10
 AXES_LOCKOUT_PARAMETERS = ["ip_address", "username"]
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -156,7 +156,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "procession_csrf"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Plain HTTP is right on the loopback address alone: nobody can listen in, and no certificate exists for it.
+# Plain HTTP is right on the loopback address alone: no other host can listen in, and no certificate exists for it.
 ON_LOOPBACK = set(ALLOWED_HOSTS) <= {"127.0.0.1", "localhost", "[::1]"}
 SILENCED_SYSTEM_CHECKS = (
     ["security.W004", "security.W008", "security.W012", "security.W016"]

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Let all reads in the block see one moment of the database; the block must not write, and delays nobody.
+    """Let all reads in the block see one moment of the database; the block must not write, and delays no writer.
 
     Inside a transaction it changes nothing: the reads see what that transaction sees.
     """

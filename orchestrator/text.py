@@ -28,7 +28,7 @@ class Text(str):
 
     Args:
         template: the sentence, with places like `%(step)s`.
-        values: the values of its places, in their order; a text or an error of ours among them is translated too.
+        values: the values of its places, in their order; a `Text` or a ProcessionError among them is translated too.
         code: a word for programs that says the same; by default made of its first words.
         was: its first wording, once it has a new one: its code, and the groups of its failures, stay the same.
     """

@@ -127,7 +127,7 @@ WEBHOOKS: tuple[Setting[Any], ...] = SOURCES, NETWORKS, RATES
 
 
 class Source(NamedTuple):
-    """What the settings say of a source."""
+    """The settings of a source."""
 
     keys: list[str]
     networks: list[Network]

@@ -64,7 +64,7 @@ def problems_by_definition(
 
 
 def problems_of_definitions(names: Collection[str]) -> ProblemsByDefinition:
-    """Return the problems for a reader who sees only these definitions, without events.
+    """Return the problems for a reader of these definitions alone, without events.
 
     Each number is the number of a definition's list, which looks at the first rows of all definitions.
     """

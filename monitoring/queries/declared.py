@@ -24,7 +24,7 @@ MEANINGS = {
     "truth": ("truth", _("%(field)s is true or false: write one of these")),
     "moment": ("span", _("%(field)s is a day or time: write it as in 2026-11-23")),
 }
-"""By kind of field: the attribute of a value to compare, and the refusal of a value without it."""
+"""The attribute of a value to compare, by kind of field, and the refusal of a value without it."""
 
 MOST = 200
 """The maximum number of offered fields."""

@@ -36,11 +36,11 @@ class ComparedProperty:
     """The values of one property in a group.
 
     Args:
-        name: of the field, or a label of ours.
+        name: of the field, or a label of the console.
         values: the most frequent values with their numbers.
         others: the number of members with another value.
         all: the number of compared members.
-        ours: whether the name is a label of ours, not a field of the application.
+        ours: whether the name is a label of the console, not a field of the application.
     """
 
     name: str

@@ -45,7 +45,7 @@ class Machinery:
     """All queues of the running code, of workers and of due work; and the last sweep."""
 
     now: datetime
-    """By the clock of the database."""
+    """The time, by the clock of the database."""
     milliseconds: float
     """The response time of the database."""
     queues: tuple[ServedQueue, ...]

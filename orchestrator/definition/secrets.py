@@ -226,7 +226,7 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 NEXT = re.compile(r"\s*([,}\]]|\Z)")
-"""What follows a complete value."""
+"""The text after a complete value."""
 
 
 def secret_texts(body: Any, names: Iterable[str] = ()) -> set[str]:

@@ -42,7 +42,7 @@ OF_STEP_RUNS = (CauseKind.STEP, CauseKind.DEADLINE, CauseKind.STEP_FAILED)
 
 
 class Cause(NamedTuple):
-    """What moved a process: a kind, the reference to a row, and a part that distinguishes several changes by it."""
+    """The cause of a change: a kind, the reference to a row, and a part that distinguishes several changes by it."""
 
     kind: CauseKind
     ref: str = ""

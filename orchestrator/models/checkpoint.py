@@ -43,7 +43,7 @@ class Checkpoint(models.Model):
 
     @property
     def moved_by(self) -> Cause | None:
-        """What moved the process; None for a kind that the running code does not know."""
+        """The cause of the change; None for a kind that the running code does not know."""
         try:
             return Cause.parse(self.cause)
         except ValueError:
@@ -51,7 +51,7 @@ class Checkpoint(models.Model):
 
     @property
     def said(self) -> str:
-        """What moved the process, in words for people."""
+        """The cause of the change, in words for people."""
         cause = self.moved_by
         return str(cause.kind.label) if cause is not None else gettext("A change")
 

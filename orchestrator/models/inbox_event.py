@@ -11,7 +11,7 @@ from orchestrator.models.work import Work, claim_indexes
 
 
 class Verdict(models.TextChoices):
-    """What became of an event."""
+    """The outcome of an event."""
 
     RECEIVED = "received", _("received")
     STARTED = "started", _("started a process")

@@ -105,5 +105,5 @@ class Incident(WithText):
 
     @property
     def resolved_by(self) -> str:
-        """What has resolved the incident, as a `Text` without values."""
+        """The resolution of the incident, as a `Text` without values."""
         return Text(self.resolution) if self.resolution else ""

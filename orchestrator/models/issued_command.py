@@ -12,7 +12,7 @@ from orchestrator.models.work import Work, claim_indexes
 
 
 class Delivery(models.TextChoices):
-    """When a command's handler runs."""
+    """The moment at which a command's handler runs."""
 
     IN_TRANSACTION = "in_transaction", _("in the transition's transaction")
     AFTER_COMMIT = "after_commit", _("after commit")

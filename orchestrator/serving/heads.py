@@ -1,7 +1,7 @@
 """Closes connections on which no request begins; `bodies` has the limits of bodies.
 
 uvicorn itself closes connections that are idle after an answer. One without any request, or with half of a request's
-head, would stay for ever, and the system has only so many.
+head, would stay open, and their number is limited.
 """
 
 from __future__ import annotations

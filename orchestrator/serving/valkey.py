@@ -88,7 +88,7 @@ def wait_for_previous(socket: Path, patience: float = 5.0) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder in which nobody else can put a socket.
+    """Make a folder in which no other user can put a socket.
 
     Raises:
         CannotStart: it belongs to somebody else.

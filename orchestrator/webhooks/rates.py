@@ -47,7 +47,7 @@ def check_rate(source: str, rate: Rate | None, number: int = 1) -> None:
     """Count `number` events of a source against its rate.
 
     Raises:
-        NotAccepted: 429, with the seconds to wait; 413 if so many at once are never allowed.
+        NotAccepted: 429, with the seconds to wait; 413 if that number at once is never allowed.
     """
     if rate is None:
         return

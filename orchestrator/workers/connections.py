@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 """How long to wait for an answer before each question to the server."""
 LOOKS = 2
-"""After so many questions in a row at which the server was idle, the connection is closed."""
+"""After this number of questions in a row at which the server was idle, the connection is closed."""
 
 SERVER_WORKS = """
     SELECT pg_backend_pid() <> %s OR EXISTS (

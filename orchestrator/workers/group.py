@@ -19,7 +19,7 @@ RESPAWN_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 STOPPED = b"Tt"
-"""What Linux calls a process that a signal or a debugger has stopped."""
+"""The letter by which Linux shows a process that a signal or a debugger has stopped."""
 
 
 def fork_child(run: Callable[[], None]) -> int:

@@ -29,7 +29,7 @@ RESULTS_ROOM = 1 << 16
 """Bytes of the page of results; a result without room is stored at once."""
 
 CLAIMS_SECONDS = BEGIN_SECONDS + 0.01
-"""When the supervisor reads: late enough to see what the worker wrote in its own time."""
+"""The time at which the supervisor reads: late enough to see what the worker wrote in its own time."""
 
 
 FREE = 1 << 16
@@ -54,7 +54,7 @@ class UnstoredResults(NamedTuple):
 
 
 class SharedClaims(HeldWork):
-    """What one worker holds; made before the fork.
+    """The claims and results of one worker; made before the fork.
 
     Args:
         wake: wakes the process that takes over, if it would sleep for longer.

@@ -1,4 +1,4 @@
-"""What a supervisor reports of its workers, and how it is stored: leases, heartbeats, lost work and sweeps."""
+"""The report of a supervisor on its workers, and its storage: leases, heartbeats, lost work and sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child shows its supervisor in shared memory: its present work, and the time by which it must be over."""
+"""The shared memory in which a child shows its supervisor its present work, and the time by which it must be over."""
 
 from __future__ import annotations
 

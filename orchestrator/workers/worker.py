@@ -54,7 +54,7 @@ class DoorbellWorker(SimpleWorker):
 
     @property
     def should_run_maintenance_tasks(self) -> bool:
-        return False  # bells are never cleaned up, only rung again
+        return False  # bells are never cleaned up, only sent again
 
     @property
     def dequeue_timeout(self) -> int:

@@ -64,7 +64,7 @@ class AttemptMoment:
 
     @property
     def look(self) -> Look:
-        """How it is shown."""
+        """The look of its icon."""
         return WAYS[self.way]
 
 

@@ -32,7 +32,7 @@ WAITS = (StepKind.JOIN, StepKind.MAP, StepKind.WAIT, StepKind.ASK, StepKind.SLEE
 """The kinds of visits that wait while they are open."""
 
 
-class StoredVisit(NamedTuple):
+class VisitRow(NamedTuple):
     """The stored facts of a visit; the defaults describe the only visit of a step, which is done."""
 
     node: str
@@ -62,8 +62,7 @@ class StoredVisit(NamedTuple):
 
 
 PLAIN = {
-    name: getattr(StoredVisit(""), name)
-    for name in ("kind", "status", "visit", "round")
+    name: getattr(VisitRow(""), name) for name in ("kind", "status", "visit", "round")
 }
 """The columns that distinguish such a visit from others."""
 
@@ -102,8 +101,8 @@ def step_states_of(moment: ProcessMoment) -> dict[str, StepState]:
         plain &= Q(left__lte=moment.revision)
     # Nearly all of ten thousand steps have one visit, which is done: their names suffice.
     names = rows.filter(plain).order_by("pk").values_list("node", flat=True)[:MOST]
-    others = rows.exclude(plain).order_by("pk").values_list(*StoredVisit._fields)[:MOST]
-    found, visits = list(names), list(map(StoredVisit._make, others))
+    others = rows.exclude(plain).order_by("pk").values_list(*VisitRow._fields)[:MOST]
+    found, visits = list(names), list(map(VisitRow._make, others))
     if moment.is_newest:
         elements = _open_elements(moment.present, visits)
         return combine_visits(found, visits, elements, moment.instance)
@@ -117,7 +116,7 @@ def step_states_of(moment: ProcessMoment) -> dict[str, StepState]:
 
 def combine_visits(
     plain: Iterable[str],
-    visits: Iterable[StoredVisit],
+    visits: Iterable[VisitRow],
     elements: Elements,
     instance: ProcessInstance,
 ) -> dict[str, StepState]:
@@ -130,10 +129,10 @@ def combine_visits(
         instance: the process at the moment of these visits.
     """
     found = dict.fromkeys(plain, DONE_ONCE)
-    several: dict[str, list[StoredVisit]] = defaultdict(list)
+    several: dict[str, list[VisitRow]] = defaultdict(list)
     for visit in visits:
         if visit.node in found and visit.node not in several:
-            several[visit.node].append(StoredVisit(visit.node))
+            several[visit.node].append(VisitRow(visit.node))
         several[visit.node].append(visit)
     return found | {
         node: _state(some, instance, elements.get(node, {}))
@@ -141,9 +140,7 @@ def combine_visits(
     }
 
 
-def _open_elements(
-    instance: ProcessInstance, visits: Iterable[StoredVisit]
-) -> Elements:
+def _open_elements(instance: ProcessInstance, visits: Iterable[VisitRow]) -> Elements:
     found: dict[str, dict[str, int]] = defaultdict(Counter)
     if any(one.kind == StepKind.MAP and one.finished_at is None for one in visits):
         rows = StepRun.objects.filter(instance=instance, finished_at=None)
@@ -163,9 +160,7 @@ def _elements_in_trouble(moment: ProcessMoment) -> Elements:
     return found
 
 
-def _turn_back(
-    visits: Sequence[StoredVisit], moment: ProcessMoment
-) -> Iterator[StoredVisit]:
+def _turn_back(visits: Sequence[VisitRow], moment: ProcessMoment) -> Iterator[VisitRow]:
     """Turn visits back to a past moment, without visits that were superseded before it.
 
     Args:
@@ -185,10 +180,10 @@ def _turn_back(
 
 
 def _visit_then(
-    kept: StoredVisit,
+    kept: VisitRow,
     moment: ProcessMoment,
     counted: Mapping[tuple[str, int, int], Mapping[str, int]],
-) -> StoredVisit:
+) -> VisitRow:
     """Return a visit at a past moment; without a status if it was superseded by then."""
     visit = kept._replace(node=moment.name_then(kept.node), blocked="", blocked_on="")
     if not _was_open(kept, moment):
@@ -203,17 +198,17 @@ def _visit_then(
     )
 
 
-def _was_open(kept: StoredVisit, moment: ProcessMoment) -> bool:
+def _was_open(kept: VisitRow, moment: ProcessMoment) -> bool:
     return kept.left is None or kept.left > moment.revision
 
 
-def _open_status(kept: StoredVisit, moment: ProcessMoment) -> str:
+def _open_status(kept: VisitRow, moment: ProcessMoment) -> str:
     begun = kept.child__started_at
     waits = kept.kind in WAITS or (begun is not None and begun <= moment.until)
     return StepStatus.WAITING if waits else StepStatus.RUNNING
 
 
-def _status_at_end(kept: StoredVisit, moment: ProcessMoment) -> str:
+def _status_at_end(kept: VisitRow, moment: ProcessMoment) -> str:
     """Return the status of an ended visit before later revisions superseded it; "" if it was superseded by then."""
     if kept.status != StepStatus.SUPERSEDED:
         return kept.status
@@ -226,7 +221,7 @@ def _status_at_end(kept: StoredVisit, moment: ProcessMoment) -> str:
 
 
 def _count_elements(
-    visits: Iterable[StoredVisit], moment: ProcessMoment
+    visits: Iterable[VisitRow], moment: ProcessMoment
 ) -> dict[tuple[str, int, int], dict[str, int]]:
     """Count in the database the done and failed elements of open maps at a past moment."""
     maps = [v for v in visits if v.kind == StepKind.MAP and _was_open(v, moment)]
@@ -259,7 +254,7 @@ def _gathering_joins(
 
 
 def _state(
-    visits: list[StoredVisit], instance: ProcessInstance, elements: Mapping[str, int]
+    visits: list[VisitRow], instance: ProcessInstance, elements: Mapping[str, int]
 ) -> StepState:
     visited = [visit for visit in visits if visit.kind != StepKind.UNDO]
     undone = [visit for visit in visits if visit.kind == StepKind.UNDO]
@@ -286,7 +281,7 @@ def _state(
 
 
 def shown_status(
-    run: StepRun | StoredVisit,
+    run: StepRun | VisitRow,
     instance: ProcessInstance,
     elements: Mapping[str, int] | None = None,
 ) -> str:
@@ -307,7 +302,7 @@ def shown_status(
     return run.status
 
 
-def _ended_status(run: StepRun | StoredVisit, instance: ProcessInstance) -> str:
+def _ended_status(run: StepRun | VisitRow, instance: ProcessInstance) -> str:
     """Return the shown status of an ended visit; a failure that the process survived is handled."""
     if run.kind == StepKind.UNDO and run.status == StepStatus.DONE:
         return "undone"

@@ -30,7 +30,7 @@ MARKS = {
     "removed": ("\N{MINUS SIGN}", _("removed")),
     "changed": ("≠", _("changed")),
 }
-"""By mark of a step: the sign at its corner, beside the colour, and the word."""
+"""The sign at the corner of a step and its word, beside the colour, by mark."""
 
 ASPECTS = {
     "name": _("its name"),

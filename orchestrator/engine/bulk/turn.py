@@ -29,7 +29,7 @@ class SliceCount:
 
 
 class SliceTimer:
-    """When the next slice may begin in one worker."""
+    """The earliest time of the next slice in one worker."""
 
     def __init__(self) -> None:
         self._until = 0.0

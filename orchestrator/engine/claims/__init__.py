@@ -1,1 +1,1 @@
-"""Which worker holds which work: leases, releasing claims, and looking for due work."""
+"""The work that workers hold: leases, releasing claims, and looking for due work."""

@@ -58,7 +58,7 @@ class Claim(NamedTuple):
 
 
 class HeldWork:
-    """Where a worker shows its unbegun claims and its unstored results.
+    """The place where a worker shows its unbegun claims and its unstored results.
 
     This class is for a worker without a supervisor: such a worker releases its claims, and stores each result at once.
     """

@@ -159,7 +159,7 @@ def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> No
 
 
 def _decided(manager: ProcessManager, row: InboxEvent) -> str:
-    """What a process would do with an event. If this decision fails, the delivery tries it and shows the failure."""
+    """The decision of a process on an event. If this decision fails, the delivery tries it and shows the failure."""
     try:
         message = inbox.parse_event(row.type, row.body)
         return manager.decide(manager.step, manager.data, message).outcome

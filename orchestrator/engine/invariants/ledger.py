@@ -114,7 +114,7 @@ def overdue_work() -> Iterator[str]:
 
 def unsettled_commands() -> Iterator[str]:
     """Yield commands that nothing will carry out, or that belong to no transition: the other part of I7."""
-    # Commands of a paused process wait: it was imported, and nobody has resumed it.
+    # Commands of a paused process wait: it was imported, and no operator has resumed it.
     unsent = IssuedCommand.objects.filter(wake_at=None, instance__paused_at=None)
     unsent = unsent.exclude(
         status__in=[*IssuedCommand.SETTLED, CommandStatus.FAILED, CommandStatus.HELD]

@@ -163,7 +163,7 @@ class _Attempt:
 
 
 def _digest(given: Sequence[Any]) -> str:
-    """A keyed digest of values; nobody can guess the values without the key."""
+    """A keyed digest of values; the values cannot be guessed without the key."""
     text = json.dumps(given, sort_keys=True, default=str)
     return salted_hmac("orchestrator.audit", text, algorithm="sha256").hexdigest()
 

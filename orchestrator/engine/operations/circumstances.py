@@ -62,7 +62,7 @@ class ProcessFacts:
 
     @cached_property
     def troubled(self) -> set[UUID]:
-        """Those with failed work, or with work that waits until the running code has its definition."""
+        """The processes with failed work, or with work that waits until the running code has its definition."""
         commands = IssuedCommand.objects.failing()
         due = Q(wake_at__isnull=False) | Q(remaining__isnull=False)
         held = self._open().filter(due).exclude(error="")
@@ -70,7 +70,7 @@ class ProcessFacts:
 
     @cached_property
     def failed(self) -> set[UUID]:
-        """Those with an open incident of a failure, whatever their status."""
+        """The processes with an open incident of a failure, whatever their status."""
         return self._of(Incident.objects.open().filter(kind__in=FAILURES))
 
     @cached_property
@@ -96,7 +96,7 @@ class ProcessFacts:
         return StepRun.objects.filter(finished_at=None)
 
     def _of(self, *kinds: QuerySet[Any]) -> set[UUID]:
-        """Those with rows in any of these querysets."""
+        """The processes with rows in any of these querysets."""
         mine = (
             rows.filter(instance__in=self._keys).order_by().values_list("instance_id")
             for rows in kinds

@@ -98,7 +98,7 @@ def _read(definition: type[Workflow], input_json: Any) -> Any:
 
 
 def _hand_over(instance: ProcessInstance, new: UUID) -> ProcessInstance | None:
-    """Has the step of the parent wait for the new process; returns the parent, if a step waits.
+    """Let the step of the parent wait for the new process. Return the parent, if a step waits.
 
     A worker that has just claimed the step, to read the end of the old process, loses its lease.
     """

@@ -40,7 +40,7 @@ class Later:
 
 
 class Raw(NamedTuple):
-    """An SQL expression of ours in the place of a value."""
+    """An SQL expression in the place of a value."""
 
     sql: str
 

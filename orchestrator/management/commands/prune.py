@@ -132,7 +132,7 @@ def _open_export(path: str) -> BinaryIO:
 
 
 def _private_opener(path: str, flags: int) -> int:
-    """Open a file that nobody else may read: secret fields are in it.
+    """Open a file that no other user may read: secret fields are in it.
 
     Raises:
         BlockingIOError: another run has it open.

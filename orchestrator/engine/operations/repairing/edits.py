@@ -22,18 +22,18 @@ class EditKind(models.TextChoices):
     """The kinds of edit, in the order in which a repair applies them, with words for people."""
 
     DATA = "data", _("Edit the data")
-    """Of a process manager; the value is the new data."""
+    """An edit of a process manager; the value is the new data."""
     MOVE = "move", _("Move to another step")
-    """Of a process manager; the target is the step."""
+    """An edit of a process manager; the target is the step."""
     RETRY = "retry", _("Try again what failed")
     RESULT = "result", _("Edit a result")
-    """Of a workflow; the target is the key of the visit, the value is its new result."""
+    """An edit of a workflow; the target is the key of the visit, the value is its new result."""
     SKIP = "skip", _("Skip a step")
-    """Of a workflow; the target is the key of the open visit, the value is its result."""
+    """An edit of a workflow; the target is the key of the open visit, the value is its result."""
     SKIP_COMMAND = "skip_command", _("Skip a command")
-    """Of a process manager; the target is the command's id."""
+    """An edit of a process manager; the target is the command's id."""
     REDO = "redo", _("Redo a step")
-    """Of a workflow; the target is the step."""
+    """An edit of a workflow; the target is the step."""
     EVENT = "event", _("Add an event")
     """The target is its type, the value its fields."""
 

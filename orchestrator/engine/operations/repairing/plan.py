@@ -83,7 +83,7 @@ class RepairPlan(ABC):
 
     edits: Sequence[Edit]
     mistakes: dict[int, Mistake] = field(default_factory=dict)
-    """By the places of the edits."""
+    """The targets, by the places of the edits."""
     edited: list[Edited] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     stands: list[str] = field(default_factory=list)

@@ -1,0 +1,123 @@
+"""The words of the product: a name has one meaning, and docstrings, comments and docs speak without pictures."""
+
+import ast
+import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.services.cases import cases
+from tests.unit.test_docs_sentences import PAGES
+
+ROOT = Path(__file__).parents[2]
+MODULES = [
+    path
+    for package in ("orchestrator", "monitoring")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if "migrations" not in path.parts
+]
+OF_THE_KIND = {
+    "act": "a view that carries out an operation",
+    "add_arguments": "the options of a sub-command, as Django calls them",
+    "Command": "a management command, and what a process manager issues",
+    "detail": "a view of one object",
+    "index": "a view of a list",
+    "run": "a sub-process of a workflow; in orchestrator.testing, the work that is ready",
+}
+"""Names that several modules have, each with the one meaning that it has there."""
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
+
+PICTURES = re.compile(
+    r"""\b(?:canary|deaf|foreseen|hitherto|lately|nobody|rung|whoever|whose\ turn
+    |come[s]?\ of|came\ of|for\ ever|held\ up|in\ doubt|in\ hand|in\ other\ hands
+    |lets?\ go|makes?\ way|of\ one\ (?:that|which|who)|of\ ours|over\ with|puts?\ off|so\ many
+    |such\ (?:a\ )?one|what\ is\ held|who\ (?:asks|settles|sees))\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Pictures and turns that the documentation of Django or PostgreSQL would not have."""
+OPENINGS = frozenset(
+    [
+        "As",
+        "By",
+        "Does",
+        "For",
+        "Has",
+        "Is",
+        "Lets",
+        "Nothing",
+        "Of",
+        "So",
+        "That",
+        "Those",
+        "What",
+        "When",
+        "Where",
+        "Which",
+        "Who",
+        "Whoever",
+        "Whose",
+    ]
+)
+"""No docstring begins with these: the first word is a noun, or says what a function does."""
+
+
+def test_a_name_has_one_meaning() -> None:
+    places: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and node.name[0] != "_":
+                places[node.name].add(str(path.relative_to(ROOT)))
+
+    several = {name: sorted(found) for name, found in places.items() if len(found) > 1}
+    assert {n: found for n, found in several.items() if n not in OF_THE_KIND} == {}
+    assert OF_THE_KIND.keys() - several.keys() == set()
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, also those of its values, with the lines on which they begin."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        body = getattr(node, "body", None)
+        for one in body if isinstance(body, list) else ():
+            if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
+                yield one.lineno, str(one.value.value)
+
+
+def spoken(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the comments and docstrings of a module with the lines on which they begin."""
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    yield from docstrings(path)
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
+        for path in MODULES
+        for line, text in docstrings(path)
+        if re.split(r"\W", text.strip(), maxsplit=1)[0] in OPENINGS
+    ]
+
+    assert found == []
+
+
+def test_docstrings_and_comments_speak_plainly() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {match.group()}"
+        for path in MODULES
+        for line, text in spoken(path)
+        for match in PICTURES.finditer(" ".join(text.split()).replace('"nobody"', ""))
+    ]
+
+    assert found == []
+
+
+@cases("page", *(page for page in PAGES if page.name != "texts.md"))
+def test_the_documentation_speaks_plainly(page: Path) -> None:
+    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
+
+    assert PICTURES.findall(" ".join(prose.split())) == []
