@@ -16,14 +16,14 @@ from bench.ping import Returned, Served, register_handlers
 from bench.run import QUEUE, hold_back, registered_definition, release
 from bench.workers import Team, workers
 from orchestrator.definition import ProcessManager
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.processes import (
     Envelope,
     send_event,
     send_events,
     start_process,
 )
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand
 
 SOURCE = "bench"

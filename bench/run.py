@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from bench.game import BenchFailed
 from orchestrator import registry
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, InboxEvent, ProcessInstance
 from orchestrator.models.work import Work

@@ -14,7 +14,7 @@ from bench.run import QUEUE, hold_back, registered_definition, release, remove
 from bench.workers import Team, workers
 from orchestrator.definition import Workflow
 from orchestrator.engine.processes import start_process
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import ProcessInstance
 
 

@@ -21,7 +21,7 @@ from django.template.backends.django import DjangoTemplates
 from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
 from django.utils.module_loading import import_string
 
-from orchestrator.settings_checks import make_check
+from orchestrator.checking.settings_checks import make_check
 
 MIDDLEWARE = (SessionMiddleware, CsrfViewMiddleware, AuthenticationMiddleware)
 PROCESSORS = (

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management import ManagementUtility
 from django.db import DatabaseError
 
-from orchestrator.conf import SettingRefused
+from orchestrator.configuration.conf import SettingRefused
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 

@@ -30,7 +30,7 @@ from rq.serializers import JSONSerializer
 from rq.utils import utcformat
 from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 
 log = logging.getLogger(__name__)

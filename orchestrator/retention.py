@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from orchestrator import registry
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 
 ALL_OTHERS = "*"
 """Stands for all definitions without an entry of their own."""

@@ -6,7 +6,7 @@ docs/settings.md lists the variables.
 from datetime import timedelta
 from pathlib import Path
 
-from orchestrator.environment import (
+from orchestrator.configuration.environment import (
     data_folder,
     database_settings,
     generated_secret,
@@ -14,7 +14,7 @@ from orchestrator.environment import (
     socket_path,
     socket_url,
 )
-from orchestrator.variables import read_variables
+from orchestrator.configuration.variables import read_variables
 
 given = read_variables()
 

@@ -10,9 +10,9 @@ from typing import Any
 from django.db.models import Count, Max, Q
 
 from orchestrator import registry
-from orchestrator.engine.claims.due import DueWork, due_by_queue, unattended_queues
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import WORK
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import WORK
+from orchestrator.engine.work.due import DueWork, due_by_queue, unattended_queues
 from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import heartbeat_limit
 from orchestrator.queue import base_queue, bell_count, redis_responds

@@ -27,10 +27,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from monitoring.broadcaster import broadcaster
 from orchestrator import queue
-from orchestrator.engine import drain as draining
-from orchestrator.engine.claims.held import HeldWork, UnstoredResult
-from orchestrator.engine.failures import backoff
+from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.work import backoff
+from orchestrator.engine.work.held import HeldWork, UnstoredResult
 from orchestrator.models import ProcessInstance
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.process_managers.fixtures import handler, parcels

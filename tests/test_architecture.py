@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 
 import orchestrator
 from orchestrator import definition, testing
+from orchestrator.configuration.variables import FAMILIES, NAMES
 from orchestrator.testing import plugin
-from orchestrator.variables import FAMILIES, NAMES
 from tests.services.python import printed
 from tests.services.words import words
 

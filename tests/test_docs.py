@@ -24,17 +24,11 @@ from django.test import Client, override_settings
 
 import orchestrator
 from monitoring import checks as console_checks
-from orchestrator import (
-    checks,
-    definition,
-    exceptions,
-    registry,
-    settings_checks,
-    testing,
-)
-from orchestrator.conf import Conf
+from orchestrator import definition, exceptions, registry, testing
+from orchestrator.checking import checks, settings_checks
+from orchestrator.configuration.conf import Conf
 from orchestrator.engine import invariants
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import (

@@ -25,8 +25,8 @@ from bench.seed.scenarios import KEY
 from bench.seed.written import copied_models
 from examples.order_listing.models import Order
 from examples.support_inquiry.models import Ticket
-from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.storage.beginnings import LOCKS, OURS
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.core import serializers
 from django.db.models import Model, QuerySet
 
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 
 APPS = ("orchestrator", "order_listing", "support_inquiry")
 """The apps whose tables the scenarios write."""

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 
 from monitoring.queries.event_search import KEPT, EventFilters
 from monitoring.queries.lists import KeyedPage
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.models import InboxEvent, Verdict
 
 COLUMNS = ("pk", "type", "verdict", "correlation_key")

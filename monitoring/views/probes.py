@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from monitoring.access import may_view
 from monitoring.metrics import exposition
 from monitoring.readiness import PARTS, readiness
-from orchestrator.site_settings import metrics_token
+from orchestrator.configuration.site_settings import metrics_token
 
 
 @require_safe

@@ -12,10 +12,9 @@ from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager, Workflow
-from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
-from orchestrator.engine.inbox import Address
-from orchestrator.engine.storage import receipts
+from orchestrator.engine.storage import inbox, receipts
+from orchestrator.engine.storage.inbox import Address
 from orchestrator.engine.storage.receipts import TURNS, Arrival, Receipt, StartReceipt
 from orchestrator.exceptions import (
     ConflictingEvent,

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 
 
 class WorkerQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it

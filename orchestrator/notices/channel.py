@@ -7,8 +7,8 @@ from typing import Protocol
 
 from django.utils.module_loading import import_string
 
+from orchestrator.configuration.notice_settings import Recipient
 from orchestrator.definition.secrets import spellings
-from orchestrator.notice_settings import Recipient
 from orchestrator.notices.message import NoticeMessage
 
 SECRET_FROM = 4

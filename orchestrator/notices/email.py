@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from django.core.mail import EmailMessage
 
+from orchestrator.configuration.site_settings import site_url
 from orchestrator.exceptions import Retry
 from orchestrator.notices.message import NoticeMessage
-from orchestrator.site_settings import site_url
 
 
 class Email:

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from orchestrator.notice_settings import Topic
+from orchestrator.configuration.notice_settings import Topic
 from orchestrator.text import Text, unpack_text
 
 LONGEST = 300

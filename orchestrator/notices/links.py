@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
-from orchestrator.site_settings import site_url
+from orchestrator.configuration.site_settings import site_url
 
 log = logging.getLogger(__name__)
 

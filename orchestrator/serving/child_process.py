@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.process_group import end_with_parent
 from orchestrator.serving.log import last_lines
-from orchestrator.workers.group import end_with_parent
 
 FIRST_PAUSE = 0.5  # seconds before a dead child is started again; doubled each time
 LONGEST_PAUSE = 30.0

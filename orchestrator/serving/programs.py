@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.urls import reverse
 
-from orchestrator.environment import generated_secret
+from orchestrator.configuration.environment import generated_secret
 from orchestrator.serving import port, valkey
 from orchestrator.serving.child_process import ChildProcess
 

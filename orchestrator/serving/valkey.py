@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from orchestrator.environment import socket_url
+from orchestrator.configuration.environment import socket_url
 from orchestrator.serving import CannotStart
 from orchestrator.serving.child_process import ChildProcess
 

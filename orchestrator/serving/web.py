@@ -18,7 +18,7 @@ from django.conf import settings
 from django.shortcuts import resolve_url
 from django.utils.module_loading import import_string
 
-from orchestrator.conf import SettingRefused
+from orchestrator.configuration.conf import SettingRefused
 from orchestrator.serving import CannotStart
 from orchestrator.serving.port import bind
 

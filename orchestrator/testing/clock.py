@@ -16,9 +16,9 @@ from django.db import connection
 from django.db.models import DateTimeField, Exists, F, Min, Model, OuterRef, Q, QuerySet
 
 from orchestrator import queue as doorbell
-from orchestrator.engine.drain import drain
-from orchestrator.engine.storage.batch import NOW, database_now
-from orchestrator.engine.storage.tables import TABLES
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.batch import NOW, database_now
+from orchestrator.engine.sql.tables import TABLES
 from orchestrator.models import (
     Checkpoint,
     CommandStatus,

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from orchestrator.webhook_settings import Network
+from orchestrator.configuration.webhook_settings import Network
 from orchestrator.webhooks.not_accepted import NotAccepted
 
 

@@ -14,9 +14,9 @@ from functools import cache
 from redis import Redis
 from redis.exceptions import RedisError
 
+from orchestrator.configuration.webhook_settings import Rate
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.queue import connect_queue, set_timeouts
-from orchestrator.webhook_settings import Rate
 from orchestrator.webhooks.not_accepted import NotAccepted
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from orchestrator.conf import SettingRefused, log_once
+from orchestrator.configuration.conf import SettingRefused, log_once
+from orchestrator.configuration.webhook_settings import Rate, Source, find_source
 from orchestrator.engine.processes import send_all_events, send_events
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.exceptions import (
@@ -26,7 +27,6 @@ from orchestrator.exceptions import (
     ProcessionError,
     UnknownEventType,
 )
-from orchestrator.webhook_settings import Rate, Source, find_source
 from orchestrator.webhooks.body import PostedEvents, read_body, read_events
 from orchestrator.webhooks.networks import check_network
 from orchestrator.webhooks.not_accepted import NotAccepted

@@ -23,19 +23,19 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, connections
 from redis.exceptions import RedisError
 
-from orchestrator.conf import conf
-from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.calls import Call
-from orchestrator.engine.claims.held import MOST
-from orchestrator.engine.claims.room import Room
-from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.in_flight import CallsToMake, find_held_calls
-from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.batch import database_now, send
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator import process_group
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.loops.in_flight import CallsToMake, find_held_calls
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.batch import database_now, send
+from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.work import leases
+from orchestrator.engine.work.calls import Call
+from orchestrator.engine.work.held import MOST
+from orchestrator.engine.work.room import Room
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import Lost
 from orchestrator.queue import listen_for_bells, wake_queue
-from orchestrator.workers import group
 from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.event_loop import CallEnd, EventLoop, Flight
 from orchestrator.workers.shared_calls import SharedCalls
@@ -317,5 +317,5 @@ def _wake() -> None:
 
 def run_caller(queue: str, worker: CurrentWorker, shared: SharedCalls) -> None:
     """Run a worker that keeps calls of a queue in flight in this process."""
-    group.name_process(NAME)
+    process_group.name_process(NAME)
     Caller(queue, worker, shared).run()

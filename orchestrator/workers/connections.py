@@ -17,7 +17,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from orchestrator.environment import with_limits
+from orchestrator.configuration.environment import with_limits
 
 Answer = Generator[Any, Any, Any]
 

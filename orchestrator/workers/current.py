@@ -10,12 +10,12 @@ from uuid import uuid4
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from orchestrator.conf import conf
-from orchestrator.engine import drain
-from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.held import UNSEEN, HeldWork
-from orchestrator.engine.claims.worker_slice import Reporting
-from orchestrator.engine.storage import uncertain
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.loops import drain
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.work import leases
+from orchestrator.engine.work.held import UNSEEN, HeldWork
+from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import Lost
 from orchestrator.workers.slot import Slot
 

@@ -20,8 +20,8 @@ from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
+from orchestrator import process_group
 from orchestrator.definition.codec import decode, encode
-from orchestrator.workers import group
 from orchestrator.workers.report import WorkerReport
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ IDLE = 0
 """libpq's status of a connection on which no transaction has begun."""
 
 
-class DatabaseProcess(group.Helper):
+class DatabaseProcess(process_group.Helper):
     """Stores one report at a time; `send` starts it, also again after it has died."""
 
     _line: Connection[Any, Any]

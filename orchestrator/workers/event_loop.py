@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from django.db import close_old_connections, connections
 
-from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.work.calls import Call
 from orchestrator.exceptions import ExitRefused
 from orchestrator.workers.shared_calls import SharedCalls
 

@@ -16,11 +16,11 @@ from uuid import uuid4
 
 from django.db import DatabaseError, connections
 
-from orchestrator.conf import SettingRefused, conf
+from orchestrator.configuration.conf import SettingRefused, conf
+from orchestrator.configuration.notice_settings import recipients
 from orchestrator.engine.notices import outages, outbox
 from orchestrator.engine.notices.gathering import gather_notices
 from orchestrator.models import Notice
-from orchestrator.notice_settings import recipients
 from orchestrator.workers.sending import Sending, SendingOutcome
 
 log = logging.getLogger(__name__)

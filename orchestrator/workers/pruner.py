@@ -13,8 +13,8 @@ import time
 from django.db import Error as DatabaseError
 from django.db import connections
 
-from orchestrator.conf import conf
-from orchestrator.engine.pruning import Pruning
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.storage.pruning import Pruning
 from orchestrator.retention import retention
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from itertools import groupby
 from django.conf import settings
 
 from orchestrator import queue as doorbell
-from orchestrator.engine.claims import leases, take_over
-from orchestrator.engine.claims.due import sweep
-from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.sql.batch import database_now, send
+from orchestrator.engine.work import leases, take_over
+from orchestrator.engine.work.due import sweep
 from orchestrator.models import Lost, Worker
 from orchestrator.workers.held import parse_results
 

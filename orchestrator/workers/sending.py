@@ -15,13 +15,13 @@ from typing import Any
 
 from django.db import connections
 
+from orchestrator import process_group
+from orchestrator.configuration.notice_settings import Recipient
 from orchestrator.exceptions import Permanent, Retry
 from orchestrator.models import Notice
-from orchestrator.notice_settings import Recipient
 from orchestrator.notices.channel import channel_of, redact
 from orchestrator.notices.lines import one_line
 from orchestrator.notices.message import compose_message
-from orchestrator.workers import group
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Sending:
         self.notice = notice
         connections.close_all()  # a process shares none with its child
         self.line, its = Pipe(duplex=False)
-        self.pid = group.fork_child(lambda: _send(its, notice, recipient))
+        self.pid = process_group.fork_child(lambda: _send(its, notice, recipient))
         its.close()
         self._until = time.monotonic() + SECONDS
         self._outcome: SendingOutcome | None = None
@@ -74,7 +74,7 @@ class Sending:
 
     def end(self) -> None:
         """Kill its process, with or without an outcome."""
-        group.end_child(self.pid)
+        process_group.end_child(self.pid)
         self.line.close()
 
     def _receive(self) -> SendingOutcome:
@@ -85,7 +85,7 @@ class Sending:
 
 
 def _send(line: Connection[Any, Any], notice: Notice, recipient: Recipient) -> None:
-    group.name_process(NAME)
+    process_group.name_process(NAME)
     line.send_bytes(json.dumps(astuple(send_notice(notice, recipient))).encode())
 
 

@@ -18,13 +18,14 @@ from uuid import uuid4
 from django.db import Error as DatabaseError
 from django.db import connections
 
-from orchestrator.conf import conf
+from orchestrator import process_group
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import Definition, Lost
 from orchestrator.queue import calls_queue
 from orchestrator.retention import retention
-from orchestrator.workers import caller, group, notifier, pruner
+from orchestrator.workers import caller, notifier, pruner
 from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.held import SharedClaims
@@ -77,7 +78,9 @@ class WorkerProcess:
         late, until = max(0.0, passed - LATE_SECONDS), self.worker.slot.until
         self._late = late + (self._late if until == self._until else 0.0)
         self._until = until
-        self.halted = self.halted + passed - late if group.is_stopped(self.pid) else 0.0
+        self.halted = (
+            self.halted + passed - late if process_group.is_stopped(self.pid) else 0.0
+        )
         if self.killed is not None:
             return
         if 0 < until < time.monotonic() - self._late:
@@ -106,7 +109,7 @@ class WorkerProcess:
         log.error("worker %s %s and is killed", self.pid, why)
         self.killed = Lost.TIMED_OUT if guilty else Lost.DIED
         self.guilty = dict.fromkeys(guilty, Lost.TIMED_OUT)
-        group.kill_child(self.pid)
+        process_group.kill_child(self.pid)
 
     @property
     def as_live(self) -> LivingWorker:
@@ -146,8 +149,10 @@ class Supervisor:
         self.lost: dict[LostWorker, float] = {}
         self.database = DatabaseProcess()
         self.taking_over = TakeOverProcess(queue)
-        self.pruner = group.OptionalHelper(pruner.NAME, pruner.run_pruner, retention)
-        self.notifier = group.OptionalHelper(
+        self.pruner = process_group.OptionalHelper(
+            pruner.NAME, pruner.run_pruner, retention
+        )
+        self.notifier = process_group.OptionalHelper(
             notifier.NAME, notifier.run_notifier, notifier.has_recipients
         )
         self.stopping = False
@@ -178,7 +183,11 @@ class Supervisor:
 
     def _reap(self) -> None:
         now = time.monotonic()
-        gone = [child for child in self.children.values() if group.has_ended(child.pid)]
+        gone = [
+            child
+            for child in self.children.values()
+            if process_group.has_ended(child.pid)
+        ]
         for child in gone:
             del self.children[child.pid]
             self.lost[child.as_lost(Lost.DIED)] = now
@@ -191,7 +200,9 @@ class Supervisor:
         while len(self._workers) < self.processes and now >= self._spawn_at:
             held = SharedClaims(self.taking_over.wake)
             worker = CurrentWorker(held=held)
-            pid = group.fork_child(lambda worker=worker: run_worker(self.queue, worker))  # type: ignore[misc]
+            pid = process_group.fork_child(
+                lambda worker=worker: run_worker(self.queue, worker)
+            )  # type: ignore[misc]
             self.children[pid] = WorkerProcess(pid, worker, held)
             self.taking_over.end()  # it does not know of this one
             self._heartbeat_at = 0.0
@@ -204,7 +215,7 @@ class Supervisor:
             return
         queue, worker = calls_queue(self.queue), CurrentWorker()
         calls = SharedCalls(conf().CALLS_IN_FLIGHT)
-        pid = group.fork_child(lambda: caller.run_caller(queue, worker, calls))
+        pid = process_group.fork_child(lambda: caller.run_caller(queue, worker, calls))
         self.children[pid] = WorkerProcess(pid, worker, calls=calls)
         self._heartbeat_at = 0.0
 
@@ -262,14 +273,14 @@ class Supervisor:
     def _end(self) -> None:
         """Ask the children to stop, kill those that do not in time, and release their work."""
         for child in self.children.values():
-            group.terminate_child(child.pid)
+            process_group.terminate_child(child.pid)
         until = time.monotonic() + GRACE_SECONDS
         left = set(self.children)
         while left and time.monotonic() < until:
-            left = {pid for pid in left if not group.has_ended(pid)}
+            left = {pid for pid in left if not process_group.has_ended(pid)}
             time.sleep(0.02)
         for pid in left:
-            group.end_child(pid)
+            process_group.end_child(pid)
         self.taking_over.end()
         self.pruner.end()
         self.notifier.end()

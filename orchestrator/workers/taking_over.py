@@ -18,12 +18,12 @@ from datetime import timedelta
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from orchestrator.conf import conf
-from orchestrator.engine.claims import take_over
-from orchestrator.engine.claims.held import TAKE_SECONDS
-from orchestrator.engine.storage.batch import database_now
+from orchestrator import process_group
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.work import take_over
+from orchestrator.engine.work.held import TAKE_SECONDS
 from orchestrator.queue import wake_queue
-from orchestrator.workers import group
 from orchestrator.workers.held import (
     CLAIMS_SECONDS,
     SharedClaims,
@@ -145,7 +145,7 @@ class TakeOver:
         wake_queue(self.queue)
 
 
-class TakeOverProcess(group.Helper):
+class TakeOverProcess(process_group.Helper):
     """The process that takes over for a supervisor's workers; a new one is started for new workers."""
 
     def __init__(self, queue: str) -> None:

@@ -18,7 +18,7 @@ from rq.serializers import JSONSerializer
 from rq.utils import as_text, get_version
 from rq.worker import WorkerStatus
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.queue import (
     ANSWER_SECONDS,
     connect_queue,

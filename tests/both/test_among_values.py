@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.queries.among import any_of
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
 
 pytestmark = pytest.mark.django_db(transaction=True)

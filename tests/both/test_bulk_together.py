@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator.engine.bulk import pressing, running
 from orchestrator.engine.operations import escalate
-from orchestrator.engine.storage import group_commit
-from orchestrator.engine.storage.group_commit import GroupCommit
-from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.engine.operations.bulk import pressing, running
+from orchestrator.engine.sql import group_commit
+from orchestrator.engine.sql.group_commit import GroupCommit
+from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.models import Incident, OperatorAction, ProcessInstance, Status
 from tests.apps.process_managers.failures import Failures, fail
 from tests.services.bulk import asked, begun, frozen, slice_of, verdicts, worked_on

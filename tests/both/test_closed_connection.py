@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import Error, connection
 
-from orchestrator.engine.bulk import running
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.engine.operations.bulk import running
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,

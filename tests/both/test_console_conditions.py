@@ -22,7 +22,7 @@ from monitoring.queries.instances.pages import (
     process_page,
     refresh_rows,
 )
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
 from orchestrator.testing import started
 from tests.apps.searched.processes import Address, Asked, OpenQuote, Quote

@@ -15,7 +15,7 @@ from django.utils import timezone
 from monitoring.queries import event_volume as volumes
 from monitoring.queries.event_volume import TypeVolume, event_volume
 from orchestrator import registry, send_event
-from orchestrator.engine.pruning import Pruning
+from orchestrator.engine.storage.pruning import Pruning
 from orchestrator.models import InboxEvent, Verdict
 from orchestrator.retention import retention
 from orchestrator.testing import run

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from uuid6 import uuid7
 
-from orchestrator.engine.storage.batch import Batch, Statement, Touched
-from orchestrator.engine.storage.tables import incidents, instances, step_runs
+from orchestrator.engine.sql.batch import Batch, Statement, Touched
+from orchestrator.engine.sql.tables import incidents, instances, step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import ProcessInstance, StepRun
 from tests.apps.process_managers.desk import place

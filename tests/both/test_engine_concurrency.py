@@ -8,10 +8,10 @@ from django.db import IntegrityError, transaction
 
 from orchestrator import send_event
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import escalate
-from orchestrator.engine.storage.tables import events, instances
+from orchestrator.engine.sql.tables import events, instances
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import (
     Cause,

@@ -10,24 +10,24 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from orchestrator import start_process
-from orchestrator.conf import conf
-from orchestrator.engine import drain as draining
-from orchestrator.engine.claims import leases, take_over
-from orchestrator.engine.claims.held import (
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.table import Table
+from orchestrator.engine.sql.tables import commands, events, step_runs
+from orchestrator.engine.steps import group, session
+from orchestrator.engine.steps.group import QuickResults
+from orchestrator.engine.steps.known_process import HeldResult
+from orchestrator.engine.work import leases, take_over
+from orchestrator.engine.work.held import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
     UNSEEN,
     Claim,
     UnstoredResult,
 )
-from orchestrator.engine.drain import drain
-from orchestrator.engine.events.delivery import deliver_claimed
-from orchestrator.engine.steps import group, session
-from orchestrator.engine.steps.group import QuickResults
-from orchestrator.engine.steps.known_process import HeldResult
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.table import Table
-from orchestrator.engine.storage.tables import commands, events, step_runs
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
 from orchestrator.workers.held import RESULTS_ROOM, SharedClaims
 from orchestrator.workers.taking_over import GLANCE_SECONDS
@@ -316,7 +316,7 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     monkeypatch.setattr(draining, "FEW", 4)
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
     monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
-    monkeypatch.setattr("orchestrator.engine.claims.held.HOLD_SECONDS", 30)
+    monkeypatch.setattr("orchestrator.engine.work.held.HOLD_SECONDS", 30)
     monkeypatch.setattr(group, "TAKE_SECONDS", 30)  # it comes to it just then
     process = launch(LongLayer, ("a", "b", "c"), (), AT_ONCE)
 

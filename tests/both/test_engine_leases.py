@@ -14,21 +14,21 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 
 from orchestrator import Answer, CommandContext, start_process
-from orchestrator.conf import conf
-from orchestrator.engine import drain as draining
-from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.leases import work_name
-from orchestrator.engine.claims.worker_slice import Reporting
-from orchestrator.engine.drain import drain
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.events.deadlines import fire_deadline
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.events.outbox import carry_out_command
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.table import Table
+from orchestrator.engine.sql.tables import commands, events, step_runs
 from orchestrator.engine.steps import running, session
-from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.batch import database_now
 from orchestrator.engine.storage.results import Results
-from orchestrator.engine.storage.table import Table
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.work import leases
+from orchestrator.engine.work.leases import work_name
+from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Checkpoint,

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 from orchestrator import Receipt, send_event, start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.exceptions import ConflictingEvent, InvalidMessage
 from orchestrator.models import (
     Definition,

@@ -14,16 +14,16 @@ from django.db.models import F
 from uuid6 import uuid7
 
 from orchestrator import Permanent, send_event, start_process
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
-from orchestrator.engine.claims.lines import postpone, wake_followers
-from orchestrator.engine.claims.worker_slice import Reporting
-from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import retry
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.batch import send as send_all
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.batch import send as send_all
+from orchestrator.engine.sql.tables import events
+from orchestrator.engine.work.lines import postpone, wake_followers
+from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time
 from orchestrator.testing.clock import move_times_back
@@ -281,7 +281,7 @@ def test_who_gets_nothing_but_what_is_too_early_calls_nobody(
     backlog("process_id")
     events.claim("default", "another worker", 2, 10)
     # A bell that is rung fails.
-    monkeypatch.setattr("orchestrator.engine.drain.wake_queue", None)
+    monkeypatch.setattr("orchestrator.engine.loops.drain.wake_queue", None)
 
     assert drain() == 0
 

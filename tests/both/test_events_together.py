@@ -11,12 +11,12 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestrator import send_event, start_process
 from orchestrator.definition import Event
-from orchestrator.engine.claims.held import BEGIN_SECONDS
-from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, pause, unpause
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import events
+from orchestrator.engine.work.held import BEGIN_SECONDS
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
 from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.held import SharedClaims
@@ -44,8 +44,8 @@ cards = knowing(Cards)
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have what is claimed together written together, also on a machine that has much else to do."""
-    monkeypatch.setattr("orchestrator.engine.claims.held.HOLD_SECONDS", 30.0)
-    monkeypatch.setattr("orchestrator.engine.drain.FEW", 64)
+    monkeypatch.setattr("orchestrator.engine.work.held.HOLD_SECONDS", 30.0)
+    monkeypatch.setattr("orchestrator.engine.loops.drain.FEW", 64)
     yield
     MEANWHILE.clear()
 

@@ -10,10 +10,10 @@ from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from uuid6 import uuid7
 
-from orchestrator.engine.storage import group_commit
-from orchestrator.engine.storage.batch import Statement, send
-from orchestrator.engine.storage.row_statements import Insert
-from orchestrator.engine.storage.tables import checkpoints, instances, step_runs
+from orchestrator.engine.sql import group_commit
+from orchestrator.engine.sql.batch import Statement, send
+from orchestrator.engine.sql.row_statements import Insert
+from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
 from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
 from tests.apps.process_managers.together import together
 from tests.services.left import left_by

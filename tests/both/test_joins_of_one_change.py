@@ -3,12 +3,12 @@
 import pytest
 from django.db import connection
 
-from orchestrator.engine import drain as draining
 from orchestrator.engine.change import change as changes
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import joins
 from orchestrator.engine.steps.group import ROOM
-from orchestrator.engine.storage.tables import joins
 from orchestrator.models import ProcessInstance, Status, StepStatus
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import launch

@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.tables import instances
 from orchestrator.models import ProcessInstance, Status
 from tests.apps.made_from_input.processes import File, Housekeeping, Relabelling
 from tests.apps.patterns.desk import finished, go_on, launch, results

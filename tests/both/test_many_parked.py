@@ -13,13 +13,13 @@ from django.utils import timezone
 from orchestrator import Envelope, send_event, send_events
 from orchestrator.definition import Event
 from orchestrator.definition.codec import encode
-from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.drain import ReadyWork, drain
 from orchestrator.engine.events import parking
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops.drain import ReadyWork, drain
 from orchestrator.engine.operations import cancel, discard, redeliver
-from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.tables import events
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time, run, started
 from tests.apps.process_managers.desk import place, tell, underway

@@ -16,8 +16,8 @@ from monitoring.queries.instances import arm
 from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import process_page, refresh_rows
 from orchestrator import send_event, start_process
-from orchestrator.engine import pruning
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
+from orchestrator.engine.storage import pruning
 from orchestrator.models import OutsideId, ProcessInstance
 from orchestrator.testing import run, started
 from orchestrator.testing.clock import move_times_back

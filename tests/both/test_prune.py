@@ -17,8 +17,9 @@ from django.db import connection, connections, transaction
 
 from orchestrator import send_event
 from orchestrator.definition import Workflow
-from orchestrator.engine import operations, pruning
+from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest
+from orchestrator.engine.storage import pruning
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Definition,

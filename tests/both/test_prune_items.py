@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from orchestrator.engine import pruning_items
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import repeat_bulk
+from orchestrator.engine.storage import pruning_items
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import BulkItem, BulkOperation, OperatorAction
 from tests.apps.process_managers.desk import place

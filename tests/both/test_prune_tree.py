@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 
 from orchestrator import start_process
-from orchestrator.engine import pruning
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.storage import pruning
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import run
 from tests.apps.subprocess_maps.processes import Fleet, Order, Passage

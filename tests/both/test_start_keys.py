@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, redeliver, restart
 from orchestrator.exceptions import KeyTaken, OperationRefused
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict

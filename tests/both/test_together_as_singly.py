@@ -11,11 +11,11 @@ from django.db.models import Q
 
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.definition import Event, Workflow, then
-from orchestrator.engine import drain as draining
-from orchestrator.engine.bulk import running
-from orchestrator.engine.claims.held import HeldWork
-from orchestrator.engine.storage import group_commit
-from orchestrator.engine.storage.group_commit import GroupCommit
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.operations.bulk import running
+from orchestrator.engine.sql import group_commit
+from orchestrator.engine.sql.group_commit import GroupCommit
+from orchestrator.engine.work.held import HeldWork
 from orchestrator.models import BulkOperation, ProcessInstance
 from orchestrator.testing import failing
 from tests.apps.many_together.processes import (

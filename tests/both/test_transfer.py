@@ -21,7 +21,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from orchestrator import start_process
-from orchestrator.engine import pruning
 from orchestrator.engine.operations import (
     OPERATIONS,
     ActionRequest,
@@ -30,6 +29,7 @@ from orchestrator.engine.operations import (
     pause,
     unpause,
 )
+from orchestrator.engine.storage import pruning
 from orchestrator.engine.transfer import reading
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
@@ -580,7 +580,7 @@ ELSEWHERE = """
 from django.contrib.auth.models import User
 from examples.order_listing.messages import Destination, OrderCreated
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 
 User.objects.create_superuser("boss")
 event = OrderCreated("O-1", Destination.EXTERNAL)

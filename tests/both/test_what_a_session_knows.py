@@ -9,19 +9,19 @@ from django.db import OperationalError, ProgrammingError
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, join, start, step, then
-from orchestrator.engine import drain as draining
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.held import UNSEEN
-from orchestrator.engine.claims.room import Room
-from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.drain import drain
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql import group_commit
+from orchestrator.engine.sql.tables import events, step_runs
 from orchestrator.engine.steps import group, waiting
 from orchestrator.engine.steps.running import CLAIMED, StepRunner
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage import group_commit
 from orchestrator.engine.storage.receipts import Receipt
-from orchestrator.engine.storage.tables import events, step_runs
+from orchestrator.engine.work.held import UNSEEN
+from orchestrator.engine.work.room import Room
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.queue import calls_queue
 from tests.services.crews import knowing

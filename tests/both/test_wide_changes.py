@@ -10,9 +10,9 @@ from django.db import connection, transaction
 from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.engine.change import starting
-from orchestrator.engine.drain import drain
-from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.batch import MANY_PARAMS
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.batch import MANY_PARAMS
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Status
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.fixtures import SetHandler

@@ -8,9 +8,9 @@ import pytest
 from django.conf import settings
 from django.db import transaction
 
-from orchestrator.engine.storage.alike import merge_alike
-from orchestrator.engine.storage.batch import Batch, Statement
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.sql.alike import merge_alike
+from orchestrator.engine.sql.batch import Batch, Statement
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 from tests.apps.patterns.desk import launch

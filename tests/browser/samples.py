@@ -8,7 +8,7 @@ from examples.order_listing.messages import (
 from examples.order_listing.models import Order
 from examples.order_listing.orders import place_order
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 
 HARMFUL = (
     "<script>alert(1)</script>",

@@ -31,7 +31,7 @@ from bench.workers import end_after as children
 from bench.workers import fork, workers
 from orchestrator import send_event, start_process
 from orchestrator.definition import Event as Happened
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
 from tests.browser.conftest import live
 from tests.browser.orders import failed

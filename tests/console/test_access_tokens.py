@@ -108,7 +108,7 @@ def test_making_and_revoking_are_in_the_audit_once_each(operator: User) -> None:
 def test_so_many_and_no_more_and_each_has_a_name_of_its_own(
     operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.engine.operations.access_tokens.MOST", 2)
+    monkeypatch.setattr("orchestrator.engine.operations.desk.access_tokens.MOST", 2)
     for name in ("", " ", "x" * 101, "\0"):
         with pytest.raises(OperationRefused, match="a name of at most"):
             made(operator, name)

@@ -13,7 +13,7 @@ from bench.memory import PROC
 from bench.run import HELD, QUEUE, hold_back, registered_definition, release
 from bench.workflow_game import WorkflowGame
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
 from tests.services.cases import cases
 from tests.services.invariants import undone

@@ -404,7 +404,7 @@ def test_s12_2_no_code_but_prune_changes_or_deletes_a_row_of_the_audit() -> None
 
     assert len(code) > 10
     found = [str(path.relative_to(ROOT)) for path in code if changing(path)]
-    assert found == ["orchestrator/engine/pruning.py"]
+    assert found == ["orchestrator/engine/storage/pruning.py"]
 
 
 def test_s12_2_nobody_changes_the_audit_in_the_admin(

@@ -19,7 +19,7 @@ from monitoring.queries.kept_events import next_events
 from monitoring.queries.lists import every_page
 from orchestrator import send_event
 from orchestrator.engine.operations import Pace, redeliver
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,

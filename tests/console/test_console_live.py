@@ -20,7 +20,7 @@ from monitoring import audience, consumers
 from monitoring.broadcaster import Broadcaster, change_hint, merge_hints
 from monitoring.turns import need
 from orchestrator.asgi import application
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import DefinitionGrant, ProcessInstance
 from orchestrator.signals import Change
 from tests.apps.process_managers.desk import place

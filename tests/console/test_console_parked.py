@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from orchestrator import send_event
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.events.delivery import deliver_claimed
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.sql.tables import events
 from orchestrator.testing import pass_time, registered, run
 from tests.apps.compensation.fixtures import known, trips
 from tests.apps.compensation.processes import Visa

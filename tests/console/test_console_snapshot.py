@@ -11,7 +11,7 @@ from examples.order_listing.orders import place_order
 from monitoring.queries.instance.history import history_of
 from monitoring.queries.instance.page import instance_page
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.sql.tables import instances
 from orchestrator.models import Cause, CauseKind, ProcessInstance
 from orchestrator.snapshot import snapshot
 from orchestrator.testing import run

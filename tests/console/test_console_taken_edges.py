@@ -12,7 +12,7 @@ from monitoring.queries.instance.moment import process_moment
 from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.signals import Change, committed
 from orchestrator.testing import pass_time

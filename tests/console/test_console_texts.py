@@ -19,7 +19,7 @@ from orchestrator.engine.operations import (
     escalate,
     mark_handled,
 )
-from orchestrator.engine.storage.batch import send
+from orchestrator.engine.sql.batch import send
 from orchestrator.exceptions import OperationRefused, StaleRevision, WorkerDied
 from orchestrator.models import (
     BulkItem,

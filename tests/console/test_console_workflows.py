@@ -22,7 +22,7 @@ from monitoring.queries.instance.visits import run_page
 from monitoring.queries.instance.workflow import workflow_view
 from monitoring.queries.instances.filters import Filters
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Definition, OperatorAction, ProcessInstance, StepRun
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry, Lattice

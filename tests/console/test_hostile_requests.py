@@ -26,7 +26,7 @@ from django.urls.resolvers import RoutePattern
 from monitoring.audience import MALFORMED, SIGNED_OUT
 from orchestrator import start_process
 from orchestrator.asgi import application
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, make_token
 from orchestrator.models import StepRun
 from tests.apps.every_construct.processes import Inquiry

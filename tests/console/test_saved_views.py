@@ -15,8 +15,8 @@ from orchestrator.engine.operations import (
     delete_view,
     rename_view,
     save_view,
-    saved_views,
 )
+from orchestrator.engine.operations.desk import saved_views
 from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import OperatorAction, SavedView
 from tests.browser.samples import HARMFUL

@@ -22,7 +22,7 @@ from monitoring.queries.instances.filters import Filters
 from monitoring.queries.instances.pages import process_page
 from orchestrator import permissions, registry, secret_names
 from orchestrator.definition.secrets import MASK, mask_fields
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import ActionRequest, reveal
 from orchestrator.models import (
     BulkOperation,

@@ -16,7 +16,7 @@ from examples.order_listing.models import Order
 from examples.order_listing.promise import disagreements
 from examples.support_inquiry.models import Ticket
 from orchestrator.definition.codec import digest
-from orchestrator.engine.pruning import Pruning
+from orchestrator.engine.storage.pruning import Pruning
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,

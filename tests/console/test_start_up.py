@@ -29,7 +29,7 @@ def test_sending_an_event_loads_nothing_that_is_for_others() -> None:
 
     assert InboxEvent.objects.filter(event_id="1").exists(), ended.stderr
     loaded = set(ended.stderr.split())
-    assert "orchestrator.engine.inbox" in loaded
+    assert "orchestrator.engine.storage.inbox" in loaded
     assert loaded & (OF_PAGES | OF_SERVERS | OF_THE_EXAMPLES | OF_DEVELOPERS) == set()
 
 

@@ -11,10 +11,10 @@ from django.http import HttpResponse
 from django.utils.functional import SimpleLazyObject, lazystr
 from pytest_django import Settings
 
-from orchestrator.conf import log_once
+from orchestrator.configuration.conf import log_once
+from orchestrator.configuration.site_settings import metrics_token, site_url
+from orchestrator.configuration.webhook_settings import find_source
 from orchestrator.models import InboxEvent
-from orchestrator.site_settings import metrics_token, site_url
-from orchestrator.webhook_settings import find_source
 from tests.services.cases import cases
 from tests.services.client import Client
 from tests.services.exchange import headers

@@ -8,9 +8,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from orchestrator.engine.bulk import gathering, pressing, running
-from orchestrator.engine.claims import leases
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
     Pace,
     cancel_bulk,
@@ -21,8 +19,10 @@ from orchestrator.engine.operations import (
     resume_bulk,
     start_bulk,
 )
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.engine.operations.bulk import gathering, pressing, running
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import bulk_operations
+from orchestrator.engine.work import leases
 from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import (
     BulkItem,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from orchestrator import start_process
-from orchestrator.engine import drain as draining
-from orchestrator.engine.claims.held import BEGIN_SECONDS
-from orchestrator.engine.drain import drain
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import step_runs
+from orchestrator.engine.work.held import BEGIN_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
 from tests.apps.long_work.processes import LongStep
 from tests.apps.long_work.ways import ACTIONS

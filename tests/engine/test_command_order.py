@@ -12,10 +12,10 @@ from django.utils import timezone
 from orchestrator import CommandContext, Permanent, send_event, start_process
 from orchestrator.definition import Command, ProcessManager, during, when
 from orchestrator.engine import operations
-from orchestrator.engine.claims import leases
-from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
-from orchestrator.engine.storage.tables import commands
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import commands
+from orchestrator.engine.work import leases
 from orchestrator.models import IssuedCommand, Lost, OperatorAction, ProcessInstance
 from orchestrator.testing import pass_time, registered, run
 from tests.apps.ordered_commands.processes import (

@@ -11,10 +11,10 @@ from django.db import InterfaceError, OperationalError, connection
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, step, then
-from orchestrator.engine.claims.leases import work_name
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.running import CLAIMED
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.work.leases import work_name
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
 from orchestrator.workers.current import CurrentWorker

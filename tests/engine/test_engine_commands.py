@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from monitoring.queries.health import health
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance, Worker
 from tests.apps.process_managers.desk import accept, place, tell, underway
 from tests.apps.process_managers.messages import ParcelDelivered, ParcelScanned

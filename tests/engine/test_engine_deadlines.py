@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 
 from orchestrator import Permanent
 from orchestrator.definition import Event, ProcessManager, after, during, when
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,

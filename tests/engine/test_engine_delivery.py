@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from uuid6 import uuid7
 
 from orchestrator import Answer, CommandContext, send_event, start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.exceptions import InvalidMessage, UnknownDefinition, UnknownEventType
 from orchestrator.models import (
     Checkpoint,

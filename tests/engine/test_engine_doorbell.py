@@ -12,9 +12,9 @@ from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 
 from orchestrator import start_process
-from orchestrator.engine.claims.due import find_due, sweep
-from orchestrator.engine.drain import drain
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import events
+from orchestrator.engine.work.due import find_due, sweep
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.queue import (
     ANSWER,

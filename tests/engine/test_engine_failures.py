@@ -8,12 +8,12 @@ from django.db import connection
 from django.utils import timezone
 
 from orchestrator import Permanent, start_process
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
-from orchestrator.engine import inbox
-from orchestrator.engine.drain import drain
-from orchestrator.engine.failures.backoff import delay
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel
+from orchestrator.engine.storage import inbox
+from orchestrator.engine.work.backoff import delay
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,

@@ -12,9 +12,9 @@ from uuid6 import uuid7
 
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.definition import Command
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import discard, escalate, redeliver, refusals, retry
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.sql.tables import events
 from orchestrator.exceptions import PermissionMissing, StaleRevision
 from orchestrator.models import (
     Checkpoint,

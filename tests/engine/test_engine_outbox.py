@@ -18,11 +18,11 @@ from orchestrator import (
     send_event,
     start_process,
 )
-from orchestrator.conf import conf
-from orchestrator.engine import inbox
-from orchestrator.engine.claims import leases
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.events import outbox
-from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.sql.batch import database_now, send
+from orchestrator.engine.storage import inbox
+from orchestrator.engine.work import leases
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,

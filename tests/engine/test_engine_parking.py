@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.operations import escalate
 from orchestrator.models import InboxEvent, Incident
 from orchestrator.testing import pass_time, run

@@ -12,11 +12,11 @@ from pytest_django import Settings
 from uuid6 import uuid7
 
 from orchestrator import send_event, start_process
-from orchestrator.conf import conf
-from orchestrator.engine.drain import drain
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.invariants import violations
-from orchestrator.engine.storage.tables import events
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import events
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import pass_time, run
 from orchestrator.testing.clock import move_times_back

@@ -18,7 +18,7 @@ from orchestrator.definition import (
     step,
 )
 from orchestrator.engine.operations import migrate, retry, skip
-from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.sql import idle_limit
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import registered
 from tests.apps.patterns.desk import finished, go_on, statuses, visit, visits

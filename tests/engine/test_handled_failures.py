@@ -30,7 +30,7 @@ from orchestrator.engine.operations import (
     skip_command,
     unmark_handled,
 )
-from orchestrator.engine.operations import failures as engine
+from orchestrator.engine.operations.desk import failures as engine
 from orchestrator.exceptions import PermissionMissing, StaleRevision
 from orchestrator.models import (
     FailureMark,

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from monitoring.masking import names_of
 from orchestrator import send_event
 from orchestrator.definition.secrets import Secrets
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
     cancel,
     migrate,

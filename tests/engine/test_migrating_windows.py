@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import Retry, registry, start_process
 from orchestrator.definition import Workflow, each, start
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import migrate, pause, unpause
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered

@@ -11,7 +11,7 @@ from monitoring.diagrams import drawing_of
 from monitoring.diagrams.table import transition_table
 from orchestrator import start_process
 from orchestrator.definition.graph import Graph
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Occurrence, ProcessInstance
 from orchestrator.testing import pass_time
 from tests.apps.ladder.processes import Question, QuestionAsked

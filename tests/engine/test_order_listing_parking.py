@@ -10,9 +10,9 @@ from uuid6 import uuid7
 from examples.order_listing.messages import Destination
 from examples.order_listing.processes import OrderListing
 from orchestrator import Answer, registry, send_event, start_process
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import pass_time
 from tests.services.doing import fresh

@@ -12,8 +12,8 @@ from django.db import connection
 from django.utils import timezone
 
 from orchestrator import Answer, Permanent, send_event, start_process
-from orchestrator.conf import conf
-from orchestrator.engine.drain import drain
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
     assign,
     cancel,

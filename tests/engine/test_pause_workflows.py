@@ -15,8 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from orchestrator import Permanent, send_event
-from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
     cancel,
     decide,
@@ -30,10 +29,11 @@ from orchestrator.engine.operations import (
     unpause,
 )
 from orchestrator.engine.operations.circumstances import UNDOING
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.group import QuickResults
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     InboxEvent,

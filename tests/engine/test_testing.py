@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from orchestrator import queue, send_event, start_process
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import (
     Event,
     StepContext,
@@ -32,11 +32,11 @@ from orchestrator.definition import (
     wait,
 )
 from orchestrator.definition import run as sub_process
-from orchestrator.engine import drain as draining
-from orchestrator.engine.claims import leases
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.tables import events, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.tables import events, step_runs
+from orchestrator.engine.work import leases
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import (
     Definition,

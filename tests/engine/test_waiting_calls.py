@@ -4,8 +4,8 @@ import pytest
 
 from orchestrator import start_process
 from orchestrator.definition import AsyncStepContext, StepContext, Workflow, step, undo
-from orchestrator.engine.claims import leases
-from orchestrator.engine.claims.calls import Call
+from orchestrator.engine.work import leases
+from orchestrator.engine.work.calls import Call
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import IssuedCommand, StepRun
 from orchestrator.queue import calls_queue

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from monitoring.queries.stalled import stalled_processes
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
     acknowledge,
     assign,

@@ -23,11 +23,11 @@ from orchestrator.definition import (
 from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import maps
-from orchestrator.engine.claims import leases, take_over
 from orchestrator.engine.operations import retry
+from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.steps.attempts import MOST_STARTS
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import database_now, send
+from orchestrator.engine.work import leases, take_over
 from orchestrator.exceptions import Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
 from orchestrator.workers.held import parse_results

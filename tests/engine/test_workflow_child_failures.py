@@ -13,10 +13,8 @@ from orchestrator import Permanent
 from orchestrator.definition import Workflow
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.claims import leases
-from orchestrator.engine.drain import drain
-from orchestrator.engine.failures import of_step
 from orchestrator.engine.invariants import violations
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
     cancel,
     pause,
@@ -28,8 +26,9 @@ from orchestrator.engine.operations import (
     skip,
     unpause,
 )
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.running import CLAIMED
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.work import leases, step_failures
 from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import pass_time
@@ -608,7 +607,7 @@ def test_the_invariants_find_a_step_that_stands_otherwise_than_its_child(
 def test_one_that_is_restarted_while_a_worker_sees_its_failure_is_waited_for_anew(
     definition: type[Workflow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle = of_step._settle_somehow
+    settle = step_failures._settle_somehow
     replaced: list[UUID] = []
 
     def settle_late(run: StepRun, error: Exception, *others: Any) -> None:
@@ -619,7 +618,7 @@ def test_one_that_is_restarted_while_a_worker_sees_its_failure_is_waited_for_ane
             restart(run.child_id, again, request=asked())
         settle(run, error, *others)
 
-    monkeypatch.setattr(of_step, "_settle_somehow", settle_late)
+    monkeypatch.setattr(step_failures, "_settle_somehow", settle_late)
     process = broken(definition)
 
     assert replaced

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants.progress import progress
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, decide, redo, resume, retry, skip
 from orchestrator.engine.steps import subprocesses
 from orchestrator.models import Incident, ProcessInstance, StepRun

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, decide, redo, retry
 from orchestrator.engine.steps import subprocesses
 from orchestrator.models import Cause, CauseKind, ProcessInstance, StepRun

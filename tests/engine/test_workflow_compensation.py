@@ -7,13 +7,13 @@ import pytest
 
 from orchestrator import CorruptInput
 from orchestrator.definition import Workflow
-from orchestrator.engine.claims import leases
-from orchestrator.engine.drain import drain
 from orchestrator.engine.invariants import violations
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, redo, resume, skip
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.work import leases
 from orchestrator.models import Incident, ProcessInstance, StepRun
 from orchestrator.testing import pass_time
 from tests.apps.compensation import processes

@@ -8,10 +8,10 @@ import pytest
 
 from orchestrator import registry, start_process
 from orchestrator.definition import Event, Workflow, sleep, step, then, wait
-from orchestrator.engine.claims import leases
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.running import CLAIMED
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.work import leases
 from orchestrator.models import Lost, StepRun
 from orchestrator.testing import Process, pass_time, run, started
 from tests.services.operated import knowing

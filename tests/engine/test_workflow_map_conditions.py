@@ -3,9 +3,9 @@
 import pytest
 
 from orchestrator.definition import Workflow, case, each, fork, route
-from orchestrator.engine.claims.held import MOST
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import resume, skip
+from orchestrator.engine.work.held import MOST
 from orchestrator.models import ProcessInstance
 from orchestrator.workers.held import SharedClaims
 from tests.apps.patterns.desk import finished, launch, statuses

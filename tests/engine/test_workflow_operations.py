@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import decide, redo, refusals, resume, retry, skip
 from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import (

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import resume, skip
 from orchestrator.engine.steps.session import Session
 from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance

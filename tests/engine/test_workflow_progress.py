@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.steps import context
 from orchestrator.models import StepKind
 from orchestrator.signals import Change, committed

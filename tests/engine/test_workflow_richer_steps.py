@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import start_process
-from orchestrator.engine.claims import leases
 from orchestrator.engine.operations import pause, redo, resume, skip, unpause
+from orchestrator.engine.work import leases
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.models import Lost, StepRun
 from orchestrator.testing import Process, pass_time, run, started

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator.definition import Workflow
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Status, StepStatus
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import finished, launch, results

@@ -13,7 +13,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from orchestrator.engine.claims import give_back
+from orchestrator.engine.work import give_back
 from orchestrator.models import (
     Checkpoint,
     Incident,
@@ -199,7 +199,7 @@ def no_failure_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("orchestrator.engine.failures.of_step._settle", refuse)
+    monkeypatch.setattr("orchestrator.engine.work.step_failures._settle", refuse)
 
 
 def test_a_failure_nobody_can_store_is_told_in_the_end(no_failure_stored: None) -> None:

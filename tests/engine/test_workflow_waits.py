@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from orchestrator import send_event
 from orchestrator.definition import Event
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, decide, retry
 from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import pass_time

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from orchestrator import registry, send_event
 from orchestrator.definition import ProcessManager
 from orchestrator.engine import operations
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
 from orchestrator.testing import pass_time
 

@@ -18,7 +18,7 @@ from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, OperationalError, connection
 
 from orchestrator import Answer, CommandContext, Envelope, send_events, start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import ActionRequest, escalate
 from orchestrator.models import (
     Checkpoint,

@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
 from orchestrator import send_event, start_process
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import Workflow, step
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.models import (

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from orchestrator import send_event, start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance
 from tests.apps.many_together.processes import HELD, Cards, CardTurned, TableLaid, gate
 from tests.services.crews import knowing, set_out

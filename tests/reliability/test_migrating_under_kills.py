@@ -11,7 +11,7 @@ from django.db.models import Count
 from examples.order_listing.messages import Destination, ExternalOrderRejected
 from examples.order_listing.orders import place_order
 from orchestrator import send_event
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import Pace
 from orchestrator.models import (
     BulkOperation,

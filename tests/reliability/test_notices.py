@@ -19,6 +19,7 @@ from standardwebhooks.webhooks import Webhook
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from orchestrator import send_event
+from orchestrator.configuration.notice_settings import Recipient
 from orchestrator.models import (
     Incident,
     Notice,
@@ -26,7 +27,6 @@ from orchestrator.models import (
     ProcessInstance,
     QueueOutage,
 )
-from orchestrator.notice_settings import Recipient
 from orchestrator.workers import sending
 from orchestrator.workers.sending import Sending
 from tests.services.patience import A_MINUTE, bar, wait_for

@@ -14,7 +14,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from examples.order_listing.promise import disagreements
 from orchestrator import start_process
-from orchestrator.environment import POSTGRES_LIMITS
+from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.models import IssuedCommand, ProcessInstance, Status
 from tests.apps.random_graphs import steps
 from tests.apps.random_graphs.processes import RandomGraph

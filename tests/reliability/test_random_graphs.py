@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from orchestrator import start_process
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import (
     Incident,
     ProcessInstance,

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import ActionRequest, resume
 from orchestrator.engine.storage import definitions, settled_visits
 from orchestrator.exceptions import OperationRefused

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from orchestrator import start_process
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.models import StepRun
 from tests.apps.watched.fixtures import Begin, all_done, begin, has_begun, said, watched
 from tests.apps.watched.processes import Watched, WatchedInside

@@ -16,7 +16,7 @@ from bench.seed import recording, seeding
 from orchestrator import start_process
 from orchestrator.engine import operations
 from orchestrator.engine.operations import ActionRequest, Pace, Wanted
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.queue import suppress_all_wakes
 from orchestrator.testing import clock, started

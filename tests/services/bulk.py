@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 from django.contrib.auth.models import User
 from django.db.models import Count
 
-from orchestrator.engine.bulk import running
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import ActionRequest, Pace, Wanted, start_bulk
-from orchestrator.engine.storage.batch import database_now
-from orchestrator.engine.storage.tables import bulk_operations
+from orchestrator.engine.operations.bulk import running
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus
 from tests.services.patience import wait_for
 

@@ -16,8 +16,8 @@ from orchestrator.engine.invariants.ledger import (
     unsettled_commands,
 )
 from orchestrator.engine.invariants.reading import process_sets
-from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.tables import commands, events, step_runs
 from orchestrator.snapshot import snapshot
 
 Check = Callable[[], Iterator[str]]

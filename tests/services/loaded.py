@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from orchestrator import process_group
 from orchestrator.serving.child_process import ChildProcess
-from orchestrator.workers import group
 
 KEPT = 3  # loaded processes that wait for the next command in their environment; each has some 70 MB
 PAUSE_SECONDS = 0.01  # between two looks whether a command has ended
@@ -47,7 +47,7 @@ class LoadedProcess:
             stdout=subprocess.PIPE,
             text=True,
             process_group=0,
-            preexec_fn=group.end_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  as in ChildProcess
+            preexec_fn=process_group.end_with_parent(os.getpid(), signal.SIGTERM),  # noqa: PLW1509  as in ChildProcess
         )
         atexit.register(self.end)
 
@@ -148,7 +148,7 @@ def serve(questions: IO[str], answers: IO[str]) -> list[str]:
                 if pid == 0:
                     become_child(parent, log)
                     return list(words)
-                group.lead_group(pid)
+                process_group.lead_group(pid)
                 answer: int | None = pid
             case "ending", pid:
                 found, status = os.waitpid(pid, os.WNOHANG)
@@ -160,8 +160,8 @@ def serve(questions: IO[str], answers: IO[str]) -> list[str]:
 
 def become_child(parent: int, log: str) -> None:
     """Give this process what ChildProcess gives those it starts."""
-    group.lead_group()
-    if ask := group.end_with_parent(parent, signal.SIGTERM):
+    process_group.lead_group()
+    if ask := process_group.end_with_parent(parent, signal.SIGTERM):
         ask()
     to_log = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for path, flags, targets in ((os.devnull, os.O_RDONLY, [0]), (log, to_log, [1, 2])):

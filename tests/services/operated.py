@@ -8,7 +8,7 @@ from django.db.models import Model
 
 from orchestrator import Permanent
 from orchestrator.definition import Workflow
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import decide, plan_repair, retry, skip
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance

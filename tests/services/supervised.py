@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from orchestrator.engine import drain as draining
-from orchestrator.engine.claims import held
-from orchestrator.engine.claims.held import BEGIN_SECONDS
+from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.steps import session
+from orchestrator.engine.work import held
+from orchestrator.engine.work.held import BEGIN_SECONDS
 from orchestrator.workers.current import CurrentWorker
 from orchestrator.workers.held import SharedClaims
 from orchestrator.workers.taking_over import TakeOver

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from orchestrator.configuration.notice_settings import recipients
 from orchestrator.engine.notices import outbox
 from orchestrator.engine.notices.gathering import gather_notices
 from orchestrator.models import Notice
-from orchestrator.notice_settings import recipients
 from orchestrator.workers.sending import SendingOutcome, send_notice
 
 OPS = "ops"

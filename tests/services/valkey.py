@@ -6,7 +6,7 @@ from pathlib import Path
 
 import redis
 
-from orchestrator.environment import socket_url
+from orchestrator.configuration.environment import socket_url
 from orchestrator.serving import valkey
 from tests.services.patience import A_MINUTE
 

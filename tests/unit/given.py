@@ -2,8 +2,8 @@
 
 import pytest
 
-from orchestrator.conf import SettingRefused
-from orchestrator.variables import Variables, read_variables
+from orchestrator.configuration.conf import SettingRefused
+from orchestrator.configuration.variables import Variables, read_variables
 
 OTHERS_TOO = ("DATABASE_URL", "REDIS_URL", "ORDER_LISTING_EXCHANGE_URL")
 """The variables whose names do not begin with PROCESSION_."""

@@ -11,7 +11,8 @@ import django
 import pytest
 from django.conf import settings
 
-from orchestrator.conf import SettingRefused
+from orchestrator.configuration.conf import SettingRefused
+from orchestrator.configuration.variables import misspelling_lines, read_variables
 from orchestrator.definition import (
     Command,
     ProcessManager,
@@ -26,7 +27,6 @@ from orchestrator.registry import CommandContext, Handler
 from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses
-from orchestrator.variables import misspelling_lines, read_variables
 from tests.services.cases import cases, words
 from tests.services.loaded import ForkedProcess
 from tests.services.patience import A_MINUTE

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engine.bulk import pace, turn
+from orchestrator.engine.operations.bulk import pace, turn
 from orchestrator.models import BulkOperation
 from tests.services.cases import cases
 

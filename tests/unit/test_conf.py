@@ -7,7 +7,7 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django import Settings
 
-from orchestrator.conf import Conf, SettingRefused, conf
+from orchestrator.configuration.conf import Conf, SettingRefused, conf
 
 SECONDS = (-10, 0, True, "10", "", None, math.nan, math.inf, 10**400)
 

@@ -2,7 +2,7 @@
 
 import json
 
-from orchestrator.environment import POSTGRES_KEEPALIVE, with_limits
+from orchestrator.configuration.environment import POSTGRES_KEEPALIVE, with_limits
 from tests.services.python import printed
 
 PROJECT = """

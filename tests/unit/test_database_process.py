@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from django.db import InterfaceError
 
-from orchestrator.workers import database_process, group
+from orchestrator import process_group
+from orchestrator.workers import database_process
 from orchestrator.workers.database_process import DatabaseProcess
 from orchestrator.workers.report import WorkerReport
 from tests.services.patience import wait_for
@@ -42,7 +43,7 @@ def test_one_that_is_stopped_is_replaced(process: DatabaseProcess) -> None:
     assert stored(process, NOTHING)
     first = process.pid
     os.kill(first, signal.SIGSTOP)
-    wait_for(lambda: group.is_stopped(first), 20)
+    wait_for(lambda: process_group.is_stopped(first), 20)
 
     assert stored(process, LONG)
     assert process.pid != first

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.environment import (
+from orchestrator.configuration.environment import (
     LONGEST_SOCKET_PATH,
     database_settings,
     generated_secret,

@@ -7,8 +7,12 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django import Settings
 
-from orchestrator.conf import SettingRefused
-from orchestrator.notice_settings import Topic, is_notice_wanted, recipients
+from orchestrator.configuration.conf import SettingRefused
+from orchestrator.configuration.notice_settings import (
+    Topic,
+    is_notice_wanted,
+    recipients,
+)
 from tests.services.cases import cases
 from tests.unit.given import given, refusal
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.variables import Variables
+from orchestrator.configuration.variables import Variables
 from tests.services.cases import cases, words
 from tests.unit.given import given, named, refusal
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.engine.claims.held import Claim
+from orchestrator.engine.work.held import Claim
 from orchestrator.workers.held import CLAIMS_SECONDS, SharedClaims
 from orchestrator.workers.taking_over import Waker
 

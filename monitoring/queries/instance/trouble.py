@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from orchestrator import registry
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.models import (
     CommandStatus,
     InboxEvent,

@@ -26,7 +26,7 @@ from monitoring.queries.waits.kinds import (
     waits_of_processes,
 )
 from monitoring.queries.waits.wait import select_waits
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.models import StepRun, StepStatus
 
 LOOKED_AT = 1_000

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
+from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
+from orchestrator.engine.sql.alike import merge_alike
+from orchestrator.engine.sql.batch import Batch, Statement, send
+from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.alike import merge_alike
-from orchestrator.engine.storage.batch import Batch, Statement, send
-from orchestrator.engine.storage.tables import checkpoints, instances, step_runs
 from orchestrator.exceptions import LimitReached
 from orchestrator.models import (
     Cause,
@@ -32,7 +33,6 @@ from orchestrator.models import (
     StepStatus,
     Work,
 )
-from orchestrator.notice_settings import Topic
 from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import pack_text, storable_text
 

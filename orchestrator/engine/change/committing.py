@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.storage import group_commit, uncertain
-from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.sql import group_commit, uncertain
+from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.queue import wake_queue_after_commit
 
 log = logging.getLogger(__name__)

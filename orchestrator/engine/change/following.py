@@ -24,7 +24,8 @@ from orchestrator.engine.change import redoing, retrying, secret_values
 from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.change.visits import make_elements
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
-from orchestrator.engine.storage import definitions, idle_limit, tables
+from orchestrator.engine.sql import idle_limit, tables
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 

@@ -8,16 +8,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from orchestrator.configuration.notice_settings import Topic, is_notice_wanted
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.failure_cause import (
     error_class_name,
     fingerprint,
     place_in_code,
 )
-from orchestrator.engine.storage import tables
-from orchestrator.engine.storage.batch import Statement
+from orchestrator.engine.sql import tables
+from orchestrator.engine.sql.batch import Statement
 from orchestrator.models import Incident, Occurrence, ProcessInstance
-from orchestrator.notice_settings import Topic, is_notice_wanted
 from orchestrator.text import (
     Text,
     first_wording,

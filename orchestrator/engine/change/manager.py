@@ -12,7 +12,6 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
-from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
     blocking_transaction,
@@ -20,8 +19,9 @@ from orchestrator.engine.change.application_code import (
 )
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolve
-from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.tables import commands, outside_ids, step_runs
+from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.tables import commands, outside_ids, step_runs
+from orchestrator.engine.storage import inbox
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Cause,

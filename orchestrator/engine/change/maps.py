@@ -12,8 +12,8 @@ from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.following import follow_settled
 from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.storage.results import element_results
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import StepKind, StepRun, StepStatus
 

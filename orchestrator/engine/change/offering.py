@@ -16,9 +16,9 @@ from django.db import connection
 
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.sql.batch import Statement, Touched
+from orchestrator.engine.sql.tables import events, instances
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import Statement, Touched
-from orchestrator.engine.storage.tables import events, instances
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import InboxEvent, ProcessInstance, StepKind, Verdict
 from orchestrator.queue import wake_queue_after_commit

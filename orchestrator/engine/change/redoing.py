@@ -13,11 +13,11 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from orchestrator.definition.codec import digest, encode
-from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, visits
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
+from orchestrator.engine.sql.tables import step_runs
+from orchestrator.engine.storage import inbox
 from orchestrator.engine.storage.results import GIVEN, is_intact, last_visit
-from orchestrator.engine.storage.tables import step_runs
 from orchestrator.exceptions import Permanent, ProcessionError
 from orchestrator.models import (
     Blocked,

@@ -13,13 +13,13 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange, lock_child
-from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.tables import commands, events, instances, step_runs
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.tables import commands, events, instances, step_runs
+from orchestrator.engine.storage import inbox
 from orchestrator.models import (
     Blocked,
     Cause,

@@ -17,8 +17,8 @@ from orchestrator.collecting import group_by_key
 from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange, is_independent
 from orchestrator.engine.change.workflow import UNBLOCKED
+from orchestrator.engine.sql.tables import commands, incidents, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.tables import commands, incidents, step_runs
 from orchestrator.models import (
     Blocked,
     Cause,

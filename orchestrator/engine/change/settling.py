@@ -10,7 +10,7 @@ from orchestrator.engine.change import incidents, maps, redoing
 from orchestrator.engine.change.following import Following, follow_settled
 from orchestrator.engine.change.visits import is_undone_later
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.sql.tables import step_runs
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text
 

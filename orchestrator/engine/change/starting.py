@@ -13,16 +13,15 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import digest, encode
 from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
-from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.following import Following
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import instances, outside_ids
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.receipts import StartReceipt
-from orchestrator.engine.storage.tables import instances, outside_ids
 from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.application_code import application_errors
@@ -18,10 +18,11 @@ from orchestrator.engine.change.visits import (
     must_end_first,
     undoable_visits,
 )
-from orchestrator.engine.storage import definitions, idle_limit
-from orchestrator.engine.storage.batch import Batch, Statement, database_now
-from orchestrator.engine.storage.row_statements import Update
-from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.batch import Batch, Statement, database_now
+from orchestrator.engine.sql.row_statements import Update
+from orchestrator.engine.sql.tables import instances, step_runs
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (
     Blocked,

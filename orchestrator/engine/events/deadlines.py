@@ -8,21 +8,21 @@ from typing import Any
 
 from django.db import transaction
 
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
+from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, pausing
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.claims.give_back import suspend
-from orchestrator.engine.failures import of_work
+from orchestrator.engine.sql.batch import Statement, send
+from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import Statement, send
-from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.engine.work import failures
+from orchestrator.engine.work.give_back import suspend
 from orchestrator.exceptions import LeaseLost, WorkerDied
 from orchestrator.models import Cause, CauseKind, StepRun, StepStatus
-from orchestrator.notice_settings import Topic
 from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def fire_deadline(run: StepRun) -> None:
         with transaction.atomic(durable=True):
             _fire(run)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.fail_work(run, error)
+        failures.fail_work(run, error)
 
 
 def _fire(run: StepRun) -> None:

@@ -15,23 +15,22 @@ from django.db import transaction
 from uuid6 import uuid7
 
 from orchestrator import registry
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode
-from orchestrator.engine import inbox
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.give_back import release
 from orchestrator.engine.events import unrouted
 from orchestrator.engine.events.parking import Parking
 from orchestrator.engine.events.verdicts import EventHandling
-from orchestrator.engine.failures import of_work
+from orchestrator.engine.sql.batch import database_now, send
+from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps import waits
-from orchestrator.engine.storage import beginnings, definitions
-from orchestrator.engine.storage.batch import database_now, send
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.storage import beginnings, definitions, inbox
+from orchestrator.engine.work import failures
+from orchestrator.engine.work.give_back import release
 from orchestrator.models import Cause, CauseKind, InboxEvent, ProcessInstance, Verdict
 from orchestrator.text import Text
 
@@ -45,11 +44,11 @@ def deliver_claimed(event: InboxEvent) -> bool:
         Whether the event is decided, so that later events of its process may follow.
     """
     try:
-        of_work.check_attempts(event, conf().EVENT_ATTEMPTS)
+        failures.check_attempts(event, conf().EVENT_ATTEMPTS)
         with transaction.atomic(durable=True):
             return _deliver(event)
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.fail_work(event, error)
+        failures.fail_work(event, error)
     return False
 
 

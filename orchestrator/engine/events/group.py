@@ -13,13 +13,12 @@ from uuid import UUID
 from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode
-from orchestrator.engine import inbox
 from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.events.delivery import settle_event
-from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import Clock
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.sql.batch import Clock
+from orchestrator.engine.sql.tables import instances
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import (
     Cause,
     CauseKind,

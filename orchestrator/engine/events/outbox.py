@@ -11,7 +11,6 @@ from django.db import transaction
 
 from orchestrator import registry
 from orchestrator.definition.codec import decode
-from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
     application_errors,
@@ -19,11 +18,11 @@ from orchestrator.engine.change.application_code import (
 )
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
-from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.failures import of_work
-from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.tables import commands, instances
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.tables import commands, instances
+from orchestrator.engine.storage import inbox
+from orchestrator.engine.work import failures, give_back, leases
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import CauseKind, CommandStatus, Delivery, IssuedCommand
 from orchestrator.queue import calls_queue, holds_calls, wake_queue_after_commit
@@ -42,7 +41,7 @@ def carry_out_command(command: IssuedCommand) -> None:
             return
         _carry_out(command, check_handler(command, handler))
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
-        of_work.fail_work(command, error, attempts_limit(handler))
+        failures.fail_work(command, error, attempts_limit(handler))
 
 
 def check_handler(command: IssuedCommand, handler: Handler | None) -> Handler:
@@ -56,7 +55,7 @@ def check_handler(command: IssuedCommand, handler: Handler | None) -> Handler:
         raise HandlerMissing(
             "no handler for %(type)s in the running code", command.type
         )
-    of_work.check_attempts(command, handler.attempts)
+    failures.check_attempts(command, handler.attempts)
     return handler
 
 

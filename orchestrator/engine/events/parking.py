@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from orchestrator.engine import inbox
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.announcements import announce_event
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.events.verdicts import EventHandling
-from orchestrator.engine.storage.batch import Statement, send
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.sql.batch import Statement, send
+from orchestrator.engine.sql.tables import instances
+from orchestrator.engine.storage import inbox
 from orchestrator.models import (
     CauseKind,
     InboxEvent,

@@ -15,13 +15,12 @@ from django.db import transaction
 from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
-from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.steps.waits import EventWaits
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import ProcessInstance
 from orchestrator.registry import DefinitionClass
 

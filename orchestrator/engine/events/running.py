@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.claims.held import Holding
-from orchestrator.engine.claims.lines import Lines
-from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.events.group import EventGroup
-from orchestrator.engine.storage.table import Claimed
+from orchestrator.engine.sql.table import Claimed
+from orchestrator.engine.work.held import Holding
+from orchestrator.engine.work.lines import Lines
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import InboxEvent
 
 Item = Claimed[InboxEvent]

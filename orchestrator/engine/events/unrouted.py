@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.conf import conf
-from orchestrator.engine import inbox
+from orchestrator.configuration.conf import conf
 from orchestrator.engine.change.announcements import announce_event
 from orchestrator.engine.events.verdicts import EventHandling
-from orchestrator.engine.storage.batch import Statement, send
+from orchestrator.engine.sql.batch import Statement, send
+from orchestrator.engine.storage import inbox
 from orchestrator.models import InboxEvent, Incident, Verdict
 from orchestrator.text import Text, pack_text
 

@@ -6,14 +6,13 @@ from typing import Any
 
 from orchestrator.definition.invalid import is_asynchronous
 from orchestrator.engine.change.application_code import application_call
-from orchestrator.engine.claims import give_back
-from orchestrator.engine.claims.calls import Call
-from orchestrator.engine.claims.room import Room
-from orchestrator.engine.claims.worker_slice import WorkerSlice
 from orchestrator.engine.events import outbox
-from orchestrator.engine.failures import of_work
-from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.work import failures, give_back
+from orchestrator.engine.work.calls import Call
+from orchestrator.engine.work.room import Room
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import IssuedCommand
 from orchestrator.queue import base_queue
 from orchestrator.registry import Answer, Handler, function_in_use
@@ -66,7 +65,7 @@ class CommandCall(Call):
 
     def store_error(self, error: Exception) -> Call | None:
         with self.worker_slice.watched(self.command):
-            of_work.fail_work(self.command, error, self.handler.attempts)
+            failures.fail_work(self.command, error, self.handler.attempts)
         return None
 
 
@@ -88,5 +87,5 @@ def prepare_command_call(
             found = outbox.check_handler(command, handler)
             return CommandCall(command, found, worker_slice)
         except Exception as error:  # noqa: BLE001  # it may not be read any more
-            of_work.fail_work(command, error, outbox.attempts_limit(handler))
+            failures.fail_work(command, error, outbox.attempts_limit(handler))
     return None

@@ -28,7 +28,7 @@ from orchestrator.engine.invariants.workflow_rows import (
     sub_processes,
     undoing,
 )
-from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.sql import idle_limit
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 

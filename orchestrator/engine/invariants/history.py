@@ -13,11 +13,10 @@ from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.workflow.replay import Replay
-from orchestrator.engine import inbox
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.invariants.reading import ProcessSet, ReplayedHistory
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.settled_visits import History, Run
 from orchestrator.engine.storage.switches import Switch
 from orchestrator.exceptions import CorruptInput, InvalidMessage, ProcessionError

@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from orchestrator.engine.invariants.reading import REPAIRS, pages_by_key
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import (
     Cause,
     CauseKind,

@@ -8,9 +8,8 @@ from uuid import UUID
 from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
-from orchestrator.engine import inbox
 from orchestrator.engine.invariants.reading import ProcessSet
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import (
     InboxEvent,
     ProcessInstance,

@@ -15,10 +15,10 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from orchestrator.collecting import group_by_key
+from orchestrator.configuration.notice_settings import Recipient, Topic, recipients
 from orchestrator.engine.notices import turn
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus, Occurrence
-from orchestrator.notice_settings import Recipient, Topic, recipients
 
 MOST = 500
 """Occurrences of one transaction at most."""

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from orchestrator.configuration.notice_settings import Topic
 from orchestrator.engine.change import incidents
-from orchestrator.engine.claims.due import unattended_queues
 from orchestrator.engine.notices import turn
-from orchestrator.engine.storage.batch import Statement, database_now, send
+from orchestrator.engine.sql.batch import Statement, database_now, send
+from orchestrator.engine.work.due import unattended_queues
 from orchestrator.models import QueueOutage
-from orchestrator.notice_settings import Topic
 
 PATIENCE = timedelta(seconds=15)
 """The time without workers before an outage is told; a restart takes less."""

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from orchestrator.conf import conf
-from orchestrator.engine.failures import backoff
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.configuration.conf import conf
+from orchestrator.configuration.notice_settings import recipients
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.work import backoff
 from orchestrator.models import FailureGroup, Notice, NoticeStatus
-from orchestrator.notice_settings import recipients
 from orchestrator.text import storable_text
 
 LEASE = timedelta(seconds=60)

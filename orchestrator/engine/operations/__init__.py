@@ -5,13 +5,22 @@ decide which actions are possible, `audit` records each action.
 """
 
 from orchestrator.engine.events.preview import Preview, preview_event, preview_targets
-from orchestrator.engine.operations.access_tokens import make_token, revoke_token
-from orchestrator.engine.operations.acknowledge import acknowledge
-from orchestrator.engine.operations.assign import assign
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Operation, Press, Tried
-from orchestrator.engine.operations.belonging import definitions_of_each
-from orchestrator.engine.operations.bulk import (
+from orchestrator.engine.operations.bulk.belonging import definitions_of_each
+from orchestrator.engine.operations.bulk.controls import (
+    cancel_bulk,
+    pause_bulk,
+    resume_bulk,
+)
+from orchestrator.engine.operations.bulk.selection import (
+    SELECTIONS,
+    Chunk,
+    Found,
+    Selection,
+    register_selection,
+)
+from orchestrator.engine.operations.bulk.starting import (
     definitions_in_bulk,
     forbidden_in_bulk,
     in_bulk,
@@ -20,31 +29,36 @@ from orchestrator.engine.operations.bulk import (
     repeat_bulk,
     start_bulk,
 )
-from orchestrator.engine.operations.bulk_controls import (
-    cancel_bulk,
-    pause_bulk,
-    resume_bulk,
-)
+from orchestrator.engine.operations.bulk.wanted import Pace, Wanted, pace_of
 from orchestrator.engine.operations.cancel import cancel
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.decide import decide
-from orchestrator.engine.operations.deliver import deliver
-from orchestrator.engine.operations.discard import discard
-from orchestrator.engine.operations.escalate import escalate
-from orchestrator.engine.operations.event import EventOperation
-from orchestrator.engine.operations.export_process import export
-from orchestrator.engine.operations.extend import extend
-from orchestrator.engine.operations.failures import (
+from orchestrator.engine.operations.desk.access_tokens import make_token, revoke_token
+from orchestrator.engine.operations.desk.acknowledge import acknowledge
+from orchestrator.engine.operations.desk.assign import assign
+from orchestrator.engine.operations.desk.failures import (
     assign_failures,
     mark_handled,
     unmark_handled,
 )
+from orchestrator.engine.operations.desk.saved_views import (
+    delete_view,
+    rename_view,
+    save_view,
+)
+from orchestrator.engine.operations.escalate import escalate
+from orchestrator.engine.operations.events.deliver import deliver
+from orchestrator.engine.operations.events.discard import discard
+from orchestrator.engine.operations.events.event import EventOperation
+from orchestrator.engine.operations.events.redeliver import redeliver
+from orchestrator.engine.operations.events.send_event import EventToSend, send
+from orchestrator.engine.operations.export_process import export
+from orchestrator.engine.operations.extend import extend
 from orchestrator.engine.operations.import_process import import_
-from orchestrator.engine.operations.migration import migrate, plan_migration
+from orchestrator.engine.operations.migrating.migration import migrate, plan_migration
 from orchestrator.engine.operations.nudge import SleepingWork, nudge, sleeping_work
 from orchestrator.engine.operations.pause import pause, unpause
 from orchestrator.engine.operations.process import ProcessOperation
-from orchestrator.engine.operations.redeliver import redeliver
 from orchestrator.engine.operations.redo import redo
 from orchestrator.engine.operations.registry import (
     OPERATIONS,
@@ -53,14 +67,6 @@ from orchestrator.engine.operations.registry import (
     refusals,
     refusals_of,
     register,
-)
-from orchestrator.engine.operations.repair import (
-    approve_repair,
-    decline_repair,
-    plan_repair,
-    propose_repair,
-    repair,
-    stage,
 )
 from orchestrator.engine.operations.repairing.drafts import (
     discard_draft,
@@ -76,28 +82,22 @@ from orchestrator.engine.operations.repairing.plan import (
     Mistake,
     RepairPlan,
 )
+from orchestrator.engine.operations.repairing.repair import (
+    approve_repair,
+    decline_repair,
+    plan_repair,
+    propose_repair,
+    repair,
+    stage,
+)
 from orchestrator.engine.operations.repairing.targets import Targets, targets_of
 from orchestrator.engine.operations.restart import restart
 from orchestrator.engine.operations.resume import resume
 from orchestrator.engine.operations.retry import retry
 from orchestrator.engine.operations.reveal_secrets import reveal
-from orchestrator.engine.operations.saved_views import (
-    delete_view,
-    rename_view,
-    save_view,
-)
-from orchestrator.engine.operations.selection import (
-    SELECTIONS,
-    Chunk,
-    Found,
-    Selection,
-    register_selection,
-)
-from orchestrator.engine.operations.send_event import EventToSend, send
 from orchestrator.engine.operations.skip import skip
 from orchestrator.engine.operations.skip_command import skip_command
 from orchestrator.engine.operations.skip_failed import skip_failed
-from orchestrator.engine.operations.wanted import Pace, Wanted, pace_of
 from orchestrator.engine.storage.switches import (
     Switch,
     step_name_at,

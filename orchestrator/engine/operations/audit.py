@@ -16,7 +16,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.exceptions import (
     OperationRefused,
     PermissionMissing,

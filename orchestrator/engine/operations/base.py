@@ -20,7 +20,7 @@ from django.utils.functional import Promise
 from orchestrator.engine.change.application_code import from_application
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations.audit import ActionRequest, carry_out_once
-from orchestrator.engine.storage.table import M, Table
+from orchestrator.engine.sql.table import M, Table
 from orchestrator.exceptions import (
     LeaseLost,
     OperationRefused,

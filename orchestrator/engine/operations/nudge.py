@@ -15,8 +15,8 @@ from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage.table import Table
-from orchestrator.engine.storage.tables import commands, events, step_runs
+from orchestrator.engine.sql.table import Table
+from orchestrator.engine.sql.tables import commands, events, step_runs
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     InboxEvent,

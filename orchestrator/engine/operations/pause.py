@@ -12,7 +12,7 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances, ProcessFacts
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.sql.tables import instances
 from orchestrator.models import ProcessInstance
 from orchestrator.text import Text
 

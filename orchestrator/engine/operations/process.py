@@ -20,7 +20,7 @@ from orchestrator.engine.operations.base import (
     refuse_errors,
 )
 from orchestrator.engine.operations.circumstances import ENDED, UNDOING, Circumstances
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.sql.tables import instances
 from orchestrator.exceptions import OperationRefused, StaleRevision
 from orchestrator.models import (
     CauseKind,

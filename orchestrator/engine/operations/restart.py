@@ -18,8 +18,8 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.text import Text

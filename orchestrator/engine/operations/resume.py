@@ -24,9 +24,10 @@ from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage import idle_limit, settled_visits
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.tables import events
+from orchestrator.engine.storage import settled_visits
 from orchestrator.engine.storage.settled_visits import State
-from orchestrator.engine.storage.tables import events
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     InboxEvent,

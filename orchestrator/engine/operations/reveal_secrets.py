@@ -13,7 +13,7 @@ from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import LockedOperation, Press
 from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.grants import definition_name_of
 from orchestrator.models import OperatorAction, ProcessInstance

@@ -13,7 +13,7 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage.tables import commands
+from orchestrator.engine.sql.tables import commands
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import CommandStatus, IssuedCommand
 from orchestrator.text import Text

@@ -23,9 +23,9 @@ from orchestrator.definition.workflow.context import (
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.application_code import engine_errors
-from orchestrator.engine.claims.worker_slice import Reporting
-from orchestrator.engine.storage.batch import send
-from orchestrator.engine.storage.tables import step_runs
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.tables import step_runs
+from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 
 log = logging.getLogger(__name__)

@@ -17,16 +17,16 @@ from orchestrator.collecting import group_by_key
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.held import (
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.steps.known_process import HeldResult
+from orchestrator.engine.work.held import (
     TAKE_SECONDS,
     HeldWork,
     Holding,
     UnstoredResult,
 )
-from orchestrator.engine.steps.known_process import HeldResult
-from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.batch import Statement
-from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 log = logging.getLogger(__name__)

@@ -15,14 +15,15 @@ from django.db import transaction
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import incidents, secret_values, settling
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.failures import of_step
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.batch import Clock
+from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps.attempts import policy_of
-from orchestrator.engine.storage import definitions, uncertain
-from orchestrator.engine.storage.batch import Clock
-from orchestrator.engine.storage.passing_errors import passes
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results, result_columns
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.work import step_failures
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Skip
 from orchestrator.models import (
     Cause,
@@ -78,7 +79,7 @@ class KnownProcess:
         self.keep_secrets_out(error, run, result)
         self.forget()
         policy = policy_of(run, self.plan.vertices.get(run.node))
-        of_step.fail_run(run, error, self.plan, policy)
+        step_failures.fail_run(run, error, self.plan, policy)
 
     def settle_singly(
         self, run: StepRun, result: Any, skip: Skip | None = None, *, kept: bool = False

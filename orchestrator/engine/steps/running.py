@@ -6,11 +6,11 @@ import time
 from uuid import UUID
 
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.sql.batch import Raw
 from orchestrator.engine.steps import waits
 from orchestrator.engine.steps.group import ROOM, QuickResults, store_results
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage.batch import Raw
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
 
 CLAIMED = {

@@ -20,10 +20,9 @@ from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
 from orchestrator.engine.change.workflow import load_plan
-from orchestrator.engine.claims import give_back, leases
-from orchestrator.engine.claims.held import HOLD_SECONDS, Holding
-from orchestrator.engine.claims.worker_slice import WorkerSlice
-from orchestrator.engine.failures import of_step
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.batch import Clock, send
+from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.steps.attempts import (
     check_branches,
@@ -41,10 +40,11 @@ from orchestrator.engine.steps.context import (
     as_plain,
 )
 from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
-from orchestrator.engine.storage import definitions, uncertain
-from orchestrator.engine.storage.batch import Clock, send
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import is_intact, result_columns
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.work import give_back, leases, step_failures
+from orchestrator.engine.work.held import HOLD_SECONDS, Holding
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
 from orchestrator.models import ProcessInstance, StepKind, StepRun
 from orchestrator.registry import function_in_use
@@ -89,7 +89,7 @@ class Session(KnownProcess):
             plan = _plan_of(run, instance, worker_slice)
             return cls(instance, plan, worker_slice, clock, quick)
         except Exception as error:  # noqa: BLE001  # the running code may have no such definition
-            of_step.fail_run(run, error, None, Policy())
+            step_failures.fail_run(run, error, None, Policy())
             return None
 
     def go_through(self, run: StepRun, held_at: float) -> None:

@@ -12,12 +12,12 @@ from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import retrying, starting
 from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.claims import give_back
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.known_process import KnownProcess
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import send
 from orchestrator.engine.storage.results import Results, seal_result
-from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.engine.work import give_back
 from orchestrator.exceptions import (
     CorruptInput,
     HandlerMissing,

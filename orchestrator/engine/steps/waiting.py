@@ -16,10 +16,8 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.claims import give_back
-from orchestrator.engine.claims.calls import Call
-from orchestrator.engine.claims.room import Room
-from orchestrator.engine.claims.worker_slice import WorkerSlice
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.steps import group
 from orchestrator.engine.steps.attempts import (
     check_branches,
@@ -30,9 +28,11 @@ from orchestrator.engine.steps.attempts import (
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage import uncertain
-from orchestrator.engine.storage.passing_errors import passes
 from orchestrator.engine.storage.results import result_columns
+from orchestrator.engine.work import give_back
+from orchestrator.engine.work.calls import Call
+from orchestrator.engine.work.room import Room
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import Outcome
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.queue import base_queue, holds_calls

@@ -10,24 +10,24 @@ from typing import Any
 
 from django.db import transaction
 
+from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.guards import Stored
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine import inbox
 from orchestrator.engine.change import incidents, settling
 from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.change.following import follow_settled
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.claims.give_back import suspend
-from orchestrator.engine.failures import of_step
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.attempts import check_step_attempts
-from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import send
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.results import Results
-from orchestrator.engine.storage.tables import instances, step_runs
+from orchestrator.engine.work import step_failures
+from orchestrator.engine.work.give_back import suspend
 from orchestrator.exceptions import CorruptInput, InvalidMessage, WorkerDied
 from orchestrator.models import (
     Cause,
@@ -38,7 +38,6 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.notice_settings import Topic
 from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
@@ -142,7 +141,7 @@ def settle_deadline(run: StepRun) -> None:
             _late(run)
     except Exception as error:  # noqa: BLE001  # the running code may have no such definition
         plan = _plan_of(run, error) if run.kind == StepKind.SLEEP else None
-        of_step.fail_run(run, error, plan, Policy())
+        step_failures.fail_run(run, error, plan, Policy())
 
 
 def _plan_of(run: StepRun, error: Exception) -> Plan | None:

@@ -1,1 +1,1 @@
-"""Reading and writing the engine's rows: tables, batches of writes, definitions, results, settled visits."""
+"""What is kept: definitions, inputs, results, receipts and the inbox; and pruning what ended long ago."""

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from orchestrator.engine.storage.batch import Statement, Touched
+from orchestrator.engine.sql.batch import Statement, Touched
 
 OURS = 0x50726F63
 """Tells our advisory locks from those of others in the same database."""

@@ -12,13 +12,13 @@ from django.db import connection, transaction
 
 from orchestrator import registry
 from orchestrator.collecting import LruCache
-from orchestrator.conf import conf
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode, digest, encode, limited_digest
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.storage import idle_limit
+from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.storage.inputs import Input
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance

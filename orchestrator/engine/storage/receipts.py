@@ -15,9 +15,9 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 
 from orchestrator.collecting import group_by_key
-from orchestrator.engine.storage.batch import Batch, send
-from orchestrator.engine.storage.row_statements import ALL, Condition
-from orchestrator.engine.storage.tables import commands, events, instances
+from orchestrator.engine.sql.batch import Batch, send
+from orchestrator.engine.sql.row_statements import ALL, Condition
+from orchestrator.engine.sql.tables import commands, events, instances
 from orchestrator.exceptions import (
     ConflictingEvent,
     EventRefused,

@@ -26,23 +26,23 @@ from orchestrator import registry
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.definition.outside_ids import identifiers
-from orchestrator.engine import inbox
 from orchestrator.engine.change import starting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
-from orchestrator.engine.claims.leases import ERRORS
 from orchestrator.engine.invariants import process_findings
 from orchestrator.engine.invariants.history import dense_history
 from orchestrator.engine.invariants.ledger import miscounted_parked
 from orchestrator.engine.invariants.progress import wrong_steps
 from orchestrator.engine.invariants.reading import ProcessSet
-from orchestrator.engine.storage import definitions, idle_limit
-from orchestrator.engine.storage.batch import chunks
-from orchestrator.engine.storage.outside_id_table import outside_id_rows
-from orchestrator.engine.storage.tables import instances
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.batch import chunks
+from orchestrator.engine.sql.outside_id_table import outside_id_rows
+from orchestrator.engine.sql.tables import instances
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.transfer.form import ExportedTable, PinnedDefinition
 from orchestrator.engine.transfer.reading import ExportFile
 from orchestrator.engine.transfer.unfinished import check_settled
+from orchestrator.engine.work.leases import ERRORS
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Cause,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from orchestrator.engine.storage.batch import chunks
+from orchestrator.engine.sql.batch import chunks
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, IssuedCommand, StepRun
 

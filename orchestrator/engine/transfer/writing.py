@@ -14,8 +14,8 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.utils.duration import duration_iso_string
 
-from orchestrator.engine.storage import idle_limit
-from orchestrator.engine.storage.batch import chunks, database_now
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.batch import chunks, database_now
 from orchestrator.engine.transfer.form import FORMAT, KIND, PARTS, ExportedTable
 from orchestrator.engine.transfer.unfinished import check_settled
 from orchestrator.exceptions import OperationRefused

@@ -3,11 +3,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.configuration.notice_settings import Topic, recipients
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.management.commands.work import worker_check_tags
 from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.models import Notice
-from orchestrator.notice_settings import Topic, recipients
 from orchestrator.workers import connections
 from orchestrator.workers.notifier import Notifier
 from orchestrator.workers.sending import send_notice

@@ -15,7 +15,7 @@ import click
 from django.core.management.base import CommandError, CommandParser
 
 from orchestrator import registry
-from orchestrator.engine.pruning import REST, Pruning
+from orchestrator.engine.storage.pruning import REST, Pruning
 from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.models import Definition
 from orchestrator.retention import ALL_OTHERS, retention

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from orchestrator import registry, send_event, start_process
 from orchestrator.definition import Event, Workflow
-from orchestrator.engine.drain import drain
+from orchestrator.engine.loops.drain import drain
 from orchestrator.models import ProcessInstance
 from tests.apps.versions.claims import Claim, ClaimFiled
 from tests.apps.versions.letters import NAME

@@ -21,8 +21,8 @@ from orchestrator.engine.operations.migrating.plan import (
     check_commands_done,
     check_key_kept,
 )
+from orchestrator.engine.sql.tables import outside_ids, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.tables import outside_ids, step_runs
 from orchestrator.exceptions import NotMigrated
 from orchestrator.models import Definition, ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text

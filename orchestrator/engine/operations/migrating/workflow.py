@@ -20,11 +20,12 @@ from orchestrator.engine.operations.migrating.plan import (
     MigrationTarget,
     check_key_kept,
 )
-from orchestrator.engine.storage import definitions, idle_limit
+from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.tables import outside_ids
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.settled_visits import History
 from orchestrator.engine.storage.switches import switches_of
-from orchestrator.engine.storage.tables import outside_ids
 from orchestrator.exceptions import (
     InvalidDefinition,
     InvalidMessage,

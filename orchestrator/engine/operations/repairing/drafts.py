@@ -9,7 +9,7 @@ from uuid import UUID
 from orchestrator.definition.codec import MAX_BYTES, canonical_json
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import Edit
-from orchestrator.engine.storage.batch import database_now
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import ProcessInstance, Repair
 from orchestrator.text import Text, storable_text

@@ -16,8 +16,8 @@ from orchestrator.engine.operations.repairing.workflow import (
     why_no_result,
 )
 from orchestrator.engine.operations.skip import check_can_be_skipped
+from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.batch import database_now
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Cause,

@@ -28,7 +28,7 @@ from orchestrator.engine.operations.visit import (
     follow_or_refuse,
     skip_visit,
 )
-from orchestrator.engine.storage import tables
+from orchestrator.engine.sql import tables
 from orchestrator.engine.storage.results import GIVEN, seal_result
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus

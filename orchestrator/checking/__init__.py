@@ -1,0 +1,1 @@
+"""System checks of definitions, and of a project's settings."""

@@ -1,0 +1,1 @@
+"""Settings and environment variables: how each is declared, read, checked and refused."""

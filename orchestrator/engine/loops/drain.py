@@ -1,0 +1,277 @@
+"""Running a queue's ready work: events, commands and steps, oldest first, claimed in small batches.
+
+A slice of a bulk operation may run between two batches.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from orchestrator.configuration.conf import conf
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.engine.events import deadlines, outbox
+from orchestrator.engine.events.running import EventRunner
+from orchestrator.engine.operations.bulk.running import run_slice
+from orchestrator.engine.operations.bulk.turn import SLICE_SECONDS, slice_timer
+from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql.row_statements import ALL
+from orchestrator.engine.sql.table import Claimed, Table
+from orchestrator.engine.sql.tables import (
+    bulk_operations,
+    commands,
+    events,
+    step_runs,
+)
+from orchestrator.engine.steps.group import ROOM
+from orchestrator.engine.steps.running import CLAIMED, StepRunner
+from orchestrator.engine.work import leases, take_over
+from orchestrator.engine.work.due import find_due
+from orchestrator.engine.work.held import BEGIN_SECONDS, UNSEEN, Claim, HeldWork
+from orchestrator.engine.work.lines import ClaimedElsewhere, Lines, postpone
+from orchestrator.engine.work.worker_slice import Watch, WorkerSlice, no_watch
+from orchestrator.models import CommandStatus, IssuedCommand, StepRun
+from orchestrator.queue import suppress_wakes, wake_queue
+
+FEW = 4
+"""The size of the first claims: small, since the duration of the work is not known yet."""
+
+GO_ON_SECONDS = 0.1
+"""How long a worker goes on with steps that follow before it looks for other due work."""
+
+
+def drain(
+    queue: str = DEFAULT_QUEUE,
+    *,
+    owner: str = "",
+    seconds: float | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    watch: Watch = no_watch,
+    held: HeldWork | None = None,
+    alone: bool = False,
+) -> int:
+    """Run ready work until there is none, or until the time slice ends; then wake the queue again.
+
+    Args:
+        queue: whose work.
+        owner: the worker's boot id; made up when empty.
+        seconds: the time slice; None for as long as there is work.
+        stop: asked between pieces of work; after it says yes, claims that have not begun are released uncharged.
+        watch: wraps each piece of work, with the seconds that it may take.
+        held: where this worker shows its unbegun claims and its unstored results; None for nowhere.
+        alone: whether this worker is the only one; it then begins all that it claims, however long that takes.
+
+    Returns:
+        How many pieces of work were run.
+    """
+    owner = owner or uuid4().hex
+    ends = time.monotonic() + seconds if seconds is not None else float("inf")
+    worker_slice = WorkerSlice(
+        queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held or UNSEEN
+    )
+    ready = ReadyWork(worker_slice, stop, alone=alone)
+    with suppress_wakes(queue):
+        while not worker_slice.over():
+            leases.end_uncertain_leases(owner)
+            if not (ready.run_once() or uncertain.is_noted()):
+                return ready.done
+    wake_queue(queue)
+    return ready.done
+
+
+@dataclass(frozen=True)
+class WorkKind:
+    """One kind of ready work: its table, the function that runs it, and the size of a batch."""
+
+    table: Table[Any]
+    run: Callable[[Any], object]
+    batch: int
+    claimed: dict[str, Any]
+
+
+class ReadyWork:
+    """The ready work of a queue, as one worker claims and runs it."""
+
+    def __init__(
+        self,
+        worker_slice: WorkerSlice,
+        stop: Callable[[], bool],
+        *,
+        alone: bool = False,
+    ) -> None:
+        self.worker_slice = worker_slice
+        self.stop = stop
+        self.alone = alone
+        self.done = 0
+        """How many pieces of work were run."""
+        self.events = EventRunner(worker_slice)
+        self.steps = StepRunner(worker_slice)
+        self.claimed_elsewhere = ClaimedElsewhere()
+        self._skipped = False
+        """Whether events were skipped since some were run: look again after the next one is settled."""
+        self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
+        """The size of the next claim of each kind."""
+        self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
+        self.kinds = (
+            WorkKind(events, self.events.run, 64, {}),
+            WorkKind(commands, self._carry_out, 8, {"status": CommandStatus.RUNNING}),
+            self.visits,
+        )
+
+    def run_once(self) -> bool:
+        """Claim and run a batch of each kind. Return whether there may be more for this worker."""
+        known = self.claimed_elsewhere.count()
+        self._skipped = self._skipped and known > 0
+        tables = [kind.table for kind in self.kinds]
+        *found, many = find_due(self.worker_slice.queue, [*tables, bulk_operations])
+        led = [
+            self._batch(kind)
+            for kind, is_due in zip(self.kinds, found, strict=True)
+            if is_due
+        ]
+        if many and slice_timer.is_due(others=any(led)):
+            led.append(self._slice_of_bulk())
+        if any(led):
+            self._skipped = True  # the skipped events may follow those that were run
+            return True
+        if self.claimed_elsewhere.count() > known:
+            return True  # there may be events of other processes behind them
+        if self._skipped:
+            self.claimed_elsewhere.clear()
+            return True
+        return False
+
+    def _slice_of_bulk(self) -> bool:
+        """Run a slice of a bulk operation. Return whether there was one."""
+        here = self.worker_slice
+        claimed = bulk_operations.claim(here.queue, here.owner, 1, conf().LEASE_SECONDS)
+        for item in claimed:
+            with slice_timer.measure() as measured, here.watched(item.work):
+                measured.begun = run_slice(item.work, SLICE_SECONDS, self.stop)
+        return bool(claimed)
+
+    def _carry_out(self, item: Claimed[IssuedCommand]) -> None:
+        command = item.work
+        handler = outbox.handler_of(command)
+        limit = handler.timeout if handler else conf().EVENT_TIMEOUT
+        with self.worker_slice.watch(limit, leases.work_name(command)):
+            outbox.carry_out_command(command)
+
+    def _step(self, item: Claimed[StepRun]) -> None:
+        run = item.work
+        if run.kind:
+            self.steps.run(run)
+            return
+        with self.worker_slice.watched(run):
+            deadlines.fire_deadline(run)  # of a process manager, whose steps only wait
+
+    def _batch(self, kind: WorkKind) -> bool:
+        """Claim and run a batch. Return whether that led to anything."""
+        here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
+        which = self.claimed_elsewhere.claimable() if kind.table is events else ALL
+        claimed = kind.table.claim(
+            here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
+        )
+        if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
+            uncertain.note()  # others may have taken it over before the answer came
+            return False
+        lines = Lines(claimed)
+        if lines.mine and len(claimed) == size:
+            wake_queue(here.queue, others=True)
+        moved = self._postpone(lines.early)
+        done = self._run_in_time(kind, lines, asked)
+        if kind.table is step_runs:
+            done += self._go_on()
+        if done:
+            taken = time.monotonic() - asked
+            self.sizes[kind.table] = self._next_size(kind, done, taken)
+        self.done += done
+        return bool(lines.mine) or moved
+
+    def _go_on(self) -> int:
+        """Store the results of steps and run the visits that follow, round by round. Return how many were run."""
+        steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
+        while steps.store(goes_on=time.monotonic() < ends):
+            if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
+                uncertain.note()  # others may have taken it over before the answer came
+                break
+            asked, following = steps.since, steps.take()
+            lines = Lines([Claimed(run) for run in following])
+            done += self._run_in_time(self.visits, lines, asked)
+        steps.forget()
+        return done
+
+    def _postpone(self, early: list[Claimed[Any]]) -> bool:
+        """Release events that are too early. Return whether any of them waits for no other worker."""
+        found = postpone(self.worker_slice.queue, self.worker_slice.owner, early)
+        self.claimed_elsewhere.note(found)
+        return len(found) < len(early)
+
+    def _next_size(self, kind: WorkKind, done: int, taken: float) -> int:
+        """The number of pieces that begin in time, if each takes as long as the `done` ones took on average."""
+        if self.alone or taken * kind.batch <= BEGIN_SECONDS * done:
+            return kind.batch
+        return max(FEW, int(BEGIN_SECONDS * done / taken))
+
+    def _run_in_time(self, kind: WorkKind, lines: Lines, asked: float) -> int:
+        """Run claimed work in its order, and release the rest in time. Return how many pieces were run."""
+        held, mine, begun, shown = self.worker_slice.held, lines.mine, 0, 0
+        early = list[Claimed[Any]]()
+        held.show_claimed(_claims(lines), asked)
+        if kind.table is events:
+            self.events.begin(lines)
+        try:
+            for number, item in enumerate(mine):
+                if number and not self._may_begin(number - shown, asked):
+                    break
+                self.events.finish_before(item)
+                if lines.may_run(item):
+                    kind.run(item)
+                else:
+                    early.append(item)
+                begun += 1
+                if self.steps.are_due and self.steps.store():
+                    shown = number  # with the visits that follow, which begin after the others
+                    held.show_claimed(self._unbegun_steps(mine[number:]), asked)
+            self.events.finish()
+        finally:
+            held.release()
+        if not uncertain.is_noted():
+            self._postpone(early)
+            works = [item.work for item in mine[begun:]]
+            if works or self._is_late(asked):
+                works += self.steps.take()
+            self._leave_to_others(works)
+        return begun - len(early)
+
+    def _unbegun_steps(self, mine: Sequence[Claimed[StepRun]]) -> list[Claim]:
+        runs = [*(item.work for item in mine), *self.steps.following]
+        return [Claim(leases.work_name(run), "") for run in runs]
+
+    def _is_late(self, asked: float) -> bool:
+        return not self.alone and time.monotonic() - asked > BEGIN_SECONDS
+
+    def _may_begin(self, number: int, asked: float) -> bool:
+        """Whether this worker begins a claimed piece of work now; then no other worker may begin it."""
+        free = number if self.events.holds else 0
+        # First: a supervisor that reads it later leaves the work alone.
+        self.worker_slice.held.show_begun(number, free)
+        return not (self._is_late(asked) or self.stop() or uncertain.is_noted())
+
+    def _leave_to_others(self, works: list[Any]) -> None:
+        if not works:
+            return
+        here, names = self.worker_slice, [leases.work_name(work) for work in works]
+        take_over.yield_work(here.queue, here.owner, names)
+        wake_queue(here.queue, others=True)
+
+
+def _claims(lines: Lines) -> list[Claim]:
+    """Claimed work, as a supervisor sees it."""
+    return [
+        Claim(leases.work_name(item.work), str(lines.line_of(item)))
+        for item in lines.mine
+    ]

@@ -1,0 +1,1 @@
+"""What belongs to people: access tokens, saved views, assigned processes, acknowledgements, handled failures."""

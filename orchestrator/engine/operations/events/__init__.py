@@ -1,0 +1,1 @@
+"""What operators do to events: deliver, redeliver, discard and send them."""

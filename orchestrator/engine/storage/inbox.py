@@ -1,0 +1,285 @@
+"""Receiving events: each is stored before anything else happens to it.
+
+1. Read the body strictly. 2. Insert one row a target (the definitions that have rows for the type, or the one process
+that the event names), with the commands of the simple event handlers. 3. Commit, in the caller's own transaction if
+there is one. 4. Wake the queues. A repeat of source and event id changes nothing and gets the first receipt again.
+"""
+
+from __future__ import annotations
+
+import functools
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from orchestrator import registry
+from orchestrator.configuration.conf import conf
+from orchestrator.definition import Event
+from orchestrator.definition.codec import (
+    canonical_json,
+    decode,
+    digest,
+    encode,
+    text_digest,
+)
+from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.engine.sql.batch import Statement, at_commit
+from orchestrator.engine.sql.tables import commands, events
+from orchestrator.engine.storage import beginnings, definitions, receipts
+from orchestrator.engine.storage.receipts import Arrival, Receipt
+from orchestrator.exceptions import InvalidMessage
+from orchestrator.models import (
+    CommandStatus,
+    Delivery,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Verdict,
+)
+from orchestrator.registry import DefinitionClass
+from orchestrator.text import Text
+
+
+@dataclass(frozen=True)
+class Address:
+    """The addressee of an event: one process by its id, or the process that has the correlation key."""
+
+    process_id: UUID | None = None
+    correlation_key: str = ""
+    target: str = ""
+    starts: bool = False
+
+
+def receive(event: Event, *, id: str, source: str, address: Address) -> Receipt:
+    """Store an event and wake a worker that delivers it.
+
+    Args:
+        event: the event.
+        id: the sender's own id of it, unique within the source.
+        source: the sender.
+        address: the addressee.
+
+    Raises:
+        InvalidMessage: the event cannot be stored, or id or source are empty or too long.
+        ConflictingEvent: the id was used before for another event.
+    """
+    return receipts.store_event(arrival(event, id, source, address))
+
+
+def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
+    """Return the rows of an event, not yet stored.
+
+    Raises:
+        InvalidMessage: this is no event, it cannot be stored, or id or source are empty or too long.
+    """
+    if not isinstance(event, Event):
+        raise InvalidMessage(
+            "an event is an instance of a class of events, or the name of its class;"
+            f" this is {reprlib.repr(event)}"
+        )
+    check_name("id", id, 200)
+    check_name("source", source, 100)
+    check_key(address.correlation_key)
+    body = encode(event)
+    # Each call makes the process id of a start anew, so the id cannot tell a repeat from another event.
+    named = "" if address.starts else str(address.process_id or "")
+    text = canonical_json([type(event).__name__, body, named, address.correlation_key])
+    rows = inbox_rows(event, body, id, source, address, text_digest(text), at_commit())
+    return Arrival(rows, reactions_to(rows), len(text))
+
+
+def inbox_rows(
+    event: Event,
+    body: dict[str, Any],
+    id: str,
+    source: str,
+    address: Address,
+    fingerprint: str,
+    now: datetime,
+) -> list[InboxEvent]:
+    """Return the inbox rows of an event, not yet stored: one a target."""
+    kind = type(event).__name__
+    row = functools.partial(
+        InboxEvent,
+        source=source,
+        event_id=id,
+        type=kind,
+        body=body,
+        body_hash=fingerprint,
+        process_id=address.process_id,
+        starts=address.starts,
+        received_at=now,
+    )
+    targets = [d for d in registry.receivers(kind) if address.target in ("", d.name)]
+    if address.process_id is not None:
+        queue = targets[0].queue if targets else DEFAULT_QUEUE
+        key = address.correlation_key
+        return [
+            row(target=address.target, correlation_key=key, queue=queue, wake_at=now)
+        ]
+    if not targets:
+        verdict = Verdict.REACTED if registry.reactions.get(kind) else Verdict.UNROUTED
+        until = now + patience(None) if verdict == Verdict.UNROUTED else None
+        return [
+            row(verdict=verdict, handled_at=now, wake_at=until, patience_until=until)
+        ]
+    return [
+        row(
+            target=target.name,
+            correlation_key=address.correlation_key or correlation_of(target, event),
+            queue=target.queue,
+            wake_at=now,
+        )
+        for target in targets
+    ]
+
+
+def correlation_of(target: DefinitionClass, message: object) -> str:
+    """Return a definition's correlation key in an event or input; "" when the message carries none.
+
+    Raises:
+        InvalidMessage: the key is empty, too long or not printable.
+    """
+    key = target.correlation_key(message)
+    field = target.correlation
+    if isinstance(getattr(message, field or "-", None), str) and not key.strip():
+        name = type(message).__name__
+        raise InvalidMessage(
+            f"the correlation key of {target.name} must not be empty in {name}", field
+        )
+    check_name("correlation key", key, 200, empty=True)
+    return key
+
+
+def caused_rows(
+    event: Event, process_id: UUID | None, command_id: UUID, number: int, now: datetime
+) -> list[InboxEvent]:
+    """Return the inbox rows of an event that a command's handler returned, not yet stored."""
+    body = encode(event)
+    address = Address(process_id=process_id)
+    id = f"{command_id}:{number}"
+    rows = inbox_rows(event, body, id, "command", address, digest(body), now)
+    for row in rows:
+        row.caused_by_id = command_id
+    return rows
+
+
+def follow_ups(
+    instance: ProcessInstance | None,
+    happened: Sequence[Event],
+    command_id: UUID,
+    now: datetime,
+) -> list[InboxEvent]:
+    """Return the inbox rows of a command's events: for the command's own process, if that has rows for them."""
+    rows: list[InboxEvent] = []
+    for number, event in enumerate(happened):
+        process_id = None
+        if instance is not None:
+            takes = definitions.definition_of(instance).can_handle(event)
+            process_id = instance.pk if takes else None
+        rows += caused_rows(event, process_id, command_id, number, now)
+    return rows
+
+
+def event_inserts(rows: Sequence[InboxEvent]) -> list[Statement]:
+    """Return the inserts of inbox rows, and of the commands for their simple event handlers: once for each event."""
+    firsts: dict[str, InboxEvent] = {}
+    for row in rows:
+        firsts.setdefault(row.event_id, row)
+    found = [command for row in firsts.values() for command in reactions_to([row])]
+    reactions = [commands.insert(*found)] if found else []
+    return [*events.inserts(rows), *reactions]
+
+
+def reactions_to(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
+    """Return the commands for an event's simple event handlers: one each, however many targets the event has."""
+    first = rows[0]
+    return [
+        IssuedCommand(
+            id=uuid5(
+                NAMESPACE_URL, f"{first.source}\n{first.event_id}\n{handler.name}"
+            ),
+            type=handler.name,
+            body=first.body,
+            delivery=Delivery.REACTION,
+            status=CommandStatus.READY,
+            queue=handler.queue,
+            wake_at=first.received_at,
+            issued_at=first.received_at,
+        )
+        for handler in registry.reactions.get(first.type, ())
+    ]
+
+
+def parse_event(kind: str, body: object) -> Event:
+    """Return an event, made of its type's name and its JSON body.
+
+    Raises:
+        UnknownEventType: the running code has no such type.
+        InvalidMessage: the body does not have the declared form.
+    """
+    return decode(registry.event_class(kind), body)
+
+
+def early_events(
+    instance: ProcessInstance, now: datetime, *, id_known: bool
+) -> list[Statement]:
+    """Return the updates that make a process's early events due, in the order of their receipts.
+
+    Args:
+        instance: the process that starts.
+        now: the database's time.
+        id_known: whether a sender can have known the process id before.
+    """
+    again = {**offered_columns(now), "process_id": instance.pk}
+    key, pk = instance.correlation_key, instance.pk if id_known else None
+    found = beginnings.start_locks(pk, instance.name, key)
+    addressed: list[dict[str, Any]] = [{"process_id": pk}] if id_known else []
+    addressed += [{"target": instance.name, "correlation_key": key}] if key else []
+    for address in addressed:
+        unrouted = {**address, "verdict": Verdict.UNROUTED}
+        found.append(events.update(again, unrouted, rows=None))
+    return found
+
+
+def offered_columns(now: datetime) -> dict[str, Any]:
+    """Return the columns of an event that is offered as if it had just arrived."""
+    undecided = {"handled_at": None, "patience_until": None, "remaining": None}
+    received = {"verdict": Verdict.RECEIVED, "wake_at": now}
+    return {**received, **undecided, "attempt": 0, "owner": ""}
+
+
+def patience(definition: DefinitionClass | None) -> timedelta:
+    """Return how long an event is kept before people are told."""
+    if definition is not None and definition.patience is not None:
+        return definition.patience
+    return timedelta(seconds=conf().PATIENCE_SECONDS)
+
+
+def check_key(given: str) -> None:
+    """Check a correlation key; "" stands for none.
+
+    Raises:
+        InvalidMessage: the key is blank, too long or not printable.
+    """
+    check_name("correlation key", given, 200, empty=True)
+    if given and not given.strip():
+        raise InvalidMessage(Text("the correlation key must not be blank"))
+
+
+def check_name(what: str, value: str, longest: int, *, empty: bool = False) -> None:
+    if not isinstance(value, str) or (not value and not empty):  # type: ignore[redundant-expr]  # callers without types
+        raise InvalidMessage(
+            Text("the %(field)s must be a text that is not empty", what)
+        )
+    if len(value) > longest:
+        raise InvalidMessage(
+            Text("the %(field)s must have at most %(most)s characters", what, longest)
+        )
+    if "\0" in value or not value.isprintable():
+        raise InvalidMessage(
+            Text("the %(field)s must have printable characters only", what)
+        )

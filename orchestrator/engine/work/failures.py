@@ -1,0 +1,223 @@
+"""The consequence when a handler raises, a worker dies or the database refuses: another attempt, or an incident."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from orchestrator.configuration.conf import conf
+from orchestrator.engine.change import incidents, offering, secret_values
+from orchestrator.engine.change.application_code import from_engine
+from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.sql.batch import Statement, database_now, send
+from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.tables import instances, table_of
+from orchestrator.engine.work import backoff, give_back
+from orchestrator.engine.work.lines import wake_followers
+from orchestrator.exceptions import (
+    HandlerMissing,
+    InvalidMessage,
+    KeyTaken,
+    LeaseLost,
+    LimitReached,
+    Permanent,
+    UnknownDefinition,
+    UnknownEventType,
+    WorkerDied,
+)
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    CommandStatus,
+    InboxEvent,
+    Incident,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    StepStatus,
+    Verdict,
+    Work,
+)
+from orchestrator.text import Text, pack_text, storable_text
+
+log = logging.getLogger(__name__)
+
+HOLD = timedelta(seconds=30)
+"""How long work without a handler is set aside, uncharged: a deploy will bring the handler."""
+
+HOPELESS = InvalidMessage | WorkerDied | LimitReached
+"""The engine's errors that another attempt cannot change; the application raises Permanent for the same."""
+
+MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
+"""The engine's errors about something that a deploy will bring."""
+
+
+def fail_work(work: Work, error: Exception, attempts: int | None = None) -> None:
+    """Store the failure of an event, a command, a deadline or the beginning of a visit.
+
+    The work gets another attempt later, or an incident.
+
+    Args:
+        work: the claimed row.
+        error: the exception.
+        attempts: the most attempts in all; the setting EVENT_ATTEMPTS when None.
+    """
+    if from_engine(error, LeaseLost):
+        log.info("%s was settled by another worker: %s", work, error)
+        return
+    try:
+        secret_values.attach_work(error, work)
+        if passes(error):
+            give_back.release_refused(work, error)
+            return
+        with transaction.atomic(durable=True):
+            if from_engine(error, MISSING):
+                set_aside(work, error)
+            else:
+                _fail(work, error, _is_final(work, error, attempts))
+    except LeaseLost:
+        log.info("%s failed here but was taken over by another worker", work)
+
+
+def _is_final(work: Work, error: Exception, attempts: int | None) -> bool:
+    """Whether work gets no other attempt."""
+    most = conf().EVENT_ATTEMPTS if attempts is None else attempts
+    hopeless = isinstance(error, Permanent) or from_engine(error, HOPELESS)
+    return hopeless or work.attempt >= most or _came_second(work, error)
+
+
+def _came_second(work: Work, error: Exception) -> bool:
+    """Whether an event was to start a process whose key is taken by now: people decide about it."""
+    starts = isinstance(work, InboxEvent) and work.starts
+    return starts and from_engine(error, KeyTaken)
+
+
+def check_attempts(work: Work, attempts: int) -> None:
+    """Check that work may be tried once more.
+
+    Raises:
+        WorkerDied: the work has ended a worker in each of its attempts.
+    """
+    if work.attempt > attempts:
+        raise WorkerDied(
+            "the worker died or was killed in each of %(number)s attempts",
+            work.attempt - 1,
+        )
+
+
+def _columns(work: Work, ended: datetime | None) -> dict[str, Any]:
+    """The columns of a row of its kind after a failed attempt; `ended` is when the work failed for good, else None."""
+    if isinstance(work, InboxEvent):
+        verdict = Verdict.FAILED if ended else Verdict.RECEIVED
+        settled = {"verdict": verdict, "handled_at": ended}
+        return {**settled, "process_id": work.process_id}
+    if isinstance(work, IssuedCommand):
+        status = CommandStatus.FAILED if ended else CommandStatus.RETRYING
+        return {"status": status, "finished_at": ended}
+    if isinstance(work, StepRun) and work.kind:
+        return {"status": StepStatus.FAILED if ended else StepStatus.RETRYING}
+    return {}  # a deadline: the step goes on waiting for it
+
+
+def _fail(work: Work, error: Exception, final: bool) -> None:
+    instance, now = instances.lock(_process_of(work))
+    values = {
+        **incidents.error_columns(error),
+        "owner": "",
+        "wake_at": None if final else now + backoff.delay(work.attempt),
+        **_columns(work, now if final else None),
+    }
+    marks: list[Statement] = [table_of(work).update(values, work.fence)]
+    if isinstance(work, InboxEvent):
+        marks += offering.unpark(work, instance, now)
+        marks += wake_followers(work, instance, now) if final else []
+    if final:
+        marks += _opened(work, error, instance, now)
+    status = Status.FAILED if final else Status.RETRYING
+    at_rest = instance is None or instance.finished_at or instance.paused_at
+    if instance is None or at_rest or instance.status in (status, Status.FAILED):
+        send(marks)
+        return
+    _show(instance, work, marks, status, now)
+
+
+def _opened(
+    work: Work, error: Exception, instance: ProcessInstance | None, now: datetime
+) -> list[Statement]:
+    """The writes of a new incident about work that has failed for good."""
+    message, about = incidents.named_error(error), _about(work)
+    log.error("%s failed for good: %s", work, message)
+    opened = incidents.open_incident(
+        _kind(work),
+        message,
+        now,
+        instance=instance,
+        definition=work.target if isinstance(work, InboxEvent) else "",
+        error=error,
+        detail=incidents.traceback_of(error),
+        **about,
+    )
+    return [incidents.resolve(Text("failed again"), now, **about), *opened]
+
+
+def _show(
+    instance: ProcessInstance,
+    work: Work,
+    marks: list[Statement],
+    status: Status,
+    now: datetime,
+) -> None:
+    """Change the status of the process: a transition of its own, with a checkpoint."""
+    kind = CauseKind(f"failure:{type(work)._meta.model_name}")
+    move = ProcessChange(instance, Cause.of(kind, work.pk, instance.revision), now)
+    move.mark(*marks)
+    instance.status = status
+    move.write()
+
+
+def set_aside(work: Work, error: Exception) -> None:
+    """Set work aside until the running code has what the work needs; open one incident."""
+    now, said = database_now(), incidents.error_text(error)
+    told = {"error": storable_text(said), "text": pack_text(said)}
+    held = give_back.release(work, now + HOLD, **told)
+    held.rows = 1
+    marks = [held]
+    about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
+    if not Incident.objects.open().filter(**about).exists():
+        about_whom = [pk] if (pk := _process_of(work)) else []
+        process = ProcessInstance.objects.filter(pk__in=about_whom).first()
+        marks += incidents.open_incident(
+            message=said, now=now, instance=process, error=error, **about
+        )
+    send(marks)
+
+
+KINDS: dict[type[Work], Incident.Kind] = {
+    InboxEvent: Incident.Kind.EVENT_FAILED,
+    IssuedCommand: Incident.Kind.COMMAND_FAILED,
+    StepRun: Incident.Kind.DEADLINE_FAILED,
+}
+
+
+def _kind(work: Work) -> Incident.Kind:
+    of_step = isinstance(work, StepRun) and work.kind
+    return Incident.Kind.STEP_FAILED if of_step else KINDS[type(work)]
+
+
+def _process_of(work: Work) -> UUID | None:
+    named = "process_id" if isinstance(work, InboxEvent) else "instance_id"
+    found: UUID | None = getattr(work, named)
+    return found
+
+
+def _about(work: Work) -> dict[str, Any]:
+    if isinstance(work, InboxEvent):
+        return {"event_id": work.pk}
+    if isinstance(work, IssuedCommand):
+        return {"command_id": work.pk}
+    return {"step_run_id": work.pk}

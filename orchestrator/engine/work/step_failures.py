@@ -1,0 +1,365 @@
+"""The consequence of a failed attempt of a step: another attempt, another way, or an incident.
+
+The first that applies: the database refused (release, a few times); the running code lacks something (set aside); an
+earlier result is bad (redo it); another attempt is due (backoff); an error link catches the failure; a map or a join
+tolerates it; the step declined (undo the process). Else the step has failed, which opens an incident.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator.definition.codec import digest
+from orchestrator.definition.invalid import LONGEST
+from orchestrator.definition.workflow.advance import Settled, error_link
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.steps import Policy
+from orchestrator.definition.workflow.tolerance import tolerates_failure
+from orchestrator.engine.change import (
+    incidents,
+    maps,
+    redoing,
+    retrying,
+    secret_values,
+    settling,
+    visits,
+)
+from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.application_code import from_engine
+from orchestrator.engine.change.child_failure import failure_of
+from orchestrator.engine.change.following import Following, follow_settled
+from orchestrator.engine.change.workflow import WorkflowChange, cancel_child, lock_child
+from orchestrator.engine.sql import idle_limit, uncertain
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.tables import instances, step_runs
+from orchestrator.engine.storage import definitions
+from orchestrator.engine.work import backoff, failures, give_back
+from orchestrator.exceptions import (
+    ChildCancelled,
+    CorruptInput,
+    Interrupted,
+    LeaseLost,
+    NoCase,
+    Permanent,
+    Retry,
+    SubprocessFailed,
+    TimedOut,
+    WorkerDied,
+)
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    Incident,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.text import Text, storable_text
+
+log = logging.getLogger(__name__)
+
+OF_CHILD = ChildCancelled | SubprocessFailed
+FINAL = failures.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
+"""The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
+
+
+def fail_run(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
+    """Store the consequence of a failed attempt; `plan` is None where the graph itself could not be made."""
+    if from_engine(error, LeaseLost):
+        log.info("%s is let go of: %s", run, error)
+        return
+    try:
+        secret_values.attach_work(error, run)
+        if passes(error) and plan is None:
+            give_back.release_refused(run, error)
+            return
+        if passes(error):
+            if policy.idempotent and give_back.release_refused_step(run, error):
+                return
+            uncertain.note()
+            error = error if policy.idempotent else give_back.unknown_effect(run, error)
+        if _is_set_aside(run, error, plan):
+            with transaction.atomic(durable=True):
+                failures.set_aside(run, error)
+        elif plan is None:
+            failures.fail_work(run, error, policy.attempts(error))
+        else:
+            _settle_somehow(run, error, plan, policy)
+    except LeaseLost:
+        log.info("%s failed here but was taken over by another worker", run)
+
+
+def _is_set_aside(run: StepRun, error: Exception, plan: Plan | None) -> bool:
+    """Whether a deploy will bring what a visit lacks; one that waits for something outside goes on waiting."""
+    if plan is None and run.kind in (StepKind.WAIT, StepKind.ASK):
+        return True
+    missing = object if plan is None else failures.MISSING
+    return from_engine(error, missing) and not from_engine(error, WorkerDied)
+
+
+def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+    """Store the consequence; if that fails too, open an incident with both errors."""
+    try:
+        with transaction.atomic(durable=True):
+            _settle(run, error, plan, policy)
+    except Exception as worse:
+        if from_engine(worse, LeaseLost):
+            raise
+        if passes(worse):
+            if policy.idempotent and give_back.release_refused_step(run, worse):
+                return
+            uncertain.note()
+        log.exception("what the failure of %s leads to failed too", run)
+        worse.__context__ = error
+        with transaction.atomic(durable=True):
+            change = _change(run, plan)
+            _stop(change, run, worse)
+            _tell(change, run, worse)
+            change.write()
+
+
+def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+    change = _change(run, plan)
+    if visits.is_undone_later(run, plan):
+        change.close(run, StepStatus.CANCELLED, **incidents.error_columns(error))
+        settling.undo_after_end(change, run, StepStatus.CANCELLED)
+        change.write()
+        return
+    if isinstance(error, OF_CHILD) and (child := lock_child(run)) is not None:
+        found = failure_of(child)
+        if found is None:  # the sub-process was retried a moment ago
+            retrying.wait_for_child(change, run)
+            change.write()
+            return
+        error = found
+    if isinstance(error, CorruptInput):
+        hopeless = _redo(change, run, error)
+        if hopeless is None:
+            return
+        error = hopeless
+    if _may_try_again(run, error, policy):
+        _try_again(change, run, error, policy)
+    else:
+        _give_up(change, run, error, policy)
+
+
+def _redo(
+    change: WorkflowChange, run: StepRun, error: CorruptInput
+) -> Permanent | None:
+    """Redo the step of a bad result. Return the error that forbids it, if there is one."""
+    try:
+        redoing.request_redo(change, run, error.step, incidents.error_text(error))
+        change.write()
+    except Permanent as hopeless:
+        hopeless.__cause__ = error
+        return hopeless
+    return None
+
+
+def _change(run: StepRun, plan: Plan) -> WorkflowChange:
+    """A change of the locked process, caused by this visit's failure.
+
+    Raises:
+        LeaseLost: the process is gone or has ended.
+    """
+    instance, now = instances.lock_live(run.instance_id)
+    cause = Cause.of(CauseKind.STEP_FAILED, run.pk, instance.revision)
+    queue = definitions.workflow_of(instance).queue
+    return WorkflowChange(instance, cause, now, plan, queue)
+
+
+def _may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
+    final = isinstance(error, Permanent) or from_engine(error, FINAL)
+    return not final and run.attempt < policy.attempts(error)
+
+
+def _try_again(
+    change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
+) -> None:
+    """Store when the next attempt is due; the process shows that it is retrying."""
+    pause = backoff.delay(run.attempt, policy.backoff)
+    if isinstance(error, Retry) and error.after is not None:
+        pause = min(max(error.after, timedelta(0)), LONGEST)
+    values = {"status": StepStatus.RETRYING, **attempt_columns(error)}
+    values |= {"owner": "", "wake_at": change.now + pause}
+    mark = step_runs.update(values, run.fence)
+    if change.instance.status in (Status.RETRYING, Status.FAILED):
+        send([mark])
+        announce(change.instance, {run.node: StepStatus.RETRYING}, "")
+        return
+    change.mark(mark)
+    change.touch(run, StepStatus.RETRYING)
+    change.instance.status = Status.RETRYING
+    change.write()
+
+
+def _give_up(
+    change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
+) -> None:
+    """Store that the step has failed for good; the definition decides whether that stops the process."""
+    undo = run.kind == StepKind.UNDO
+    way = "" if undo or run.redo else _another_way(change, run, error, policy)
+    if way:
+        log.warning("%s failed, %s: %s", run, way, incidents.named_error(error))
+        change.mark(
+            incidents.resolve(Text("went another way"), change.now, step_run_id=run.pk)
+        )
+        change.write()
+        return
+    declined = is_declined(error) and not undo and not run.redo
+    if declined and change.plan.undoable:
+        log.warning("%s declined, its process is undone: %s", run, error)
+        _undo(change, run, error)
+    else:
+        log.error("%s failed for good: %s", run, incidents.named_error(error))
+        _stop(change, run, error, declined=declined)
+        _tell(change, run, error)
+    change.write()
+
+
+def is_declined(error: Exception) -> bool:
+    """Whether an error is the application's no; any other error is unexpected."""
+    return isinstance(error, Permanent) and not isinstance(
+        error.__cause__, CorruptInput
+    )
+
+
+def _undo(change: WorkflowChange, run: StepRun, error: Exception) -> None:
+    """Begin to undo the process; with nothing to undo it ends at once."""
+    _close(change, run, error, declined=True)
+    _tell(change, run, error)
+    change.undo()
+    if change.instance.open_steps == 0:
+        settling.resolve_undone(change)
+
+
+def _another_way(
+    change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
+) -> str:
+    """Go on where an error link catches the failure, or a map or a join tolerates it. Return which; "" for none."""
+    item = run.kind == StepKind.ITEM
+    caught = error_link(change.plan, run.node, error)
+    if caught is not None:
+        _close(change, run, error)
+        if item:
+            _close_map(change, run, error)
+        follow_settled(change, Settled(run.node, run.visit, "failed", caught=caught))
+        return f"{caught.target} catches it"
+    if item and _is_put_up_with(change, run, error, policy):
+        _close(change, run, error)
+        maps.count_elements(change, run, {})
+        return "its map puts up with it"
+    if not item and tolerates_failure(change.plan, run.node, Following(change).look):
+        _close(change, run, error)
+        follow_settled(change, Settled(run.node, run.visit, "failed"))
+        return "its join puts up with it"
+    return ""
+
+
+def _is_put_up_with(
+    change: WorkflowChange, item: StepRun, error: Exception, policy: Policy
+) -> bool:
+    """Whether a map tolerates the failure of an element.
+
+    It does not where a worker was lost even while it settled the failure: the cause may be the application's predicate
+    that decides what follows the map.
+    """
+    vertex = change.plan[item.node]
+    died = from_engine(error, WorkerDied | TimedOut)
+    if vertex.decides and died and item.attempt > policy.attempts(error) + 1:
+        return False
+    return maps.tolerates_element(change, item, vertex)
+
+
+def _close(
+    change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
+) -> None:
+    """Settle a failed visit, and cancel its sub-process: the process goes on without it."""
+    values = {**failure_columns(run, error), "declined": declined}
+    change.close(run, StepStatus.FAILED, **values)
+    if run.child_id is not None:
+        cancel_child(run, change)
+
+
+def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
+    """Return the columns of a step that has failed for good and is settled; the step that catches it reads them."""
+    told: dict[str, Any] = {
+        "step": run.node,
+        "type": type(error).__name__,
+        "message": storable_text(incidents.error_text(error))[:2000],
+        "attempts": run.attempt,
+    }
+    if isinstance(error, SubprocessFailed):
+        told["child"] = {
+            "process_id": str(error.process_id),
+            "step": error.step,
+            "type": error.error,
+            "message": error.text,
+        }
+    return {"result": told, "checksum": digest(told), **attempt_columns(error)}
+
+
+def attempt_columns(error: Exception) -> dict[str, Any]:
+    """Return the columns of a visit after an attempt that raised an error."""
+    return {
+        **incidents.error_columns(error),
+        "declined": False,
+        "lost": "",
+        "given_back": 0,
+    }
+
+
+def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
+    """Settle the map of an element whose failure is caught as failed, and cancel its other elements."""
+    head = maps.lookup_map_row(change, item)
+    change.close_open(head, StepStatus.FAILED, **failure_columns(item, error))
+    rows = change.instance.step_runs.filter(
+        node=item.node, kind=StepKind.ITEM, finished_at=None
+    )
+    others = list(rows.exclude(pk=item.pk))
+    idle_limit.allow_rows(len(others))
+    for other in others:
+        change.close_open(other, StepStatus.CANCELLED)
+
+
+def _stop(
+    change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
+) -> None:
+    """Leave the step open as failed, until a person retries, skips or cancels."""
+    values = {"status": StepStatus.FAILED, **attempt_columns(error)}
+    values |= {"declined": declined, "owner": "", "wake_at": None}
+    change.mark(step_runs.update(values, run.fence))
+    change.touch(run, StepStatus.FAILED)
+    change.instance.status = Status.FAILED
+    if run.kind == StepKind.UNDO:
+        return
+    change.failed = True
+    for name in change.plan.failing_fast:
+        region = change.plan.region(name)
+        if run.node in region:
+            change.give_up(sorted(region - {run.node}), because=run.node)
+
+
+def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
+    kind = Incident.Kind.STEP_FAILED
+    if isinstance(error.__cause__, CorruptInput):
+        kind = Incident.Kind.CORRUPTED_DATA
+    change.instance.step = run.node
+    change.mark(incidents.resolve(Text("failed again"), change.now, step_run_id=run.pk))
+    change.mark(
+        *incidents.open_incident(
+            kind,
+            incidents.named_error(error),
+            change.now,
+            instance=change.instance,
+            error=error,
+            detail=incidents.traceback_of(error),
+            step_run_id=run.pk,
+        )
+    )
