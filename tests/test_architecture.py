@@ -48,15 +48,13 @@ MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
 """How many rooms, which are modules and packages, a folder has at most."""
 
 MORE_ROOMS = {
-    "orchestrator": 36,  # public modules, settings, and what packages share
+    "orchestrator": 32,  # public modules, settings, and what packages share
     "orchestrator/definition": 16,  # both kinds of definition, and what they share
     "orchestrator/definition/workflow": 19,  # one a rule or construct
-    "orchestrator/engine": 17,
     "orchestrator/engine/change": 21,
-    "orchestrator/engine/operations": 42,  # one an operation
-    "orchestrator/engine/storage": 19,
+    "orchestrator/engine/operations": 28,  # one an operation
     "orchestrator/models": 22,  # one a table
-    "orchestrator/workers": 16,
+    "orchestrator/workers": 15,
     "monitoring": 36,
     "monitoring/queries": 52,  # one a list or figure
     "monitoring/queries/instance": 27,  # one a part of a process's page

@@ -1,6 +1,6 @@
 """A process as one worker knows it, and the changes that settle the process's visits.
 
-Every error is stored with the visit (`failures.of_step`).
+Every error is stored with the visit (`work.step_failures`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Start a bulk operation, or repeat one for the items that have failed again.
 
-An action here only stores the operation. Workers gather its items and apply its action to them, in `engine.bulk`.
+An action here only stores the operation. Workers gather its items and apply its action to them, in `bulk.running`.
 """
 
 from __future__ import annotations
