@@ -13,8 +13,8 @@ class MonitoringConfig(AppConfig):
 
     def ready(self) -> None:
         from monitoring import checks  # noqa: PLC0415  not before the apps are loaded
-        from monitoring.broadcaster import broadcast  # noqa: PLC0415  not before the apps are loaded
-        from monitoring.queries import selections  # noqa: PLC0415  not before the apps are loaded
+        from monitoring.lists.bulk import selections  # noqa: PLC0415  not before the apps are loaded
+        from monitoring.live.broadcaster import broadcast  # noqa: PLC0415  not before the apps are loaded
         from orchestrator.engine.operations import register_selection  # noqa: PLC0415  not before the apps are loaded
         from orchestrator.signals import committed  # noqa: PLC0415  not before the apps are loaded
 

@@ -11,8 +11,8 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import Resolver404, resolve
 from django.utils.translation import get_language_from_path, override
 
-from monitoring.consumers import live_app
-from monitoring.turns import Application, TurnLimiter, is_live_request
+from monitoring.live.consumers import live_app
+from monitoring.live.turns import Application, TurnLimiter, is_live_request
 from monitoring.urls import app_name
 
 __all__ = ["has_live_pages", "with_live_pages"]

@@ -4,28 +4,26 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from monitoring.views import (
-    audit,
     bulk,
-    decisions,
     definitions,
-    events,
     failures,
     find,
     home,
     instances,
     messages,
-    operations,
     probes,
+    socket,
+    versions,
+)
+from monitoring.views.actions import (
+    operations,
     repair,
     revealing,
     saved_views,
     sending,
-    socket,
-    stalled,
     tokens,
-    versions,
-    waits,
 )
+from monitoring.views.lists import audit, decisions, events, stalled, waits
 
 app_name = "monitoring"
 

@@ -25,7 +25,7 @@ from django.dispatch import receiver
 from django.utils import translation
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from monitoring.broadcaster import broadcaster
+from monitoring.live.broadcaster import broadcaster
 from orchestrator import queue
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.storage import definitions

@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from monitoring.actions import MOST_REVISION, client_address
 from monitoring.admin.lists import MOST, ProcessRowAdmin, ReadOnlyAdmin
-from monitoring.queries.texts import translate
+from monitoring.base.texts import translate
+from monitoring.forms.actions import MOST_REVISION, client_address
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import text_from

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.access import BY_DEFINITION
+from monitoring.base.access import BY_DEFINITION
 from orchestrator import registry
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import DefinitionGrant

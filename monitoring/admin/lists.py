@@ -14,11 +14,11 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from monitoring.masking import VALUES, masked_row, sees_data
-from monitoring.places import has_place, place_of
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import newest_keys
-from monitoring.queries.texts import translate
+from monitoring.base.masking import VALUES, masked_row, sees_data
+from monitoring.base.places import has_place, place_of
+from monitoring.base.texts import translate
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import newest_keys
 
 MOST = 100
 """Processes whose rows a search finds, and rows of one action, at most."""

@@ -9,7 +9,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
 
 from monitoring.admin.lists import ReadOnlyAdmin
-from monitoring.places import has_place
+from monitoring.base.places import has_place
 from orchestrator.models import Notice, Occurrence, ProcessInstance
 from orchestrator.notices.lines import counts_text, item_line
 

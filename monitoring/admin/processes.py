@@ -14,8 +14,8 @@ from monitoring.admin.filters import (
     EscalatedFilter,
 )
 from monitoring.admin.lists import ProcessRowAdmin, ReadOnlyAdmin, join_definitions
-from monitoring.queries.events import events_with_id
-from monitoring.queries.graphs import labels_of
+from monitoring.base.graphs import labels_of
+from monitoring.lists.events.events import events_with_id
 from orchestrator.definition.graph import Graph
 from orchestrator.models import (
     Checkpoint,

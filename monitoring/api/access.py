@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from ninja.security.base import AuthBase
 
-from monitoring.access import Scope, may_open
-from monitoring.actions import client_address
 from monitoring.api.answers import NotAnswered
 from monitoring.api.wrong_tokens import wrong_tokens
+from monitoring.base.access import Scope, may_open
+from monitoring.forms.actions import client_address
 from orchestrator.access_tokens import find_token, token_digest
 from orchestrator.models import AccessToken
 

@@ -13,7 +13,12 @@ from django.urls import reverse
 from ninja import Status
 from pydantic import BaseModel
 
-from monitoring.access import (
+from monitoring.api import schemas
+from monitoring.api.answers import report
+from monitoring.api.calls import get, post
+from monitoring.api.descriptions import SELECTING
+from monitoring.api.schemas import serialize
+from monitoring.base.access import (
     EVENTS,
     bulk_scope,
     cause_scope,
@@ -21,23 +26,11 @@ from monitoring.access import (
     reader_scope,
     selection_scope,
 )
-from monitoring.api import schemas
-from monitoring.api.answers import report
-from monitoring.api.calls import get, post
-from monitoring.api.descriptions import SELECTING
-from monitoring.api.schemas import serialize
-from monitoring.bulk_form import BulkForm
-from monitoring.queries import bulk as queries
-from monitoring.send_form import SendForm
-from monitoring.views import (
-    bulk,
-    failures,
-    operations,
-    repair,
-    saved_views,
-    sending,
-    tokens,
-)
+from monitoring.forms.bulk_form import BulkForm
+from monitoring.forms.send_form import SendForm
+from monitoring.lists.bulk import bulk as queries
+from monitoring.views import bulk, failures
+from monitoring.views.actions import operations, repair, saved_views, sending, tokens
 from orchestrator import registry
 from orchestrator.engine.operations import SELECTIONS, draft_of, moment_shown
 from orchestrator.exceptions import UnknownEventType

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja.renderers import JSONRenderer
 from ninja.responses import NinjaJSONEncoder
 
-from monitoring.actions import ActionAnswer
-from monitoring.places import api_address
+from monitoring.base.places import api_address
+from monitoring.forms.actions import ActionAnswer
 
 STATUS = {400: 422}
 """The status for programs, where it is not the one of the page: an invalid form is 422."""

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
 
-from monitoring.actions import ProgramData
 from monitoring.api.answers import NotAnswered
+from monitoring.forms.actions import ProgramData
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.strict_json import Limits, TooLarge, parse
 

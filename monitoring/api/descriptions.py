@@ -9,13 +9,13 @@ from django import forms
 from django.db.models import Model
 from django.urls import reverse
 
-from monitoring.actions import FIELDS, ActionForm, JsonField
 from monitoring.api.calls import ACTING, PATHS
-from monitoring.bulk_form import BulkForm
-from monitoring.queries.event_search import EventFilters
-from monitoring.queries.instances.filters import Filters
-from monitoring.send_form import SendForm
-from monitoring.views.saved_views import NameForm
+from monitoring.forms.actions import FIELDS, ActionForm, JsonField
+from monitoring.forms.bulk_form import BulkForm
+from monitoring.forms.send_form import SendForm
+from monitoring.lists.events.event_search import EventFilters
+from monitoring.lists.processes.filters import Filters
+from monitoring.views.actions.saved_views import NameForm
 from orchestrator.engine.operations import (
     OPERATIONS,
     Operation,

@@ -15,12 +15,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 from ninja.openapi.schema import REF_TEMPLATE
 
-from monitoring.access import page_for, reader_scope
 from monitoring.api.access import Token
 from monitoring.api.answers import PROBLEM, NotAnswered, Renderer
 from monitoring.api.calls import api
 from monitoring.api.descriptions import api_actions, operations_of
 from monitoring.api.schemas import DoneAction, ProblemDocument, RefusedCall, SentEvent
+from monitoring.base.access import page_for, reader_scope
 from monitoring.views.page import page
 
 View = Callable[[HttpRequest], HttpResponseBase]

@@ -20,10 +20,10 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from monitoring.api.answers import NotAnswered
+from monitoring.lists.events.events import TABS
+from monitoring.lists.failures.failures import ORDERS as ORDERS_OF_FAILURES
+from monitoring.lists.processes.filters import ORDERS
 from monitoring.queries.doing import HERE, LEFT, NOW, WINDOWS
-from monitoring.queries.events import TABS
-from monitoring.queries.failures import ORDERS as ORDERS_OF_FAILURES
-from monitoring.queries.instances.filters import ORDERS
 from orchestrator.models import BulkVerdict, Status, Verdict
 
 MOST = 200

@@ -10,7 +10,13 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
-from monitoring.access import (
+from monitoring.api import parameters as ask
+from monitoring.api import schemas
+from monitoring.api.answers import NotAnswered
+from monitoring.api.calls import api, get
+from monitoring.api.descriptions import described_actions
+from monitoring.api.parameters import KnownQuery as Known
+from monitoring.base.access import (
     EVENTS,
     bulk_scope,
     cause_scope,
@@ -19,27 +25,21 @@ from monitoring.access import (
     reader_scope,
     visible_definitions,
 )
-from monitoring.api import parameters as ask
-from monitoring.api import schemas
-from monitoring.api.answers import NotAnswered
-from monitoring.api.calls import api, get
-from monitoring.api.descriptions import described_actions
-from monitoring.api.parameters import KnownQuery as Known
-from monitoring.masking import data_of, sees_data
-from monitoring.queries import bulk
-from monitoring.queries.causes import open_of_cause
-from monitoring.queries.failures import failure_groups
-from monitoring.queries.instance.checkpoints import checkpoints_of
-from monitoring.queries.instance.ledger_lines import json_transitions
-from monitoring.queries.instance.visits import workflow_result
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page
+from monitoring.base.masking import data_of, sees_data
+from monitoring.base.texts import translate
+from monitoring.lists.bulk import bulk
+from monitoring.lists.failures.causes import open_of_cause
+from monitoring.lists.failures.failures import failure_groups
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page
+from monitoring.lists.processes.saved_views import views_for
+from monitoring.process.history.checkpoints import checkpoints_of
+from monitoring.process.history.ledger_lines import json_transitions
+from monitoring.process.steps.visits import workflow_result
 from monitoring.queries.lists import page_by_key
-from monitoring.queries.saved_views import views_for
-from monitoring.queries.texts import translate
-from monitoring.views.events import events_context
 from monitoring.views.failures import fingerprint_of
 from monitoring.views.instances import process_row
+from monitoring.views.lists.events import events_context
 from monitoring.views.page import definition_in
 from orchestrator.access_tokens import tokens_of
 from orchestrator.engine.operations import Circumstances, refusals_of

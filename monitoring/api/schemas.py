@@ -9,12 +9,12 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from monitoring.access import EVENTS
-from monitoring.masking import visible_selection
-from monitoring.places import NO_CAUSE
-from monitoring.queries.failures import AlikeFailures
-from monitoring.queries.saved_views import place_of_view
-from monitoring.queries.texts import translate
+from monitoring.base.access import EVENTS
+from monitoring.base.masking import visible_selection
+from monitoring.base.places import NO_CAUSE
+from monitoring.base.texts import translate
+from monitoring.lists.failures.failures import AlikeFailures
+from monitoring.lists.processes.saved_views import place_of_view
 from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView
 
 Cause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]

@@ -24,7 +24,7 @@ from monitoring.command_line.chosen import (
     terminal_text,
 )
 from monitoring.command_line.terminal import Terminal, printable_line
-from monitoring.queries.instances.filters import Filters
+from monitoring.lists.processes.filters import Filters
 from orchestrator.engine.operations import ActionRequest, ProcessOperation, on_processes
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.missing_tables import lacks_tables

@@ -13,9 +13,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
-from monitoring.queries.instances.arm import LOOKED_AT
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import ListPage, process_page
+from monitoring.lists.processes.arm import LOOKED_AT
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import ListPage, process_page
 from monitoring.queries.lists import every_page
 from orchestrator.models import ProcessInstance, Status
 

@@ -19,8 +19,8 @@ from monitoring.command_line.chosen import (
     process_id,
 )
 from monitoring.command_line.terminal import Terminal
-from monitoring.queries.instances.arm import LOOKED_AT
-from monitoring.queries.instances.pages import ListPage
+from monitoring.lists.processes.arm import LOOKED_AT
+from monitoring.lists.processes.pages import ListPage
 from orchestrator.models import ProcessInstance
 
 FEW = 50

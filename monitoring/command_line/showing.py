@@ -6,14 +6,14 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from monitoring.base.masking import data_of
 from monitoring.command_line.chosen import USAGE, process_id
 from monitoring.command_line.listing import process_as_json
 from monitoring.command_line.terminal import Terminal
 from monitoring.diagrams.text import text_lines
-from monitoring.masking import data_of
-from monitoring.queries.instance.entries import Entry
-from monitoring.queries.instance.summary import Summary, process_summary
-from monitoring.queries.instance.trouble import last_line
+from monitoring.process.revision.entries import Entry
+from monitoring.process.steps.trouble import last_line
+from monitoring.process.summary import Summary, process_summary
 from orchestrator.models import Incident, StepRun
 
 ROWS = 10

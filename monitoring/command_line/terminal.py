@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from typing import IO, Any
 
-from monitoring.statuses import look
+from monitoring.base.statuses import look
 
 COLOURS = {
     "running": "34",

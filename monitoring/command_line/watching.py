@@ -10,9 +10,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from monitoring.base.graphs import labels_of
 from monitoring.command_line.chosen import USAGE, process_id, wait_seconds
 from monitoring.command_line.terminal import Terminal
-from monitoring.queries.graphs import labels_of
 from monitoring.queries.processes import process_rows
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.models import Checkpoint, ProcessInstance, Status

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from monitoring.icons import ICONS
+from monitoring.base.icons import ICONS
 
 
 @dataclass(frozen=True)

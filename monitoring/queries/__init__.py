@@ -1,1 +1,1 @@
-"""Read models: what the pages show, read from the engine's tables in bounded queries."""
+"""Parts of queries that lists and pages share: counts, conditions, and searches with bounds."""

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import F, Func, QuerySet, TextField
 
-from monitoring.conditions import Conditions, Path
+from monitoring.queries.conditions import Conditions, Path
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets, mask_fields
 from orchestrator.models import Definition

@@ -9,10 +9,10 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from monitoring.buttons import Button, deliver_button, event_buttons, form_url
-from monitoring.curl import curl_call, form_values
-from monitoring.places import api_address
-from monitoring.queries.texts import translate
+from monitoring.base.places import api_address
+from monitoring.base.texts import translate
+from monitoring.forms.buttons import Button, deliver_button, event_buttons, form_url
+from monitoring.forms.curl import curl_call, form_values
 from monitoring.templatetags.console import icon
 from orchestrator.engine.operations import OPERATIONS, on_processes
 from orchestrator.models import InboxEvent, ProcessInstance, StepRun

@@ -4,8 +4,8 @@ from typing import Any
 
 from django import template
 
-from monitoring.queries.instance.done_again import RepeatedSteps
-from monitoring.queries.instance.trouble import Trouble, last_line
+from monitoring.process.done_again import RepeatedSteps
+from monitoring.process.steps.trouble import Trouble, last_line
 
 register = template.Library()
 

@@ -8,11 +8,11 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from monitoring.places import begin_address
-from monitoring.queries.event_search import EventFilters
-from monitoring.queries.graphs import find_label
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.texts import translate
+from monitoring.base.graphs import find_label
+from monitoring.base.places import begin_address
+from monitoring.base.texts import translate
+from monitoring.lists.events.event_search import EventFilters
+from monitoring.lists.processes.filters import Filters
 from monitoring.templatetags.console import chip
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 from orchestrator.models import BulkOperation, BulkVerdict

@@ -8,10 +8,10 @@ from typing import Any
 from django.template import Library
 from django.utils.translation import gettext as _
 
-from monitoring.charts import SMALL, area
+from monitoring.attention.last_hour import MINUTES, Hour
+from monitoring.base.charts import SMALL, area
+from monitoring.lists.events.event_volume import TypeVolume
 from monitoring.queries.doing import window_word
-from monitoring.queries.event_volume import TypeVolume
-from monitoring.queries.last_hour import MINUTES, Hour
 
 register = Library()
 

@@ -18,23 +18,23 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from monitoring.access import shown_definitions, visible_definitions
+from monitoring.attention.health import Health, health
+from monitoring.base.access import shown_definitions, visible_definitions
+from monitoring.base.graphs import labels_of
+from monitoring.base.icons import ICONS
+from monitoring.base.keys import SHEET
+from monitoring.base.masking import event_body, names_of
+from monitoring.base.moments import age_text, clock, exact, full_time, span
+from monitoring.base.statuses import look
+from monitoring.base.texts import translate
+from monitoring.definition.page import DefinitionPage
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.diagrams.words import detail_of
-from monitoring.icons import ICONS
-from monitoring.keys import SHEET
-from monitoring.masking import event_body, names_of
-from monitoring.moments import age_text, clock, exact, full_time, span
-from monitoring.queries.definition.page import DefinitionPage
-from monitoring.queries.graphs import labels_of
-from monitoring.queries.health import Health, health
-from monitoring.queries.instance.elements import VisitFilters
-from monitoring.queries.instance.trouble import last_line
-from monitoring.queries.instances.filters import OLDEST, Filters
+from monitoring.lists.processes.filters import OLDEST, Filters
+from monitoring.live.sharing import shared_part
+from monitoring.process.steps.elements import VisitFilters
+from monitoring.process.steps.trouble import last_line
 from monitoring.queries.lists import Search
-from monitoring.queries.texts import translate
-from monitoring.sharing import shared_part
-from monitoring.statuses import look
 from orchestrator.definition.secrets import mask_fields
 from orchestrator.models import Definition, InboxEvent
 

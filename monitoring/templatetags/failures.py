@@ -10,12 +10,12 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import ngettext
 
-from monitoring.charts import SMALL, area
-from monitoring.masking import command_body, event_body
-from monitoring.places import NO_CAUSE
-from monitoring.queries.failure_group import common_words
-from monitoring.queries.texts import translate
-from monitoring.queries.trends import Trend
+from monitoring.base.charts import SMALL, area
+from monitoring.base.masking import command_body, event_body
+from monitoring.base.places import NO_CAUSE
+from monitoring.base.texts import translate
+from monitoring.lists.failures.failure_group import common_words
+from monitoring.lists.failures.trends import Trend
 from orchestrator.models import Definition, Incident
 
 register = Library()

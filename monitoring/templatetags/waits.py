@@ -5,8 +5,8 @@ from typing import Any
 from django import template
 from django.utils.safestring import SafeString
 
-from monitoring.buttons import Button, form_url
-from monitoring.queries.waits.wait import Wait
+from monitoring.forms.buttons import Button, form_url
+from monitoring.lists.waits.wait import Wait
 from monitoring.templatetags.acts import buttons_of
 from orchestrator.engine.operations import Circumstances, on_processes
 

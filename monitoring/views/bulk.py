@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from monitoring.access import (
+from monitoring.base.access import (
     EVENTS,
     action_for,
     bulk_scope,
@@ -19,18 +19,23 @@ from monitoring.access import (
     page_for,
     selection_scope,
 )
-from monitoring.actions import ActionAnswer, ActionForm
-from monitoring.bulk_form import BulkForm
-from monitoring.buttons import Button, Dialog
-from monitoring.masking import sees_data, visible_selection
-from monitoring.open_pages import is_from_script
-from monitoring.places import NO_CAUSE
-from monitoring.queries import bulk as queries
-from monitoring.queries.event_search import EventFilters
-from monitoring.queries.instances.filters import Filters
+from monitoring.base.masking import sees_data, visible_selection
+from monitoring.base.open_pages import is_from_script
+from monitoring.base.places import NO_CAUSE
+from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.forms.bulk_form import BulkForm
+from monitoring.forms.buttons import Button, Dialog
+from monitoring.lists.bulk import bulk as queries
+from monitoring.lists.events.event_search import EventFilters
+from monitoring.lists.processes.filters import Filters
 from monitoring.queries.lists import Chip, Search
+from monitoring.views.actions.operations import (
+    answer_of,
+    entry_or_404,
+    finish,
+    live_answer,
+)
 from monitoring.views.failures import fingerprint_of
-from monitoring.views.operations import answer_of, entry_or_404, finish, live_answer
 from monitoring.views.page import page
 from orchestrator.engine.operations import (
     SELECTIONS,

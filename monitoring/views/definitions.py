@@ -2,13 +2,13 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from monitoring.access import definition_scope, page_for
+from monitoring.base.access import definition_scope, page_for
+from monitoring.definition.filters import MapFilters
+from monitoring.definition.page import DefinitionPage, definition_page
+from monitoring.definition.steps import step_page
 from monitoring.diagrams import transition_table
-from monitoring.queries.definition.filters import MapFilters
-from monitoring.queries.definition.page import DefinitionPage, definition_page
-from monitoring.queries.definition.steps import step_page
-from monitoring.sharing import share_answer
-from monitoring.views.listing import listing
+from monitoring.live.sharing import share_answer
+from monitoring.views.lists.listing import listing
 from monitoring.views.page import page
 
 FEW = 20

@@ -6,22 +6,27 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from monitoring.access import action_for, cause_scope, list_scope, page_for
-from monitoring.actions import ActionAnswer, ActionForm
-from monitoring.buttons import Button, dialog_of
-from monitoring.open_pages import is_from_script, is_live
-from monitoring.places import NO_CAUSE
-from monitoring.queries.bulk import later_failures, newest_operation
-from monitoring.queries.failure_group import MembersPage, members_page
-from monitoring.queries.failures import (
+from monitoring.base.access import action_for, cause_scope, list_scope, page_for
+from monitoring.base.open_pages import is_from_script, is_live
+from monitoring.base.places import NO_CAUSE
+from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.forms.buttons import Button, dialog_of
+from monitoring.lists.bulk.bulk import later_failures, newest_operation
+from monitoring.lists.failures.failure_group import MembersPage, members_page
+from monitoring.lists.failures.failures import (
     count_open_failures,
     failure_groups,
     handled_groups,
 )
-from monitoring.queries.handled import handling_of
-from monitoring.queries.resolved import resolved_page
-from monitoring.sharing import share_answer
-from monitoring.views.operations import answer_of, entry_or_404, finish, live_answer
+from monitoring.lists.failures.handled import handling_of
+from monitoring.lists.failures.resolved import resolved_page
+from monitoring.live.sharing import share_answer
+from monitoring.views.actions.operations import (
+    answer_of,
+    entry_or_404,
+    finish,
+    live_answer,
+)
 from monitoring.views.page import definition_in, page
 from orchestrator.engine.operations import (
     assign_failures,

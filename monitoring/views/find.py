@@ -1,9 +1,9 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from monitoring.access import EVENTS, page_for, reader_scope, visible_definitions
-from monitoring.queries.find import Lookup, only_address
-from monitoring.queries.instances.filters import Filters
+from monitoring.base.access import EVENTS, page_for, reader_scope, visible_definitions
+from monitoring.lists.find import Lookup, only_address
+from monitoring.lists.processes.filters import Filters
 from monitoring.views.page import page
 
 

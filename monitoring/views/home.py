@@ -1,11 +1,11 @@
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import EVENTS, page_for, reader_scope, visible_definitions
-from monitoring.queries.board import board
-from monitoring.queries.headline import headline
-from monitoring.queries.health import health
-from monitoring.running import running_parts
-from monitoring.sharing import share_answer
+from monitoring.attention.board import board
+from monitoring.attention.headline import headline
+from monitoring.attention.health import health
+from monitoring.attention.running import running_parts
+from monitoring.base.access import EVENTS, page_for, reader_scope, visible_definitions
+from monitoring.live.sharing import share_answer
 from monitoring.views.page import page, shown_rows
 
 

@@ -18,39 +18,39 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import content_disposition_header
 
-from monitoring.access import (
+from monitoring.base.access import (
     DATA,
     list_scope,
     page_for,
     process_scope,
     visible_definitions,
 )
-from monitoring.buttons import dialogs_of
-from monitoring.condition_form import ConditionForm
-from monitoring.exports import Columns, download, export_list
-from monitoring.masking import names_of, sees_data
-from monitoring.queries.columns import format_columns
-from monitoring.queries.declared import field_names
-from monitoring.queries.instance.elements import (
-    VisitFilters,
-    element_batches,
-    element_text,
-)
-from monitoring.queries.instance.ledger_lines import history_lines, history_lines_async
-from monitoring.queries.instance.page import (
+from monitoring.base.masking import names_of, sees_data
+from monitoring.forms.buttons import dialogs_of
+from monitoring.forms.condition_form import ConditionForm
+from monitoring.lists.processes.columns import format_columns
+from monitoring.lists.processes.declared import field_names
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_batches
+from monitoring.lists.processes.saved_views import views_for
+from monitoring.live.sharing import share_answer
+from monitoring.process.history.ledger_lines import history_lines, history_lines_async
+from monitoring.process.page import (
     InstancePage,
     instance_history,
     instance_page,
 )
-from monitoring.queries.instance.subprocess import opened_subprocess
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_batches
+from monitoring.process.steps.elements import (
+    VisitFilters,
+    element_batches,
+    element_text,
+)
+from monitoring.process.subprocess import opened_subprocess
 from monitoring.queries.lists import parse_number
 from monitoring.queries.processes import process_rows
-from monitoring.queries.saved_views import views_for
-from monitoring.sharing import share_answer
 from monitoring.views.definitions import svg_file
-from monitoring.views.listing import listing
+from monitoring.views.lists.exports import Columns, download, export_list
+from monitoring.views.lists.listing import listing
 from monitoring.views.page import names_to_choose, page
 from orchestrator.definition.secrets import mask_fields
 from orchestrator.engine.operations import Circumstances, save_view

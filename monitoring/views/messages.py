@@ -2,9 +2,9 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import page_for, process_scope, visible_definitions
-from monitoring.queries.flow.page import flow_page
-from monitoring.sharing import share_answer
+from monitoring.base.access import page_for, process_scope, visible_definitions
+from monitoring.live.sharing import share_answer
+from monitoring.process.messages.page import flow_page
 from monitoring.views.page import page
 
 

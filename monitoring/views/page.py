@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from monitoring.access import visible_definitions
-from monitoring.fragments import Fragments
-from monitoring.masking import sees_data
-from monitoring.open_pages import is_live
+from monitoring.base.access import visible_definitions
+from monitoring.base.masking import sees_data
+from monitoring.base.open_pages import is_live
+from monitoring.live.fragments import Fragments
 from orchestrator.models import Definition
 
 

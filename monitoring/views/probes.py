@@ -7,9 +7,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from monitoring.access import may_view
-from monitoring.metrics import exposition
-from monitoring.readiness import PARTS, readiness
+from monitoring.base.access import may_view
+from monitoring.probes.metrics import exposition
+from monitoring.probes.readiness import PARTS, readiness
 from orchestrator.configuration.site_settings import metrics_token
 
 

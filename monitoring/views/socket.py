@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 
-from monitoring.access import page_for
+from monitoring.base.access import page_for
 
 
 @page_for()

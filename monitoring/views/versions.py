@@ -8,17 +8,17 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
-from monitoring.access import definition_scope, form_for, page_for
-from monitoring.bulk_form import BulkForm
-from monitoring.queries.graphs import running_class
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.versions.compared import (
+from monitoring.base.access import definition_scope, form_for, page_for
+from monitoring.base.graphs import running_class
+from monitoring.definition.versions.compared import (
     compare_versions,
     step_mapping,
     version_row,
 )
-from monitoring.queries.versions.listing import versions_in_code, versions_page
-from monitoring.queries.versions.preview import migration_preview
+from monitoring.definition.versions.listing import versions_in_code, versions_page
+from monitoring.definition.versions.preview import migration_preview
+from monitoring.forms.bulk_form import BulkForm
+from monitoring.lists.processes.filters import Filters
 from monitoring.views.bulk import begin_from_form
 from monitoring.views.page import page
 from orchestrator.engine.operations import forbidden_in_bulk, migrate, moment_shown

@@ -19,31 +19,19 @@ from django.utils import timezone
 from bench.seed import seeding
 from bench.seed.recording import Recording
 from monitoring.admin import lists
-from monitoring.queries import (
-    attention,
-    board,
-    bulk,
-    counts,
-    decisions,
-    definitions,
-    event_search,
-    event_volume,
-    events,
-    failures,
-    figures,
-    health,
-    kept_events,
-    last_hour,
-    resolved,
-    stalled,
-    trends,
-)
-from monitoring.queries.audit import pages as audit
-from monitoring.queries.definition import seen, standing, window
-from monitoring.queries.instances import arm, pages
-from monitoring.queries.instances import filters as instances
-from monitoring.queries.versions import preview
-from monitoring.queries.waits import filters as narrowing
+from monitoring.attention import attention, board, health, last_hour
+from monitoring.audit import pages as audit
+from monitoring.definition import definitions, seen, standing
+from monitoring.definition.versions import preview
+from monitoring.lists.bulk import bulk
+from monitoring.lists.events import event_search, event_volume, events, kept_events
+from monitoring.lists.failures import failures, resolved, trends
+from monitoring.lists.processes import arm, pages, stalled
+from monitoring.lists.processes import filters as instances
+from monitoring.lists.waits import decisions
+from monitoring.lists.waits import filters as narrowing
+from monitoring.probes import figures
+from monitoring.queries import counts, window
 from orchestrator import setup_status
 from orchestrator.engine.operations import ActionRequest, make_token
 from orchestrator.models import (

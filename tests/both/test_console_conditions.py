@@ -14,14 +14,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from monitoring.queries import looks
-from monitoring.queries.instances import arm, pages
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import (
+from monitoring.lists.processes import arm, pages
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import (
     process_batches,
     process_page,
     refresh_rows,
 )
+from monitoring.queries import looks
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
 from orchestrator.testing import started

@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from monitoring.queries import event_volume as volumes
-from monitoring.queries.event_volume import TypeVolume, event_volume
+from monitoring.lists.events import event_volume as volumes
+from monitoring.lists.events.event_volume import TypeVolume, event_volume
 from orchestrator import registry, send_event
 from orchestrator.engine.storage.pruning import Pruning
 from orchestrator.models import InboxEvent, Verdict

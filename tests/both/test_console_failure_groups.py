@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring.queries import failures as lists
-from monitoring.queries.failure_group import common_words, members_page
-from monitoring.queries.failures import failure_groups
+from monitoring.lists.failures import failures as lists
+from monitoring.lists.failures.failure_group import common_words, members_page
+from monitoring.lists.failures.failures import failure_groups
 from monitoring.templatetags.failures import body_of
 from orchestrator import send_event, start_process
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance

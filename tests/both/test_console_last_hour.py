@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries import last_hour as hours
-from monitoring.queries.last_hour import last_hour
+from monitoring.attention import last_hour as hours
+from monitoring.attention.last_hour import last_hour
 from orchestrator.models import Checkpoint, Incident, ProcessInstance
 from orchestrator.testing import run
 from tests.services.explained import explained

@@ -16,9 +16,9 @@ from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instances import ranking
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page, refresh_rows
+from monitoring.lists.processes import ranking
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page, refresh_rows
 from orchestrator.models import BulkOperation, ProcessInstance, SavedView
 from orchestrator.testing import run
 from tests.conftest import person

@@ -7,7 +7,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.newest_changes import changes_after
+from monitoring.live.newest_changes import changes_after
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import ProcessInstance
 from tests.apps.long_work.fixtures import long_work

@@ -12,9 +12,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from monitoring.queries.instances import arm
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page, refresh_rows
+from monitoring.lists.processes import arm
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page, refresh_rows
 from orchestrator import send_event, start_process
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
 from orchestrator.engine.storage import pruning

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Page, expect
 
-from monitoring.watchers import ASK_EVERY
+from monitoring.live.watchers import ASK_EVERY
 from orchestrator import send_event
 from orchestrator.definition.secrets import MASK
 from orchestrator.models import OperatorAction, ProcessInstance

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from monitoring.watchers import ASK_EVERY
+from monitoring.live.watchers import ASK_EVERY
 from orchestrator import send_event, start_process
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import run

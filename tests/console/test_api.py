@@ -16,9 +16,9 @@ from pytest_django import Settings
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring import curl
 from monitoring.api.descriptions import address_pattern, described_actions
 from monitoring.api.wrong_tokens import wrong_tokens
+from monitoring.forms import curl
 from orchestrator.engine.operations import OPERATIONS, Operation
 from orchestrator.models import (
     BulkOperation,

@@ -15,7 +15,7 @@ from urllib3 import HTTPResponse
 
 from monitoring.api.descriptions import address_pattern, api_actions
 from monitoring.api.urls import urlpatterns
-from monitoring.queries.event_search import EventFilters
+from monitoring.lists.events.event_search import EventFilters
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.middleware import POLICY
 from tests.apps.every_construct.fixtures import helpdesk

@@ -14,7 +14,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.api.parameters import MOST, OfProcesses
 from monitoring.api.wrong_tokens import wrong_tokens
-from monitoring.queries.instances.filters import Filters
+from monitoring.lists.processes.filters import Filters
 from orchestrator import start_process
 from orchestrator.definition.secrets import MASK
 from orchestrator.engine.operations import make_token, save_view

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from uuid6 import uuid7
 
-from monitoring.queries.instances.filters import Filters
+from monitoring.lists.processes.filters import Filters
 from orchestrator.engine.operations import assign
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import Checkpoint, OperatorAction, ProcessInstance

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination
-from monitoring.queries.instance.page import instance_page
+from monitoring.process.page import instance_page
 from orchestrator import registry, start_process
 from orchestrator.engine.operations import pause
 from orchestrator.models import ProcessInstance

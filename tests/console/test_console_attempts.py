@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from monitoring.queries.instance.moment import process_moment
-from monitoring.queries.instance.timeline import Timeline, timeline_of
+from monitoring.process.revision.moment import process_moment
+from monitoring.process.timeline import Timeline, timeline_of
 from orchestrator.engine import operations
 from orchestrator.testing import registered, run
 from tests.apps.patterns.desk import finished

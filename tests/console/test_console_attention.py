@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries import attention
-from monitoring.queries.health import health
+from monitoring.attention import attention
+from monitoring.attention.health import health
 from orchestrator import start_process
 from orchestrator.models import (
     BulkOperation,

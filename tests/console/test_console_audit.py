@@ -22,10 +22,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from examples.order_listing.messages import Destination, ListedOnInternal
-from monitoring.queries.audit import pages
-from monitoring.queries.audit.filters import AuditFilters, named_span
-from monitoring.queries.audit.pages import audit_batches, audit_page
-from monitoring.queries.audit.tallies import FEW, action_tallies
+from monitoring.audit import pages
+from monitoring.audit.filters import AuditFilters, named_span
+from monitoring.audit.pages import audit_batches, audit_page
+from monitoring.audit.tallies import FEW, action_tallies
 from orchestrator import send_event
 from orchestrator.engine.operations import cancel, discard, escalate, redeliver
 from orchestrator.models import InboxEvent, OperatorAction, ProcessInstance

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring.queries import bulk as pages
-from monitoring.queries.instances.filters import Filters
+from monitoring.lists.bulk import bulk as pages
+from monitoring.lists.processes.filters import Filters
 from orchestrator import send_event
 from orchestrator.models import (
     BulkOperation,

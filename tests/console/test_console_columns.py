@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from examples.order_listing.messages import Destination
-from monitoring.queries.columns import COLUMNS
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page
+from monitoring.lists.processes.columns import COLUMNS
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page
 from orchestrator.models import ProcessInstance, StepRun
 from tests.services.cases import cases
 from tests.services.client import Client, Read

@@ -10,9 +10,9 @@ from html import unescape
 
 import pytest
 
-from monitoring.queries.graphs import labels_of
-from monitoring.queries.instance import done_again
-from monitoring.queries.instance.done_again import RepeatedSteps
+from monitoring.base.graphs import labels_of
+from monitoring.process import done_again
+from monitoring.process.done_again import RepeatedSteps
 from orchestrator import Permanent, start_process
 from orchestrator.definition import Workflow, step, then
 from orchestrator.models import ProcessInstance

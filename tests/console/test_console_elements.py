@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from monitoring.queries.instance import elements
-from monitoring.queries.instance.elements import (
+from monitoring.process.steps import elements
+from monitoring.process.steps.elements import (
     ElementPage,
     VisitFilters,
     element_batches,

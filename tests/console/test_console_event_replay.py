@@ -12,10 +12,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from monitoring.queries import bulk as pages
-from monitoring.queries import kept_events
-from monitoring.queries.event_search import EventFilters
-from monitoring.queries.kept_events import next_events
+from monitoring.lists.bulk import bulk as pages
+from monitoring.lists.events import kept_events
+from monitoring.lists.events.event_search import EventFilters
+from monitoring.lists.events.kept_events import next_events
 from monitoring.queries.lists import every_page
 from orchestrator import send_event
 from orchestrator.engine.operations import Pace, redeliver

@@ -11,14 +11,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from monitoring.queries import event_search
-from monitoring.queries.event_search import (
+from monitoring.lists.events import event_search
+from monitoring.lists.events.event_search import (
     PAGE,
     EventFilters,
     event_outcomes,
     search_events,
 )
-from monitoring.queries.nearest import possible_processes
+from monitoring.lists.events.nearest import possible_processes
 from orchestrator import send_event
 from orchestrator.engine.events.preview import preview_event
 from orchestrator.engine.operations import cancel, deliver, pause

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import User
 
-from monitoring.queries.instance.entries import Entry, ShownCommand
-from monitoring.queries.instance.page import instance_page
+from monitoring.process.page import instance_page
+from monitoring.process.revision.entries import Entry, ShownCommand
 from orchestrator import Permanent
 from orchestrator.models import CommandStatus, IssuedCommand
 from orchestrator.testing import registered

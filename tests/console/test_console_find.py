@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring.queries import find
-from monitoring.queries.instances import pages
-from monitoring.queries.instances.filters import Filters
+from monitoring.lists import find
+from monitoring.lists.processes import pages
+from monitoring.lists.processes.filters import Filters
 from orchestrator import send_event
 from orchestrator.exceptions import Permanent
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, ProcessInstance

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from monitoring.admin.grants import grantable_permissions
-from monitoring.sharing import SharedKey, SharedReader, shared_key
+from monitoring.live.sharing import SharedKey, SharedReader, shared_key
 from orchestrator.engine.operations import (
     OPERATIONS,
     EventToSend,

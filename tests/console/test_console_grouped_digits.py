@@ -10,8 +10,11 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from monitoring.queries import decisions, events, failure_group
-from monitoring.queries.instance import history, visits
+from monitoring.lists.events import events
+from monitoring.lists.failures import failure_group
+from monitoring.lists.waits import decisions
+from monitoring.process.history import history
+from monitoring.process.steps import visits
 from monitoring.templatetags.console import unlocalized
 from orchestrator import send_event, start_process
 from orchestrator.models import (

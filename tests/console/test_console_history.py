@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance import ledger_lines
-from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.moment import process_moment
+from monitoring.process.history import ledger_lines
+from monitoring.process.history.history import history_of
+from monitoring.process.revision.moment import process_moment
 from orchestrator.engine import operations
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import pass_time, registered, run

@@ -10,11 +10,12 @@ from django.utils import timezone
 from uuid6 import uuid7
 
 from examples.order_listing.messages import Destination
-from monitoring.queries import counts, definitions
+from monitoring.definition import definitions
+from monitoring.definition.definitions import status_counts
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page, refresh_rows
+from monitoring.queries import counts
 from monitoring.queries.counts import MARK, ForEach, count_by, count_rows
-from monitoring.queries.definitions import status_counts
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page, refresh_rows
 from orchestrator.models import Definition, ProcessInstance, Status
 from tests.services.cases import cases, words
 from tests.services.client import Client

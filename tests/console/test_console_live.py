@@ -16,9 +16,9 @@ from django.db import OperationalError, connections
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring import audience, consumers
-from monitoring.broadcaster import Broadcaster, change_hint, merge_hints
-from monitoring.turns import need
+from monitoring.live import audience, consumers
+from monitoring.live.broadcaster import Broadcaster, change_hint, merge_hints
+from monitoring.live.turns import need
 from orchestrator.asgi import application
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import DefinitionGrant, ProcessInstance
@@ -218,7 +218,7 @@ async def test_a_dead_channel_layer_never_reaches_the_code_that_commits(
         async def group_send(self, *_: object) -> None:
             raise ConnectionError("gone")
 
-    monkeypatch.setattr("monitoring.broadcaster.get_channel_layer", DeadLayer)
+    monkeypatch.setattr("monitoring.live.broadcaster.get_channel_layer", DeadLayer)
     broadcaster = Broadcaster()
 
     for revision in range(100):

@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance import moment, timeline, transitions
+from monitoring.process import timeline
+from monitoring.process.revision import moment, transitions
 from orchestrator.testing import run
 from tests.services.cases import words
 from tests.services.client import Client

@@ -15,19 +15,19 @@ from django.http import QueryDict
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from examples.order_listing.processes import OrderListing
+from monitoring.base.graphs import stored_graph
+from monitoring.definition import seen as visits
+from monitoring.definition import standing as standings
+from monitoring.definition.filters import MapFilters
+from monitoring.definition.page import DefinitionPage, definition_page
+from monitoring.definition.seen import seen_visits
 from monitoring.diagrams.drawing import Drawing, MapLayer
 from monitoring.diagrams.layout import lay_out_small
 from monitoring.diagrams.painting import DiagramState, NodeState
-from monitoring.queries.definition import seen as visits
-from monitoring.queries.definition import standing as standings
-from monitoring.queries.definition import window as windows
-from monitoring.queries.definition.filters import MapFilters
-from monitoring.queries.definition.page import DefinitionPage, definition_page
-from monitoring.queries.definition.seen import seen_visits
-from monitoring.queries.definition.window import StepFigures
-from monitoring.queries.graphs import stored_graph
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page
+from monitoring.queries import window as windows
+from monitoring.queries.window import StepFigures
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.testing import run
 from orchestrator.testing.clock import move_times_back

@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from examples.order_listing.messages import ListedOnExternal
-from monitoring.queries.flow.message import CHILDREN, COMMANDS, PARENT, lane_of
-from monitoring.queries.flow.page import FlowPage, flow_page
-from monitoring.queries.flow.sources import READ, Bound
+from monitoring.process.messages.message import CHILDREN, COMMANDS, PARENT, lane_of
+from monitoring.process.messages.page import FlowPage, flow_page
+from monitoring.process.messages.sources import READ, Bound
 from orchestrator import send_event
 from orchestrator.models import (
     CommandStatus,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from monitoring.queries.instance.overtaking import find_overtaking
+from monitoring.process.revision.overtaking import find_overtaking
 from orchestrator import Permanent
 from orchestrator.engine.operations import discard
 from orchestrator.models import InboxEvent, Verdict

@@ -14,10 +14,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from monitoring.diagrams import DiagramState
-from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.moment import process_moment
-from monitoring.queries.instance.step_states import step_states_of
-from monitoring.queries.instance.workflow import WorkflowView, workflow_view
+from monitoring.process.diagram import diagram_of
+from monitoring.process.revision.moment import process_moment
+from monitoring.process.steps.step_states import step_states_of
+from monitoring.process.steps.workflow import WorkflowView, workflow_view
 from orchestrator import start_process
 from orchestrator.definition import Workflow, ask, start
 from orchestrator.models import ProcessInstance

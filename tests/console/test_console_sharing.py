@@ -16,8 +16,8 @@ from django.utils import translation
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring import sharing
-from monitoring.sharing import ARRIVED, KEPT, share_answer, shared_part
+from monitoring.live import sharing
+from monitoring.live.sharing import ARRIVED, KEPT, share_answer, shared_part
 from orchestrator.collecting import LruCache
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import run

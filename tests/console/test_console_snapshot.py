@@ -8,8 +8,8 @@ from django.db import connection, transaction
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.page import instance_page
+from monitoring.process.history.history import history_of
+from monitoring.process.page import instance_page
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.tables import instances
 from orchestrator.models import Cause, CauseKind, ProcessInstance
@@ -56,7 +56,7 @@ def test_all_that_a_page_shows_belongs_to_its_revision(
         moved(process)
         return history_of(*given)
 
-    monkeypatch.setattr("monitoring.queries.instance.page.history_of", just_in_between)
+    monkeypatch.setattr("monitoring.process.page.history_of", just_in_between)
 
     page = instance_page(process.pk, operator)
 

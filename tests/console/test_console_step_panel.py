@@ -13,8 +13,8 @@ import pytest
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.instance.moment import process_moment
-from monitoring.queries.instance.step_panel import StepPanel, step_panel
+from monitoring.process.revision.moment import process_moment
+from monitoring.process.steps.step_panel import StepPanel, step_panel
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import Process, pass_time, run
 from tests.apps.every_construct.desk import inquiry

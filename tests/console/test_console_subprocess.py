@@ -12,8 +12,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from monitoring.queries.instance.subprocess import path_to, revision_at
-from monitoring.queries.instance.workflow import children_of
+from monitoring.process.steps.workflow import children_of
+from monitoring.process.subprocess import path_to, revision_at
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
 from orchestrator.testing import Process, registered, started
 from tests.apps.nested_processes.processes import (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from monitoring.queries.graphs import stored_graph
-from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.moment import process_moment
+from monitoring.base.graphs import stored_graph
+from monitoring.process.diagram import diagram_of
+from monitoring.process.revision.moment import process_moment
 from orchestrator.definition import Workflow
 from orchestrator.definition.graph import Edge
 from orchestrator.engine import operations

@@ -12,9 +12,9 @@ from examples.order_listing.messages import (
     ExternalOrderRejected,
     OrderCreated,
 )
-from monitoring.queries.instance.page import instance_page
-from monitoring.queries.versions import listing
-from monitoring.queries.versions.listing import versions_page
+from monitoring.definition.versions import listing
+from monitoring.definition.versions.listing import versions_page
+from monitoring.process.page import instance_page
 from orchestrator import registry
 from orchestrator.engine.operations import escalate, migrate
 from orchestrator.models import (

@@ -11,17 +11,17 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitoring.queries.waits import filters as narrowing
-from monitoring.queries.waits import page as paging
-from monitoring.queries.waits.filters import WaitFilters
-from monitoring.queries.waits.kinds import (
+from monitoring.lists.waits import filters as narrowing
+from monitoring.lists.waits import page as paging
+from monitoring.lists.waits.filters import WaitFilters
+from monitoring.lists.waits.kinds import (
     KINDS,
     all_waits,
     wait_kind,
     waits_of_processes,
 )
-from monitoring.queries.waits.page import WaitPage, refresh_waits, wait_page
-from monitoring.queries.waits.wait import Wait
+from monitoring.lists.waits.page import WaitPage, refresh_waits, wait_page
+from monitoring.lists.waits.wait import Wait
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
 from orchestrator.testing import pass_time
 from tests.apps.every_construct.desk import inquiry as asking

@@ -11,16 +11,16 @@ from uuid import uuid4
 import pytest
 from django.http import QueryDict
 
+from monitoring.definition.standing import step_counts
 from monitoring.diagrams import NodeState
-from monitoring.queries.decisions import open_questions
-from monitoring.queries.definition.standing import step_counts
-from monitoring.queries.instance.diagram import diagram_of
-from monitoring.queries.instance.elements import VisitFilters
-from monitoring.queries.instance.moment import process_moment
-from monitoring.queries.instance.step_states import step_states_of
-from monitoring.queries.instance.visits import run_page
-from monitoring.queries.instance.workflow import workflow_view
-from monitoring.queries.instances.filters import Filters
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.waits.decisions import open_questions
+from monitoring.process.diagram import diagram_of
+from monitoring.process.revision.moment import process_moment
+from monitoring.process.steps.elements import VisitFilters
+from monitoring.process.steps.step_states import step_states_of
+from monitoring.process.steps.visits import run_page
+from monitoring.process.steps.workflow import workflow_view
 from orchestrator import start_process
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Definition, OperatorAction, ProcessInstance, StepRun

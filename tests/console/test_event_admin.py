@@ -5,7 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from monitoring.queries import events
+from monitoring.lists.events import events
 from orchestrator import send_event
 from orchestrator.models import InboxEvent
 from tests.apps.process_managers.messages import DepotOpened

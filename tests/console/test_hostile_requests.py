@@ -23,7 +23,7 @@ from django.urls.converters import (
 )
 from django.urls.resolvers import RoutePattern
 
-from monitoring.audience import MALFORMED, SIGNED_OUT
+from monitoring.live.audience import MALFORMED, SIGNED_OUT
 from orchestrator import start_process
 from orchestrator.asgi import application
 from orchestrator.engine.loops.drain import drain

@@ -21,7 +21,7 @@ from pytest_django import Settings
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from monitoring.admin.notices import NoticeAdmin
-from monitoring.queries.figures import figures
+from monitoring.probes.figures import figures
 from orchestrator import Permanent, Retry
 from orchestrator.engine.notices import outbox
 from orchestrator.exceptions import Outcome

@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring import asking, metrics, readiness
-from monitoring.asking import TimedQuestion
+from monitoring.probes import asking, metrics, readiness
+from monitoring.probes.asking import TimedQuestion
 from orchestrator import send_event
 from orchestrator.models import (
     Checkpoint,

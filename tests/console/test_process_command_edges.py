@@ -113,7 +113,7 @@ def test_the_looking_for_little_among_many_ends_and_says_so(
 ) -> None:
     placed(6)
     monkeypatch.setattr(chosen, "LOOKS", 2)
-    monkeypatch.setattr("monitoring.queries.instances.arm.LOOKED_AT", 2)
+    monkeypatch.setattr("monitoring.lists.processes.arm.LOOKED_AT", 2)
     completed = ("list", "--status", "completed")
 
     assert lines(*completed) == []

@@ -17,9 +17,9 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 from django.db.models import CharField, TextField
 
-from monitoring.masking import names_of
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page
+from monitoring.base.masking import names_of
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page
 from orchestrator import permissions, registry, secret_names
 from orchestrator.definition.secrets import MASK, mask_fields
 from orchestrator.engine.loops.drain import drain

@@ -15,12 +15,12 @@ from django.db.models import F
 from django.urls import resolve, reverse
 from django.utils import timezone
 
-from monitoring import sharing
-from monitoring.access import definitions_visible_to
 from monitoring.admin.grants import grantable_permissions
-from monitoring.consumers import groups_in_query
-from monitoring.queries import resolved
-from monitoring.sharing import KEPT
+from monitoring.base.access import definitions_visible_to
+from monitoring.lists.failures import resolved
+from monitoring.live import sharing
+from monitoring.live.consumers import groups_in_query
+from monitoring.live.sharing import KEPT
 from monitoring.views import instances
 from orchestrator.collecting import LruCache
 from orchestrator.engine.operations import ActionRequest, escalate, mark_handled

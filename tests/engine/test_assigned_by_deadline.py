@@ -9,8 +9,8 @@ from pytest_django import Settings
 
 from monitoring.diagrams import drawing_of
 from monitoring.diagrams.table import transition_table
-from monitoring.queries.instance.history import history_of
-from monitoring.queries.instance.moment import process_moment
+from monitoring.process.history.history import history_of
+from monitoring.process.revision.moment import process_moment
 from orchestrator.definition.graph import Graph
 from orchestrator.testing import Process, pass_time, started
 from tests.apps.ladder.processes import Complaint, ComplaintMade

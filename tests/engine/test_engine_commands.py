@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from monitoring.queries.health import health
+from monitoring.attention.health import health
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import InboxEvent, ProcessInstance, Worker
 from tests.apps.process_managers.desk import accept, place, tell, underway

@@ -12,16 +12,16 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination, RequestExternalCreation
 from examples.order_listing.orders import place_order
-from monitoring.queries import handled as marks
-from monitoring.queries import trends
-from monitoring.queries.failures import (
+from monitoring.attention.health import health
+from monitoring.lists.failures import handled as marks
+from monitoring.lists.failures import trends
+from monitoring.lists.failures.failures import (
     count_open_failures,
     failure_groups,
     largest_group,
 )
-from monitoring.queries.health import health
-from monitoring.queries.resolved import resolved_page
-from monitoring.queries.trends import trends as trends_of
+from monitoring.lists.failures.resolved import resolved_page
+from monitoring.lists.failures.trends import trends as trends_of
 from orchestrator import Answer, CommandContext
 from orchestrator.engine.operations import (
     ActionRequest,
@@ -235,7 +235,7 @@ def test_s5_3_a_handled_flood_hides_no_other(
     other(40, "b" * 64)
     mark(operator)
     for name in ("MANY", "CAP", "FEW"):
-        monkeypatch.setattr(f"monitoring.queries.failures.{name}", 10)
+        monkeypatch.setattr(f"monitoring.lists.failures.failures.{name}", 10)
 
     assert listed() == [own]
     assert count_open_failures().number == 3
@@ -370,7 +370,7 @@ def test_s5_4_what_has_failed_again_is_not_resolved(operator: User) -> None:
 
 
 def test_s5_4_pages_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("monitoring.queries.resolved.PAGE", 2)
+    monkeypatch.setattr("monitoring.lists.failures.resolved.PAGE", 2)
     for fingerprint in "abcde":
         other(2, fingerprint)
     Incident.objects.filter(fingerprint__in="abcde").update(resolved_at=timezone.now())

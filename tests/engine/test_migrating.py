@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from monitoring.masking import names_of
+from monitoring.base.masking import names_of
 from orchestrator import send_event
 from orchestrator.definition.secrets import Secrets
 from orchestrator.engine.loops.drain import drain

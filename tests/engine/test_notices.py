@@ -14,7 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from monitoring.queries.figures import figures
+from monitoring.probes.figures import figures
 from orchestrator import Permanent, send_event
 from orchestrator.engine import operations
 from orchestrator.engine.notices import gathering, outages, outbox

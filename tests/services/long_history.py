@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from monitoring.queries.graphs import stored_graph
+from monitoring.base.graphs import stored_graph
 from orchestrator.definition.codec import digest
 from orchestrator.definition.graph import Edge
 from orchestrator.models import (

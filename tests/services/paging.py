@@ -1,7 +1,7 @@
 """Goes from one page of a list to the next, as who presses Older does."""
 
-from monitoring.queries.instances.filters import Filters
-from monitoring.queries.instances.pages import process_page
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.pages import process_page
 from orchestrator.models import ProcessInstance
 
 MOST_PAGES = 50_000

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.html import strip_tags
 
-from monitoring.exports import BEGINNING
+from monitoring.views.lists.exports import BEGINNING
 from tests.services.client import Client
 
 BY_SCRIPT = {"HX-Request": "true"}

@@ -9,7 +9,7 @@ import pytest
 from django.urls import NoReverseMatch, reverse, set_script_prefix
 from django.utils import translation
 
-from monitoring.addresses import url_for
+from monitoring.base.addresses import url_for
 
 PROCESS = uuid4()
 VIEWS: list[tuple[str, list[UUID | int | str]]] = [

@@ -6,7 +6,7 @@ PROGRAM = """
 import atexit, io, logging
 from threading import Event
 
-from monitoring import broadcaster
+from monitoring.live import broadcaster
 from orchestrator.signals import Change
 
 sending, ending = Event(), Event()

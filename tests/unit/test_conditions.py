@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from monitoring.conditions import (
+from monitoring.queries.conditions import (
     LONGEST,
     ConditionGroup,
     ConditionMistake,
@@ -15,7 +15,7 @@ from monitoring.conditions import (
     add_condition,
     parse_conditions,
 )
-from monitoring.conditions.values import Value
+from monitoring.queries.conditions.values import Value
 from tests.services.cases import cases
 
 DATA = {

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from monitoring.charts import area
-from monitoring.pulse import Beat
+from monitoring.attention.headline import current_problems
+from monitoring.attention.problems import LISTED, Problem
+from monitoring.base.charts import area
+from monitoring.lists.failures.failures import AlikeFailures
+from monitoring.probes.machinery import Machinery, ServedQueue
+from monitoring.probes.pulse import Beat
 from monitoring.queries.counts import Capped
-from monitoring.queries.failures import AlikeFailures
-from monitoring.queries.headline import current_problems
-from monitoring.queries.machinery import Machinery, ServedQueue
-from monitoring.queries.problems import LISTED, Problem
 from orchestrator.models import Incident
 from tests.services.cases import cases
 

@@ -3,7 +3,7 @@
 import pytest
 from django.template import Context, Template, TemplateSyntaxError
 
-from monitoring.fragments import Fragments
+from monitoring.live.fragments import Fragments
 from tests.services.cases import cases
 
 

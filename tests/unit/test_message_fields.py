@@ -13,7 +13,7 @@ import pytest
 from django import forms
 from pydantic import Field
 
-from monitoring.message_fields import OMITTED, MessageField, event_fields
+from monitoring.forms.message_fields import OMITTED, MessageField, event_fields
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, json_mistakes
 from tests.services.cases import cases, words

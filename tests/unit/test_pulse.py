@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from monitoring import pulse
-from monitoring.pulse import Pulse
+from monitoring.probes import pulse
+from monitoring.probes.pulse import Pulse
 from tests.services.cases import cases
 from tests.services.patience import wait_for
 

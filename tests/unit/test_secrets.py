@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from django.db import IntegrityError
 
-from monitoring.masking import merge_secrets
+from monitoring.base.masking import merge_secrets
 from orchestrator.definition import (
     Command,
     Event,

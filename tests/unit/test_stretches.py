@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from monitoring.queries.instance.axis import axis_of
-from monitoring.queries.instance.stretches import (
+from monitoring.process.steps.axis import axis_of
+from monitoring.process.steps.stretches import (
     VisitTurn,
     stretches_of,
     troubled_spans,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.queries.instance.axis import WIDTH, axis_of
+from monitoring.process.steps.axis import WIDTH, axis_of
 
 START = datetime(2026, 11, 23, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from monitoring import turns
-from monitoring.turns import AT_ONCE, LONGEST, Need, TurnLimiter
+from monitoring.live import turns
+from monitoring.live.turns import AT_ONCE, LONGEST, Need, TurnLimiter
 
 pytestmark = pytest.mark.asyncio
 

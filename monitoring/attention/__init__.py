@@ -1,0 +1,1 @@
+"""Problems that need a person: the first page, and the counts of the menu."""

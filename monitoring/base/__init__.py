@@ -1,0 +1,1 @@
+"""Parts that all rooms of the console use: access, masking, addresses, labels, icons and times."""

@@ -1,0 +1,1 @@
+"""A definition: its page, its map and its versions."""

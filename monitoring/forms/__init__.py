@@ -1,0 +1,1 @@
+"""Forms and buttons of actions, and their requests to the engine."""

@@ -1,0 +1,1 @@
+"""The lists of the console: their filters, pages and rows."""

@@ -1,0 +1,1 @@
+"""Failures in groups of one cause."""

@@ -1,0 +1,170 @@
+"""The pages of the list of processes, and the refreshed rows of open pages, which keep their places."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from monitoring.lists.processes.arm import LOOKED_AT
+from monitoring.lists.processes.columns import with_times
+from monitoring.lists.processes.filters import Filters
+from monitoring.lists.processes.ranking import keys_by_column
+from monitoring.queries.among import any_of
+from monitoring.queries.counts import count_by, uuid_from_sql
+from monitoring.queries.lists import KeyedPage, every_page, parse_uuid
+from monitoring.queries.processes import fetch_in_order
+from orchestrator.models import ProcessInstance
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
+
+PAGE = 50
+NEW = 100
+
+BATCH = 500
+"""Rows of one batch of a file."""
+
+
+@dataclass(frozen=True)
+class ListPage(KeyedPage[ProcessInstance]):
+    """Rows newest first.
+
+    Args:
+        gone: the keys of rows that no longer match.
+        new: the number of matches that are not shown.
+        looked_at: the number of rows that a bounded search looked at; 0 after all rows.
+        unsorted: whether too many rows match to sort them by a column.
+    """
+
+    gone: frozenset[UUID] = frozenset()
+    new: int = 0
+    looked_at: int = 0
+    unsorted: bool = False
+
+    @property
+    def sorted_below(self) -> int:
+        """The number of rows below which a list is sorted by a column."""
+        return LOOKED_AT
+
+    @property
+    def new_text(self) -> str:
+        return f"{NEW}+" if self.new > NEW else str(self.new)
+
+
+def process_page(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
+    """Return the page before a process id, or the newest page; with the oldest first, the page after the id.
+
+    A page of rare matches may be partly filled: the next page continues where the search stopped.
+    """
+    order = keys_by_column(filters)
+    if order is not None:
+        return _page_in(order, before, size)
+    key = parse_uuid(before)
+    known, edge = _first_rows(filters, key, size + 1)
+    older = known[size - 1].pk if len(known) > size else edge
+    stopped = edge is not None and len(known) <= size
+    return ListPage(
+        known[:size],
+        str(older or ""),
+        first=key is None,
+        looked_at=LOOKED_AT if stopped else 0,
+        unsorted=bool(filters.column),
+    )
+
+
+def _first_rows(
+    filters: Filters, key: UUID | None, number: int
+) -> tuple[list[ProcessInstance], UUID | None]:
+    """Return the first rows after a key, and the key at which the search stopped; None after all rows."""
+    turned = filters.oldest_first
+    below, above = (None, key) if turned else (key, None)
+    found = [arm.newest(number, below, above) for arm in filters.arms()]
+    edges = [edge for _, edge in found if edge is not None]
+    edge = min(edges, default=None) if turned else max(edges, default=None)
+    first = _first_of([rows for rows, _ in found], number, oldest=turned)
+    ordered = sorted(_with_columns(first), key=attrgetter("pk"), reverse=not turned)
+    if edge is None:
+        return ordered, None
+    return [r for r in ordered if (r.pk <= edge if turned else r.pk >= edge)], edge
+
+
+def _first_of(
+    parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool
+) -> ProcessInstanceQuerySet:
+    """Return the first rows of several parts of a list; one statement reads their keys first."""
+    if len(parts) == 1:
+        return parts[0]
+    first = first_keys(parts, number, oldest=oldest)
+    return ProcessInstance.objects.filter(any_of("pk", first))
+
+
+def first_keys(
+    parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool = False
+) -> list[UUID]:
+    """Return the keys of the first rows of several parts of a list, in one statement."""
+    keys = {uuid_from_sql(key) for key, _count in count_by(parts, "id", cap=number)}
+    return sorted(keys, reverse=not oldest)[:number]
+
+
+def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
+    """Return the page after a row in an order; the first page if the row no longer matches."""
+    key = parse_uuid(before)
+    start = order.index(key) + 1 if key in order else 0
+    wanted = order[start : start + size]
+    rows = fetch_in_order(_with_columns(ProcessInstance.objects.all()), wanted)
+    more = len(order) > start + size
+    return ListPage(rows, str(wanted[-1]) if more else "", first=start == 0)
+
+
+def _with_columns(rows: ProcessInstanceQuerySet) -> Any:
+    """Select processes with the values of all columns of a list."""
+    told = with_times(rows).select_related("definition", "owner")
+    return told.defer("data", "definition__graph")
+
+
+def process_batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
+    """Yield all rows of the list in its order, in batches."""
+    return every_page(lambda before: process_page(filters, before, BATCH))
+
+
+def refresh_rows(
+    filters: Filters, shown: list[str], size: int = PAGE, before: str = ""
+) -> ListPage:
+    """Return the rows of an open page in their places, and the number of new matches.
+
+    Args:
+        filters: of the page.
+        shown: the process ids of its rows.
+        size: the number of rows of a full page; on a page that is not full any match is new.
+        before: the place before it; only the newest page counts new rows.
+    """
+    keys = [key for key in map(parse_uuid, shown[:size]) if key is not None]
+    rows = ProcessInstance.objects.all()
+    if filters.definition:  # a process keeps its definition
+        rows = rows.filter(name=filters.definition)
+    gone = frozenset(keys) - filters.matches(keys)
+    new = 0 if before else _newer(filters, keys, size)
+    return ListPage(fetch_in_order(_with_columns(rows), keys), gone=gone, new=new)
+
+
+def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
+    """Count matches that the page does not show: newer rows, or any rows if the page has room.
+
+    With the oldest first, a full page has no new rows, since they are at the other end. In the order of a column, a row
+    is new if it belongs on the page.
+    """
+    full = len(keys) >= size
+    order = keys_by_column(filters)
+    if order is not None:
+        return len(set(order[:size] if full else order) - set(keys))
+    if full and filters.oldest_first:
+        return 0
+    after = min(keys) if full else None
+    newest = replace(filters, sort="")
+    found = set(newest_keys(newest, NEW + 1 + len(keys), after))
+    return min(len(found - set(keys)), NEW + 1)
+
+
+def newest_keys(filters: Filters, number: int, after: UUID | None = None) -> list[UUID]:
+    """Return the keys of the newest matches among the rows that a page looks at."""
+    parts = [arm.newest(number, after=after)[0] for arm in filters.arms()]
+    return first_keys(parts, number)

@@ -1,0 +1,1 @@
+"""Open pages: their sockets, their subscriptions and their shared answers."""

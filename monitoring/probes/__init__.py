@@ -1,0 +1,1 @@
+"""Probes of services, workers and queues, for pages and for monitoring systems."""

@@ -1,0 +1,1 @@
+"""A process: its page, at each revision."""

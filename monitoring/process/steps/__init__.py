@@ -1,0 +1,1 @@
+"""The steps of a process: their visits, states, times and deadlines."""

@@ -1,0 +1,33 @@
+"""Conditions on the data of processes, as people write them: `amount > 100 and (country = JP or vip = true)`.
+
+A text is parsed into a tree of conditions. The tree is checked against the values at the paths that it names.
+
+Python checks the conditions, so that they mean the same on every database. The database only reads the values (see
+`queries.data`).
+"""
+
+from monitoring.queries.conditions.reading import (
+    LONGEST,
+    ConditionMistake,
+    add_condition,
+    parse_conditions,
+)
+from monitoring.queries.conditions.tree import (
+    OPERATORS,
+    ConditionGroup,
+    Conditions,
+    DataCondition,
+    Path,
+)
+
+__all__ = [
+    "LONGEST",
+    "OPERATORS",
+    "ConditionGroup",
+    "ConditionMistake",
+    "Conditions",
+    "DataCondition",
+    "Path",
+    "add_condition",
+    "parse_conditions",
+]

@@ -1,0 +1,1 @@
+"""Actions of people: each makes one request to the engine."""

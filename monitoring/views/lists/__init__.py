@@ -1,0 +1,1 @@
+"""Pages of lists, and the same rows as files."""
