@@ -8,7 +8,6 @@ from datetime import timedelta
 from functools import cached_property, lru_cache
 from typing import Any
 
-from monitoring.diagrams import Drawing, drawing_of
 from orchestrator import registry
 from orchestrator.collecting import group_by_key
 from orchestrator.definition import ProcessManager, Workflow
@@ -63,11 +62,6 @@ def known_graph(definition: Definition) -> KnownGraph:
 def stored_graph(definition: Definition) -> Graph:
     """Return the graph of a definition's row, which may have it deferred."""
     return known_graph(definition).graph
-
-
-def stored_drawing(definition: Definition) -> Drawing:
-    """Return the picture of a definition's row, which may have its graph deferred."""
-    return drawing_of(stored_graph(definition), definition.fingerprint)
 
 
 def labels_of(definition: Definition) -> Mapping[str, str]:

@@ -15,7 +15,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
-from monitoring.base.graphs import stored_drawing
 from monitoring.base.masking import data_of, names_of
 from monitoring.base.moments import full_time
 from monitoring.diagrams import DiagramState
@@ -29,7 +28,11 @@ from monitoring.process.done_again import RepeatedSteps
 from monitoring.process.history.history import history_of
 from monitoring.process.parked import NOTHING, ParkedTypes, parked_types_of
 from monitoring.process.revision.entries import MISSING, FieldChange, HistoryPage
-from monitoring.process.revision.moment import ProcessMoment, process_moment
+from monitoring.process.revision.moment import (
+    ProcessMoment,
+    process_moment,
+    stored_drawing,
+)
 from monitoring.process.steps.elements import VisitFilters
 from monitoring.process.steps.step_panel import StepPanel, step_panel
 from monitoring.process.steps.step_states import StepState, step_states_of

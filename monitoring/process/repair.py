@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
-from monitoring.base.graphs import stored_drawing
 from monitoring.base.masking import (
     data_of,
     masked_action,
@@ -22,7 +21,7 @@ from monitoring.base.masking import (
 from monitoring.diagrams import DiagramState, Drawing
 from monitoring.process.diagram import diagram_of
 from monitoring.process.revision.entries import FieldChange, json_diff
-from monitoring.process.revision.moment import process_moment
+from monitoring.process.revision.moment import process_moment, stored_drawing
 from monitoring.queries.processes import process_rows
 from orchestrator import secret_names
 from orchestrator.engine.operations import (

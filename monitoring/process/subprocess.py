@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from monitoring.base.graphs import stored_drawing
 from monitoring.diagrams import DiagramState
 from monitoring.process.diagram import diagram_of
-from monitoring.process.revision.moment import ProcessMoment, process_moment
+from monitoring.process.revision.moment import (
+    ProcessMoment,
+    process_moment,
+    stored_drawing,
+)
 from monitoring.process.steps.step_states import step_states_of
 from monitoring.process.steps.trouble import Trouble, trouble_of
 from monitoring.process.steps.workflow import WorkflowView, workflow_view

@@ -12,6 +12,7 @@ import random
 import signal
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -200,9 +201,7 @@ class Supervisor:
         while len(self._workers) < self.processes and now >= self._spawn_at:
             held = SharedClaims(self.taking_over.wake)
             worker = CurrentWorker(held=held)
-            pid = process_group.fork_child(
-                lambda worker=worker: run_worker(self.queue, worker)
-            )  # type: ignore[misc]
+            pid = process_group.fork_child(partial(run_worker, self.queue, worker))
             self.children[pid] = WorkerProcess(pid, worker, held)
             self.taking_over.end()  # it does not know of this one
             self._heartbeat_at = 0.0

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
-from monitoring.base.graphs import labels_of, stored_drawing, stored_graph
-from monitoring.diagrams import Drawing
+from monitoring.base.graphs import labels_of, stored_graph
+from monitoring.diagrams import Drawing, drawing_of
 from monitoring.process.revision.transitions import Transitions
 from monitoring.process.revision.versions import Versions
 from orchestrator.definition.graph import Graph
@@ -199,6 +199,11 @@ class ProcessMoment:
         given_up = [*self.transitions.resumed, *switches]
         in_turn = sorted(given_up, key=lambda pair: pair[1])
         return next((at for to, at in in_turn if to < left <= at), left)
+
+
+def stored_drawing(definition: Definition) -> Drawing:
+    """Return the picture of a definition's row, which may have its graph deferred."""
+    return drawing_of(stored_graph(definition), definition.fingerprint)
 
 
 def process_moment(

@@ -47,9 +47,9 @@ from orchestrator.engine.operations.desk.saved_views import (
     save_view,
 )
 from orchestrator.engine.operations.escalate import escalate
+from orchestrator.engine.operations.event import EventOperation
 from orchestrator.engine.operations.events.deliver import deliver
 from orchestrator.engine.operations.events.discard import discard
-from orchestrator.engine.operations.events.event import EventOperation
 from orchestrator.engine.operations.events.redeliver import redeliver
 from orchestrator.engine.operations.events.send_event import EventToSend, send
 from orchestrator.engine.operations.export_process import export

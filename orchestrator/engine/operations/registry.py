@@ -8,7 +8,7 @@ from uuid import UUID
 
 from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.circumstances import Circumstances, ProcessFacts
-from orchestrator.engine.operations.events.event import EventOperation
+from orchestrator.engine.operations.event import EventOperation
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.models import ProcessInstance
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.events.event import (
+from orchestrator.engine.operations.event import (
     EventOperation,
     check_takes,
     give_verdict,

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.operations.events.event import EventOperation, give_verdict
+from orchestrator.engine.operations.event import EventOperation, give_verdict
 from orchestrator.engine.operations.outcomes import delivery_outcomes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import inbox

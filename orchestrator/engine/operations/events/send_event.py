@@ -18,7 +18,7 @@ from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, refuse_errors
-from orchestrator.engine.operations.events.event import NO_STEP_TAKES, check_takes
+from orchestrator.engine.operations.event import NO_STEP_TAKES, check_takes
 from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.batch import database_now
