@@ -16,11 +16,7 @@ from django.utils import timezone
 
 from monitoring.lists.processes import arm, pages
 from monitoring.lists.processes.filters import Filters
-from monitoring.lists.processes.pages import (
-    process_batches,
-    process_page,
-    refresh_rows,
-)
+from monitoring.lists.processes.pages import process_batches, process_page, refresh_rows
 from monitoring.queries import looks
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance

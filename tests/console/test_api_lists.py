@@ -137,15 +137,7 @@ def test_what_is_asked_and_is_not_known_is_refused_with_what_is_meant(
 def test_nothing_hostile_that_is_asked_is_an_error_of_ours(
     program: Program, world: dict[str, Any]
 ) -> None:
-    names = {
-        *OfProcesses.model_fields,
-        "type",
-        "key",
-        "verdict",
-        "tab",
-        "order",
-        "no",
-    }
+    names = {*OfProcesses.model_fields, "type", "key", "verdict", "tab", "order", "no"}
     broken = []
     for path in LISTS:
         address = f"/api/{path.format(**world)}"

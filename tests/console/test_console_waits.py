@@ -14,12 +14,7 @@ from pytest_django import Settings
 from monitoring.lists.waits import filters as narrowing
 from monitoring.lists.waits import page as paging
 from monitoring.lists.waits.filters import WaitFilters
-from monitoring.lists.waits.kinds import (
-    KINDS,
-    all_waits,
-    wait_kind,
-    waits_of_processes,
-)
+from monitoring.lists.waits.kinds import KINDS, all_waits, wait_kind, waits_of_processes
 from monitoring.lists.waits.page import WaitPage, refresh_waits, wait_page
 from monitoring.lists.waits.wait import Wait
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
