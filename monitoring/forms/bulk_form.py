@@ -105,7 +105,7 @@ class BulkForm(ActionForm):
         return [self[given.name] for given in self.operation.given]
 
     @property
-    def filled_in_fields(self) -> list[Any]:
+    def filled_fields(self) -> list[Any]:
         """All fields that a person fills in."""
         return [*self.argument_fields, self["reason"], *self.pace_fields]
 

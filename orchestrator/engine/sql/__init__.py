@@ -1,1 +1,1 @@
-"""How rows are written: tables, statements, batches of writes, group commits, and errors that pass by themselves."""
+"""Writing rows: tables, statements, batches of writes, group commits, and errors that pass by themselves."""

@@ -1,1 +1,1 @@
-"""What is kept: definitions, inputs, results, receipts and the inbox; and pruning what ended long ago."""
+"""Storing definitions, inputs, results, receipts and the inbox; and pruning ended processes."""

@@ -1,1 +1,1 @@
-"""Who holds a piece of work, and what a failed attempt leads to: another attempt, another way, or a person."""
+"""Leases of workers on work, and the outcomes of a failed attempt: another attempt, another way, or a person."""

@@ -1,1 +1,1 @@
-"""What belongs to people: access tokens, saved views, assigned processes, acknowledgements, handled failures."""
+"""The belongings of people: access tokens, saved views, assigned processes, acknowledgements, handled failures."""
