@@ -30,9 +30,7 @@ from orchestrator.engine.operations.bulk.starting import (
     start_bulk,
 )
 from orchestrator.engine.operations.bulk.wanted import Pace, Wanted, pace_of
-from orchestrator.engine.operations.cancel import cancel
 from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.decide import decide
 from orchestrator.engine.operations.desk.access_tokens import make_token, revoke_token
 from orchestrator.engine.operations.desk.acknowledge import acknowledge
 from orchestrator.engine.operations.desk.assign import assign
@@ -46,20 +44,30 @@ from orchestrator.engine.operations.desk.saved_views import (
     rename_view,
     save_view,
 )
-from orchestrator.engine.operations.escalate import escalate
 from orchestrator.engine.operations.event import EventOperation
 from orchestrator.engine.operations.events.deliver import deliver
 from orchestrator.engine.operations.events.discard import discard
 from orchestrator.engine.operations.events.redeliver import redeliver
 from orchestrator.engine.operations.events.send_event import EventToSend, send
-from orchestrator.engine.operations.export_process import export
-from orchestrator.engine.operations.extend import extend
-from orchestrator.engine.operations.import_process import import_
 from orchestrator.engine.operations.migrating.migration import migrate, plan_migration
-from orchestrator.engine.operations.nudge import SleepingWork, nudge, sleeping_work
-from orchestrator.engine.operations.pause import pause, unpause
 from orchestrator.engine.operations.process import ProcessOperation
-from orchestrator.engine.operations.redo import redo
+from orchestrator.engine.operations.processes.cancel import cancel
+from orchestrator.engine.operations.processes.escalate import escalate
+from orchestrator.engine.operations.processes.export_process import export
+from orchestrator.engine.operations.processes.import_process import import_
+from orchestrator.engine.operations.processes.nudge import (
+    SleepingWork,
+    nudge,
+    sleeping_work,
+)
+from orchestrator.engine.operations.processes.pause import pause, unpause
+from orchestrator.engine.operations.processes.redo import redo
+from orchestrator.engine.operations.processes.restart import restart
+from orchestrator.engine.operations.processes.resume import resume
+from orchestrator.engine.operations.processes.retry import retry
+from orchestrator.engine.operations.processes.reveal_secrets import reveal
+from orchestrator.engine.operations.processes.skip_command import skip_command
+from orchestrator.engine.operations.processes.skip_failed import skip_failed
 from orchestrator.engine.operations.registry import (
     OPERATIONS,
     on_events,
@@ -91,13 +99,9 @@ from orchestrator.engine.operations.repairing.repair import (
     stage,
 )
 from orchestrator.engine.operations.repairing.targets import Targets, targets_of
-from orchestrator.engine.operations.restart import restart
-from orchestrator.engine.operations.resume import resume
-from orchestrator.engine.operations.retry import retry
-from orchestrator.engine.operations.reveal_secrets import reveal
-from orchestrator.engine.operations.skip import skip
-from orchestrator.engine.operations.skip_command import skip_command
-from orchestrator.engine.operations.skip_failed import skip_failed
+from orchestrator.engine.operations.visits.decide import decide
+from orchestrator.engine.operations.visits.extend import extend
+from orchestrator.engine.operations.visits.skip import skip
 from orchestrator.engine.storage.switches import (
     Switch,
     step_name_at,

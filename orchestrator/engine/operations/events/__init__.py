@@ -1,1 +1,1 @@
-"""What operators do to events: deliver, redeliver, discard and send them."""
+"""The actions of operators on events: deliver, redeliver, discard and send."""

@@ -20,7 +20,7 @@ from orchestrator.definition.workflow.replay import replay_history
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import error_text
 from orchestrator.engine.operations.migrating.plan import MigrationTarget
-from orchestrator.engine.operations.skip import result_form
+from orchestrator.engine.operations.visits.skip import result_form
 from orchestrator.engine.storage.results import GIVEN, last_visit
 from orchestrator.engine.storage.settled_visits import History
 from orchestrator.exceptions import InvalidMessage, UnknownDefinition

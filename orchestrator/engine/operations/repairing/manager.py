@@ -14,6 +14,11 @@ from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.processes.retry import wake_workers
+from orchestrator.engine.operations.processes.skip_command import (
+    find_skippable,
+    give_up_command,
+)
 from orchestrator.engine.operations.repairing.edits import OF_WORKFLOWS, Edit, EditKind
 from orchestrator.engine.operations.repairing.plan import (
     Edited,
@@ -21,8 +26,6 @@ from orchestrator.engine.operations.repairing.plan import (
     RepairPlan,
     lost_key,
 )
-from orchestrator.engine.operations.retry import wake_workers
-from orchestrator.engine.operations.skip_command import find_skippable, give_up_command
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import IssuedCommand, ProcessInstance

@@ -15,7 +15,7 @@ from orchestrator.engine.operations.repairing.workflow import (
     awaited_events,
     why_no_result,
 )
-from orchestrator.engine.operations.skip import check_can_be_skipped
+from orchestrator.engine.operations.visits.skip import check_can_be_skipped
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import OperationRefused

@@ -18,12 +18,12 @@ from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
 from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan
-from orchestrator.engine.operations.skip import (
+from orchestrator.engine.operations.visits.skip import (
     check_can_be_skipped,
     read_result,
     result_form,
 )
-from orchestrator.engine.operations.visit import (
+from orchestrator.engine.operations.visits.visit import (
     find_open_visit,
     follow_or_refuse,
     skip_visit,

@@ -13,7 +13,7 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visit import (
+from orchestrator.engine.operations.visits.visit import (
     find_open_visit,
     skip_visit,
 )

@@ -11,7 +11,7 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visit import (
+from orchestrator.engine.operations.visits.visit import (
     clear_failure,
     find_open_visit,
     follow_or_refuse,

@@ -11,7 +11,7 @@ from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.outcomes import retry_outcomes
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.skip import skip
+from orchestrator.engine.operations.visits.skip import skip
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import Status, StepKind, StepStatus
 from orchestrator.text import Text

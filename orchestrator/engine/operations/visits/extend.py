@@ -11,7 +11,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visit import find_open_visit
+from orchestrator.engine.operations.visits.visit import find_open_visit
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind, StepRun

@@ -1,0 +1,1 @@
+"""The actions of operators on a process, one a module."""
