@@ -60,7 +60,7 @@ def test_every_section_has_a_workflow_and_its_picture(section: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_picture_shows_each_step(
+def test_pictures_have_each_step(
     patterns: dict[str, type[Workflow]], name: str
 ) -> None:
     picture = MANUAL / "images" / "patterns" / f"{name}.svg"

@@ -90,9 +90,7 @@ def test_s10_2_rows_are_those_whose_data_meets_the_conditions(
     assert (found(where), Filters(where=where).mistake) == (keys, "")
 
 
-def test_s10_2_they_narrow_what_the_other_filters_leave(
-    three: list[ProcessInstance],
-) -> None:
+def test_s10_2_they_narrow_the_other_filters(three: list[ProcessInstance]) -> None:
     waiting = asked("Q-4", of=OpenQuote, amount=120)
 
     for by, keys in (

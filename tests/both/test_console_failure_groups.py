@@ -126,9 +126,7 @@ def test_s5_2_a_group_says_what_is_the_same_and_what_differs(
     assert {row.instance for row in page.rows} == set(failed)
 
 
-def test_s5_2_each_member_has_its_trace(
-    failed: list[ProcessInstance], read: Read
-) -> None:
+def test_s5_2_members_have_traces(failed: list[ProcessInstance], read: Read) -> None:
     page = read(f"/failures/{cause()}/")
 
     assert page.count('<tr id="incident-') == 3
@@ -198,7 +196,7 @@ def test_a_group_that_is_over_says_so(read: Read) -> None:
 
 
 @cases("text", *HARMFUL)
-def test_hostile_texts_are_text(text: str, read: Read) -> None:
+def test_hostile_text_is_text(text: str, read: Read) -> None:
     more(2, "x", text)
     Incident.objects.filter(fingerprint="x").update(error=text, place=text)
     harm = "<script>alert|<img src=x|<svg/onload|id=planted>"
@@ -219,9 +217,7 @@ def test_what_messages_have_in_common() -> None:
 # Retry
 
 
-def test_s5_3_the_button_of_a_group_leads_to_what_it_would_be_done_to(
-    read: Read,
-) -> None:
+def test_s5_3_the_button_of_a_group_leads_to_its_preview(read: Read) -> None:
     address = f"/operations/begin/?action=retry&amp;cause={cause()}"
 
     for page in ("/failures/", f"/failures/{cause()}/"):

@@ -72,9 +72,7 @@ def test_s10_3_its_pages_follow_each_other_without_gap_or_repeat() -> None:
     assert [row.correlation_key for row in walked(Filters(sort="oldest"), 2)] == KEYS
 
 
-def test_s10_3_the_order_stands_in_the_address_and_stays_with_filters(
-    show: Read,
-) -> None:
+def test_s10_3_the_order_is_in_the_address_and_stays_with_filters(show: Read) -> None:
     page = show(sort="oldest", status="live", columns="started")
 
     assert shown_keys(page) == ["A-2", "A-4"]

@@ -113,9 +113,7 @@ def test_a_transition_costs_the_same_with_many_parked(handler: SetHandler) -> No
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.full_size("10,000 processes with one parked", seconds=300)
-def test_a_transition_costs_the_same_beside_many_with_one_parked(
-    handler: SetHandler,
-) -> None:
+def test_a_transition_costs_the_same_beside_many_parked(handler: SetHandler) -> None:
     handler(CountScan, taking)
     parcel = underway()
     alone = seconds_of_an_event(parcel)

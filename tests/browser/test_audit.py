@@ -52,9 +52,7 @@ def test_s12_2_who_cancelled_what_yesterday_is_two_clicks_away(audited: Page) ->
     assert audited.locator("#planted").count() == 0
 
 
-def test_s12_2_a_process_leads_to_its_own_rows_and_a_dialog_leaves_none(
-    audited: Page,
-) -> None:
+def test_s12_2_a_process_leads_to_its_rows_and_a_dialog_has_none(audited: Page) -> None:
     there = OperatorAction.objects.count()
     audited.goto("/processes/?status=live")
     audited.click("#rows a.subject")

@@ -21,6 +21,7 @@ from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.every_construct.processes import Inquiry
 from tests.services.asking import asked
 from tests.services.site import live_site
+from tests.services.words import words
 
 __all__ = ["helpdesk", "live_site"]
 
@@ -63,14 +64,8 @@ LOOKS = """() => {
 }"""
 
 MEANINGS = {
-    "step": (
-        "is-failed",
-        "is-current",
-        "is-done",
-        "is-skipped",
-        "is-not_taken",
-        "is-possible",
-        "is-idle",
+    "step": words(
+        "is-failed is-current is-done is-skipped is-not_taken is-possible is-idle"
     ),
     "move": ("is-done", "is-next", "is-possible", "is-off"),
 }
@@ -143,9 +138,7 @@ def test_s3_1_what_a_part_means_is_told_without_colour(
                 assert alike(found[kind]) == {}
 
 
-def test_s3_1_a_diagram_has_most_of_the_paper(
-    signed_in: Page, shown: list[UUID]
-) -> None:
+def test_s3_1_a_diagram_fills_the_paper(signed_in: Page, shown: list[UUID]) -> None:
     signed_in.emulate_media(media="print")
     diagram = signed_in.locator(".of-diagram .diagram")
     picture = diagram.locator(".picture")

@@ -78,9 +78,7 @@ def test_from_row_to_row_and_into_one(signed_in: Page) -> None:
     signed_in.wait_for_url(f"**{wanted}")
 
 
-def test_what_may_not_be_pressed_says_why(
-    placed: dict[str, Order], signed_in: Page
-) -> None:
+def test_a_forbidden_button_says_why(placed: dict[str, Order], signed_in: Page) -> None:
     signed_in.goto(f"/processes/{placed['completed'].process_id}/")
 
     signed_in.keyboard.press("r")

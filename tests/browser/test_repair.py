@@ -57,9 +57,7 @@ def test_s7_1_edits_are_staged_undone_and_applied(
     repaired(signed_in, order)
 
 
-def test_s7_1_the_same_without_scripts(
-    without_scripts: Page, order: ProcessInstance
-) -> None:
+def test_s7_1_without_scripts(without_scripts: Page, order: ProcessInstance) -> None:
     repaired(without_scripts, order)
 
 

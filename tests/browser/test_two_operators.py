@@ -183,9 +183,7 @@ def operation(three_failed: str, operator: User) -> BulkOperation:
     return frozen(begun(operator, {"cause": three_failed}, 3, selection="failures"))
 
 
-def test_two_clicks_begin_one_operation_on_many(
-    signed_in: Page, three_failed: str
-) -> None:
+def test_two_clicks_begin_one_operation(signed_in: Page, three_failed: str) -> None:
     opened(signed_in, f"/operations/begin/?cause={three_failed}&action=retry")
     signed_in.fill("#begin textarea[name=reason]", "they are back")
 

@@ -78,9 +78,7 @@ def test_a_workflow_walks_live_to_its_end_and_a_person_decides(
     stayed(signed_in)
 
 
-def test_progress_moves_the_bar_without_a_reload(
-    workers: Workers, signed_in: Page
-) -> None:
+def test_progress_moves_the_bar_by_itself(workers: Workers, signed_in: Page) -> None:
     hold("part 1", "part 5")
     opened(signed_in, started(held=True))
     done = "Number(document.querySelector('#n_read_text .bar .part').getAttribute('width'))"

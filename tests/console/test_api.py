@@ -203,9 +203,7 @@ def call_of(
 # What is answered
 
 
-def test_s12_5_the_audit_has_the_token(
-    program: Program, order: ProcessInstance
-) -> None:
+def test_s12_5_the_audit_names_tokens(program: Program, order: ProcessInstance) -> None:
     answer = program.say(at(order, "escalate"), revision=order.revision)
 
     assert answer.json()["process"]["revision"] == order.revision + 1

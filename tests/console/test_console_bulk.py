@@ -423,9 +423,7 @@ def test_operations_are_listed_newest_first(
 
 
 @cases("text", *HARMFUL)
-def test_hostile_texts_are_text(
-    text: str, operation: BulkOperation, read: Read
-) -> None:
+def test_hostile_text_is_text(text: str, operation: BulkOperation, read: Read) -> None:
     BulkOperation.objects.update(reason=text, detail=text, actor_name=text[:150])
     operation.items.update(detail=text[:500])
     ProcessInstance.objects.update(summary=text[:200])

@@ -145,9 +145,7 @@ def test_s9_2_a_preview_says_what_comes_and_does_nothing(handler: SetHandler) ->
     assert process.revision == 2
 
 
-def test_s9_2_a_preview_undoes_what_a_predicate_writes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_s9_2_previews_undo_predicates_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     process, decide = parcel(), Shipping.decide
 
     def writing(*given: Any, **more: Any) -> Any:

@@ -33,9 +33,7 @@ def known() -> Iterator[None]:
         yield
 
 
-def test_s4_1_an_action_and_its_transition_have_the_same_commit_mark(
-    admin: Client,
-) -> None:
+def test_s4_1_an_action_and_its_transition_have_one_commit_mark(admin: Client) -> None:
     process = placed()
     operations.retry(process.pk, request=asked())
 

@@ -119,9 +119,7 @@ def test_s2_1_each_step_has_the_numbers_of_what_is_done_in_it() -> None:
     assert title == "Awaiting external creation: 2 failed"
 
 
-def test_s2_1_a_window_has_what_was_finished_in_it(
-    later: Callable[[timedelta], None],
-) -> None:
+def test_s2_1_a_window_has_what_ended_in_it(later: Callable[[timedelta], None]) -> None:
     orders()
     later(timedelta(hours=3))
     placed(Destination.INTERNAL)

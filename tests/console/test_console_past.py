@@ -108,9 +108,7 @@ def differences(process: ProcessInstance, seen: Mapping[int, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_s4_3_each_checkpoint_of_a_random_graph_is_told_as_it_was_seen(
-    seed: int,
-) -> None:
+def test_s4_3_each_checkpoint_of_a_random_graph_is_told_as_seen(seed: int) -> None:
     with recorded() as seen:
         process = insist(launch(RandomGraph, seed, 25), 4)
 

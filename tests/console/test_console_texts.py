@@ -137,9 +137,7 @@ def test_why_a_button_is_off_is_in_the_readers_language(operating: Client) -> No
     assert "The process has ended" not in shown
 
 
-def test_programs_get_a_code_beside_the_text(
-    early: ProcessInstance, operator: User
-) -> None:
+def test_programs_get_a_code_with_texts(early: ProcessInstance, operator: User) -> None:
     program = Program(operator)
     address = f"/api/processes/{early.pk}/"
 

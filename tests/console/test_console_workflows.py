@@ -93,9 +93,7 @@ ASKING = {
     ({"trouble": "text"}, {"read_text": "is-handled", "apologise": "is-done"}),
     ({"pages": 5, "trouble": "page"}, {"read_page": "is-done"}),
 )
-def test_each_step_is_drawn_as_it_stands(
-    given: dict[str, Any], found: dict[str, str]
-) -> None:
+def test_steps_show_their_state(given: dict[str, Any], found: dict[str, str]) -> None:
     nodes = stands(inquiry(**given))
 
     assert {name: " ".join(nodes[name].classes) for name in found} == found

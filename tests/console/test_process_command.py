@@ -121,9 +121,7 @@ def test_the_list_has_the_newest_first_with_stable_keys() -> None:
     ("--definition shipping --version-number 2", ""),
     ("--owner nobody --key Q", "Q-3"),
 )
-def test_the_list_has_the_filters_of_the_console(
-    filters: str, found: str, four: None
-) -> None:
+def test_it_has_the_consoles_filters(filters: str, found: str, four: None) -> None:
     assert keys(*words(filters)) == words(found)
 
 

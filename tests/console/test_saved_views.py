@@ -66,9 +66,7 @@ def test_s10_4_a_view_on_data_is_for_those_who_see_data(operator: User) -> None:
     client.read(f"/views/{view.pk}/", status=404)
 
 
-def test_s10_4_a_list_is_saved_and_opened_from_a_link(
-    viewing: Client, viewer: User
-) -> None:
+def test_s10_4_a_list_is_saved_and_opened(viewing: Client, viewer: User) -> None:
     shown = viewing.read(f"/processes/?{QUERY}")
     form = shown.partition('id="save-view"')[2].partition("</form>")[0]
     given = dict(re.findall(r'name="(\w+)"\s+value="([^"]*)"', form))

@@ -99,9 +99,7 @@ def test_s8_2_who_gets_it_is_drawn_and_stands_in_the_table_and_on_the_pages(
     assert "day-shift" in operating.read(address)
 
 
-def test_s4_1_a_deadline_in_a_history_says_who_it_named(
-    people: dict[str, User],
-) -> None:
+def test_s4_1_a_deadline_in_a_history_names_its_person(people: dict[str, User]) -> None:
     process = made()
     pass_time(2 * HOUR + MINUTE)
 

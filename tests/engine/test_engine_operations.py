@@ -128,7 +128,7 @@ def test_retry_has_what_failed_tried_again_and_does_not_wait_for_its_backoff(
     assert trouble() == 0
 
 
-def test_what_fails_twice_is_told_once(
+def test_two_failures_are_told_once(
     failed: ProcessInstance, handler: SetHandler
 ) -> None:
     handler(BookCourier, raising(NO), after_commit=True)

@@ -47,19 +47,14 @@ from tests.apps.raising.processes import (
     raised,
 )
 from tests.services.doing import fresh
+from tests.services.words import words
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "parcels")]
 
 LONG = timedelta(hours=1)
-SPECIAL = [
-    "UnknownEventType",
-    "UnknownDefinition",
-    "HandlerMissing",
-    "LeaseLost",
-    "KeyTaken",
-    "InvalidMessage",
-    "WorkerDied",
-]
+SPECIAL = words(
+    "UnknownEventType UnknownDefinition HandlerMissing LeaseLost KeyTaken InvalidMessage WorkerDied"
+)
 """What the engine sets aside, drops or does not try again when it raises it itself."""
 
 

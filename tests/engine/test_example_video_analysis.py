@@ -114,9 +114,7 @@ def test_progress_is_told() -> None:
 
 
 @pytest.mark.once
-def test_a_damaged_film_is_for_people(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_get_bad_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = tmp_path / "damaged.webm"
     shutil.copy(sight.film_named("team.webm"), damaged)
     damaged.write_bytes(damaged.read_bytes()[:40])

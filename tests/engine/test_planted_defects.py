@@ -199,7 +199,7 @@ OUT_OF_SIGHT = {
     "an effect outside was repeated under another key":
         "engine.test_engine_outbox.test_each_attempt_has_the_same_idempotency_key",
     "an accepted event was never stored":
-        "reliability.test_commit_ambiguity.test_a_sender_whose_commit_was_cut_off_may_send_again",
+        "reliability.test_commit_ambiguity.test_a_sender_whose_commit_was_cut_off_resends",
 }  # fmt: skip
 """Defects that leave no trace in the rows, each with the test that finds it."""
 

@@ -237,9 +237,7 @@ def test_a_start_whose_commit_was_cut_off_starts_one(line: CutLine, when: When) 
 
 
 @both
-def test_a_sender_whose_commit_was_cut_off_may_send_again(
-    line: CutLine, when: When
-) -> None:
+def test_a_sender_whose_commit_was_cut_off_resends(line: CutLine, when: When) -> None:
     order = ParcelOrdered("P-1")
     send = partial(start_process, "shipping", order, id="1", source="web")
     by_itself = b'INSERT INTO "orchestrator_inboxevent"'  # it commits

@@ -58,9 +58,7 @@ def test_s11_3_killed_workers_migrate_each_process_once(
     assert rows.count() == ITEMS
 
 
-def test_s11_3_a_worker_goes_on_with_the_new_version(
-    hands: Workers, operator: User
-) -> None:
+def test_s11_3_a_worker_runs_the_new_version(hands: Workers, operator: User) -> None:
     with only("order-listing", 1):
         order = place_order(Destination.BOTH, "50 MWh")
         drain()

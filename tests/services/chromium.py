@@ -8,20 +8,16 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.services.words import words
+
 SHELL = "chromium-headless-shell"
 """Chromium without windows, which takes a fraction of the computing: it is preferred."""
 
 NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+FLAGS = words("""
+    --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync
+""")
 REMEDY = "No Chromium: install it (apt-get install chromium, or python -m playwright install chromium) and start again."
 
 

@@ -42,9 +42,7 @@ def test_after_a_process_died_another_draws(layouts: GraphvizProcess) -> None:
     assert ">hello</text>" in layouts.lay_out(DOT)
 
 
-def test_a_slow_layout_ends(
-    layouts: GraphvizProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layouts_end(layouts: GraphvizProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "PATIENCE", 0.05)
     links = " ".join(f"n{a} -> n{b};" for a in range(120) for b in range(a + 1, 120, 3))
     with pytest.raises(LayoutFailed, match="Graphviz ended with -9"):

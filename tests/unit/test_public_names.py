@@ -15,6 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from monitoring.api.document import openapi_document
 from orchestrator.engine.operations.registry import OPERATIONS
+from tests.services.words import words
 
 LISTED = Path(__file__).parent.parent / "data/public_names.txt"
 DOCS = LISTED.parent.parent.parent / "docs"
@@ -27,20 +28,14 @@ EXPORTING = (
     "orchestrator.testing",
 )
 """Packages and modules with a public `__all__`."""
-NAMED_IN_SETTINGS = (
-    "monitoring.urls.urlpatterns",
-    "orchestrator.asgi.application",
-    "orchestrator.grants.GrantsBackend",
-    "orchestrator.middleware.CompressedFilesMiddleware",
-    "orchestrator.middleware.ContentSecurityPolicyMiddleware",
-    "orchestrator.middleware.InOneThreadMiddleware",
-    "orchestrator.middleware.NulMiddleware",
-    "orchestrator.middleware.SignInRequiredMiddleware",
-    "orchestrator.settings",
-    "orchestrator.testing.plugin",
-    "orchestrator.urls.urlpatterns",
-    "orchestrator.webhooks.urls.urlpatterns",
-)
+NAMED_IN_SETTINGS = words("""
+    monitoring.urls.urlpatterns orchestrator.asgi.application orchestrator.grants.GrantsBackend
+    orchestrator.middleware.CompressedFilesMiddleware
+    orchestrator.middleware.ContentSecurityPolicyMiddleware
+    orchestrator.middleware.InOneThreadMiddleware orchestrator.middleware.NulMiddleware
+    orchestrator.middleware.SignInRequiredMiddleware orchestrator.settings orchestrator.testing.plugin
+    orchestrator.urls.urlpatterns orchestrator.webhooks.urls.urlpatterns
+""")
 """What the settings and addresses of projects name by its dotted path."""
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.services.cases import cases
+from tests.services.cases import cases, words
 from tests.unit.test_docs_sentences import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -27,9 +27,7 @@ OF_THE_KIND = {
 }
 """Names that several modules have, each with the one meaning that it has there."""
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
-
+NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PICTURES = re.compile(
     r"""\b(?:canary|deaf|foreseen|hitherto|lately|nobody|rung|whoever|whose\ turn
     |come[s]?\ of|came\ of|for\ ever|held\ up|in\ doubt|in\ hand|in\ other\ hands
@@ -38,28 +36,8 @@ PICTURES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Pictures and turns that the documentation of Django or PostgreSQL would not have."""
-OPENINGS = frozenset(
-    [
-        "As",
-        "By",
-        "Does",
-        "For",
-        "Has",
-        "Is",
-        "Lets",
-        "Nothing",
-        "Of",
-        "So",
-        "That",
-        "Those",
-        "What",
-        "When",
-        "Where",
-        "Which",
-        "Who",
-        "Whoever",
-        "Whose",
-    ]
+OPENINGS = words(
+    "As By Does For Has Is Lets Nothing Of So That Those What When Where Which Who Whoever Whose"
 )
 """No docstring begins with these: the first word is a noun, or says what a function does."""
 
@@ -68,7 +46,7 @@ def test_a_name_has_one_meaning() -> None:
     places: dict[str, set[str]] = defaultdict(set)
     for path in MODULES:
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and node.name[0] != "_":
+            if isinstance(node, NAMED) and node.name[0] != "_":
                 places[node.name].add(str(path.relative_to(ROOT)))
 
     several = {name: sorted(found) for name, found in places.items() if len(found) > 1}
@@ -76,42 +54,29 @@ def test_a_name_has_one_meaning() -> None:
     assert OF_THE_KIND.keys() - several.keys() == set()
 
 
-def docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the docstrings of a module, also those of its values, with the lines on which they begin."""
+def docstrings(path: Path) -> Iterator[str]:
+    """Yield the docstrings of a module, also those of its values."""
     for node in ast.walk(ast.parse(path.read_text())):
         body = getattr(node, "body", None)
         for one in body if isinstance(body, list) else ():
             if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
-                yield one.lineno, str(one.value.value)
+                yield " ".join(str(one.value.value).split())
 
 
-def spoken(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the comments and docstrings of a module with the lines on which they begin."""
+def comments(path: Path) -> Iterator[str]:
     with tokenize.open(path) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string
-    yield from docstrings(path)
-
-
-def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
-        for path in MODULES
-        for line, text in docstrings(path)
-        if re.split(r"\W", text.strip(), maxsplit=1)[0] in OPENINGS
-    ]
-
-    assert found == []
+        tokens = tokenize.generate_tokens(file.readline)
+        yield from (one.string for one in tokens if one.type == tokenize.COMMENT)
 
 
 def test_docstrings_and_comments_speak_plainly() -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{line}: {match.group()}"
-        for path in MODULES
-        for line, text in spoken(path)
-        for match in PICTURES.finditer(" ".join(text.split()).replace('"nobody"', ""))
-    ]
+    found = list[str]()
+    for path in MODULES:
+        texts = list(docstrings(path))
+        found += [f"{path}: {one}" for one in texts if one.split(" ")[0] in OPENINGS]
+        for one in (*texts, *comments(path)):
+            if PICTURES.search(one.replace('"nobody"', "")):
+                found.append(f"{path}: {one}")
 
     assert found == []
 
