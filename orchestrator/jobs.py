@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.workers.current import current
+from orchestrator.workers.current_worker import current
 
 
 def answer(queue: str) -> None:

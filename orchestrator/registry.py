@@ -14,9 +14,9 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
-from orchestrator.definition.invalid import is_asynchronous
+from orchestrator.definition.labels import name_of
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.definition.words import name_of
+from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.exceptions import (
     InvalidDefinition,

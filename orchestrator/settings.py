@@ -78,9 +78,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
-    },
+    }
 ]
 
 # orchestrator.asgi sets the variable before it loads the settings.
@@ -105,7 +105,7 @@ CHANNEL_LAYERS = {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         # redis-py 8 stops reading after 5 s, but a subscription may be quiet for a day.
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
-    },
+    }
 }
 
 LOGIN_URL = "sign-in"
@@ -199,13 +199,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}
     },
-    "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": "line"},
-    },
-    "root": {
-        "handlers": ["console"],
-        "level": given.LOG_LEVEL.upper(),
-    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": given.LOG_LEVEL.upper()},
 }

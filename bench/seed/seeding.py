@@ -27,7 +27,7 @@ from examples.order_listing.models import Order
 from examples.support_inquiry.models import Ticket
 from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import database_now
-from orchestrator.engine.storage.beginnings import LOCKS, OURS
+from orchestrator.engine.storage.start_locks import LOCKS, OURS
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionFilter
 from monitoring.admin.lists import ProcessRowAdmin, ReadOnlyAdmin, join_definitions
-from monitoring.base.texts import translate
+from monitoring.base.translation import translate
 from orchestrator.models import FailureGroup, Incident, OperatorAction, Repair
 
 

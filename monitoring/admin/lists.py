@@ -15,8 +15,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.base.masking import VALUES, masked_row, sees_data
-from monitoring.base.places import has_place, place_of
-from monitoring.base.texts import translate
+from monitoring.base.row_addresses import has_place, place_of
+from monitoring.base.translation import translate
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import newest_keys
 

@@ -9,9 +9,9 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
 
 from monitoring.admin.lists import ReadOnlyAdmin
-from monitoring.base.places import has_place
+from monitoring.base.row_addresses import has_place
 from orchestrator.models import Notice, Occurrence, ProcessInstance
-from orchestrator.notices.lines import counts_text, item_line
+from orchestrator.notices.item_lines import counts_text, item_line
 
 
 @admin.register(Notice)

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
-from monitoring.admin.acting import ProcessActionAdmin
+from monitoring.admin.actions import ProcessActionAdmin
 from monitoring.admin.filters import (
     CheckpointStatusFilter,
     DefinitionFilter,

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from monitoring.admin.acting import ActionAdmin
+from monitoring.admin.actions import ActionAdmin
 from orchestrator.models import AccessToken
 
 

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja.renderers import JSONRenderer
 from ninja.responses import NinjaJSONEncoder
 
-from monitoring.base.places import api_address
-from monitoring.forms.actions import ActionAnswer
+from monitoring.base.row_addresses import api_address
+from monitoring.forms.action_forms import ActionAnswer
 
 STATUS = {400: 422}
 """The status for programs, where it is not the one of the page: an invalid form is 422."""

@@ -8,7 +8,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
 
 from monitoring.api.answers import NotAnswered
-from monitoring.forms.actions import ProgramData
+from monitoring.forms.action_forms import ProgramData
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.strict_json import Limits, TooLarge, parse
 

@@ -9,8 +9,8 @@ from django import forms
 from django.db.models import Model
 from django.urls import reverse
 
-from monitoring.api.calls import ACTING, PATHS
-from monitoring.forms.actions import FIELDS, ActionForm, JsonField
+from monitoring.api.routes import ACTING, PATHS
+from monitoring.forms.action_forms import FIELDS, ActionForm, JsonField
 from monitoring.forms.bulk_form import BulkForm
 from monitoring.forms.send_form import SendForm
 from monitoring.lists.events.event_search import EventFilters

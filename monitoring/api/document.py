@@ -17,8 +17,8 @@ from ninja.openapi.schema import REF_TEMPLATE
 
 from monitoring.api.access import Token
 from monitoring.api.answers import PROBLEM, NotAnswered, Renderer
-from monitoring.api.calls import api
 from monitoring.api.descriptions import api_actions, operations_of
+from monitoring.api.routes import api
 from monitoring.api.schemas import DoneAction, ProblemDocument, RefusedCall, SentEvent
 from monitoring.base.access import page_for, reader_scope
 from monitoring.views.page import page

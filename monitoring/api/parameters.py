@@ -23,7 +23,7 @@ from monitoring.api.answers import NotAnswered
 from monitoring.lists.events.events import TABS
 from monitoring.lists.failures.failures import ORDERS as ORDERS_OF_FAILURES
 from monitoring.lists.processes.filters import ORDERS
-from monitoring.queries.doing import HERE, LEFT, NOW, WINDOWS
+from monitoring.queries.activity import HERE, LEFT, NOW, WINDOWS
 from orchestrator.models import BulkVerdict, Status, Verdict
 
 MOST = 200

@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from monitoring.base.access import EVENTS
 from monitoring.base.masking import visible_selection
-from monitoring.base.places import NO_CAUSE
-from monitoring.base.texts import translate
+from monitoring.base.row_addresses import NO_CAUSE
+from monitoring.base.translation import translate
 from monitoring.lists.failures.failures import AlikeFailures
 from monitoring.lists.processes.saved_views import place_of_view
 from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView

@@ -2,9 +2,9 @@
 
 from django.urls import path
 
-from monitoring.api import acting, reading  # noqa: F401  these modules declare the routes
-from monitoring.api.calls import api_patterns
+from monitoring.api import actions, lists  # noqa: F401  these modules declare the routes
 from monitoring.api.document import openapi_json, try_out
+from monitoring.api.routes import api_patterns
 
 urlpatterns = [
     path("openapi.json", openapi_json, name="api-document"),

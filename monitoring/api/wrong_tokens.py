@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
 
 LIMIT = 10
 """Failures before an address must wait; as many as for sign-in."""

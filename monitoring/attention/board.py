@@ -8,15 +8,15 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from monitoring.attention.attention import (
+from monitoring.attention.headline import current_problems
+from monitoring.attention.health import Health
+from monitoring.attention.last_hour import Hour, last_hour
+from monitoring.attention.problem_counts import (
     ProblemsByDefinition,
     ProblemsByKind,
     problems_by_definition,
     problems_of_definitions,
 )
-from monitoring.attention.headline import current_problems
-from monitoring.attention.health import Health
-from monitoring.attention.last_hour import Hour, last_hour
 from monitoring.attention.problems import Problem
 from monitoring.lists.failures.failures import AlikeFailures, largest_group
 from monitoring.probes import pulse

@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from monitoring.attention.attention import ProblemsByKind
+from monitoring.attention.problem_counts import ProblemsByKind
 from monitoring.attention.problems import URGENCY, Problem
 from monitoring.base.graphs import labels_of
 from monitoring.base.moments import clock
-from monitoring.base.places import NO_CAUSE, begin_address
-from monitoring.base.texts import translate
+from monitoring.base.row_addresses import NO_CAUSE, begin_address
+from monitoring.base.translation import translate
 from monitoring.lists.failures.failure_group import common_words
 from monitoring.lists.failures.failures import AlikeFailures
 from monitoring.probes.machinery import Machinery

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from monitoring.lists.failures.failures import definition_names
 from monitoring.queries.counts import parse_time, text_column
-from monitoring.queries.lately import part_index, sample_since
+from monitoring.queries.samples import part_index, sample_since
 from orchestrator.models import Checkpoint, Incident
 from orchestrator.models.process_instance import ENDED
 

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 
 from monitoring.audit.entry import AuditEntry
 from monitoring.audit.filters import NOT_BY_INDEX, AuditFilters
+from monitoring.queries.bounded_search import bounded_search
 from monitoring.queries.lists import (
     KeyedPage,
     every_page,
@@ -16,7 +17,6 @@ from monitoring.queries.lists import (
     make_page,
     parse_place,
 )
-from monitoring.queries.looks import bounded_search
 from orchestrator.models import OperatorAction
 
 PAGE = 50

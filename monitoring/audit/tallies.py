@@ -8,7 +8,7 @@ from typing import Any
 from monitoring.audit.filters import SPANS, AuditFilters, named_span
 from monitoring.audit.words import action_word
 from monitoring.queries.counts import Capped, count_by
-from monitoring.queries.distinct import distinct_values
+from monitoring.queries.distinct_values import distinct_values
 from orchestrator.models import OperatorAction
 
 FEW = 100

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from orchestrator import registry
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.plan import Plan, Vertex

@@ -9,7 +9,7 @@ from uuid import UUID
 import click
 from django.core.management.base import CommandError, CommandParser
 
-from monitoring.command_line.chosen import (
+from monitoring.command_line.selection import (
     LOOKS,
     add_filters,
     column_number,

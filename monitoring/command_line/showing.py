@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from monitoring.base.masking import data_of
-from monitoring.command_line.chosen import USAGE, process_id
 from monitoring.command_line.listing import process_as_json
+from monitoring.command_line.selection import USAGE, process_id
 from monitoring.command_line.terminal import Terminal
 from monitoring.diagrams.text import text_lines
 from monitoring.process.revision.entries import Entry

@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from django.db import connection
 
 from monitoring.base.graphs import labels_of
-from monitoring.command_line.chosen import USAGE, process_id, wait_seconds
+from monitoring.command_line.selection import USAGE, process_id, wait_seconds
 from monitoring.command_line.terminal import Terminal
 from monitoring.queries.processes import process_rows
 from orchestrator.missing_tables import lacks_tables

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from monitoring.definition.overlay import OVERLAYS
 from monitoring.lists.processes.filters import Filters
-from monitoring.queries.doing import WINDOWS
+from monitoring.queries.activity import WINDOWS
 
 VIEW = ("window", "overlay")
 

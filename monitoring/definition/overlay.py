@@ -16,12 +16,12 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.base.moments import exact
 from monitoring.definition.seen import SeenVisits
-from monitoring.definition.standing import StepCounts
+from monitoring.definition.step_counts import StepCounts
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.painting import HEAT, UNVISITED
 from monitoring.diagrams.sketch import Part, Sketch
+from monitoring.queries.activity import NOW
 from monitoring.queries.counts import short_number
-from monitoring.queries.doing import NOW
 from monitoring.queries.window import StepFigures, Window
 
 LEVELS = 5

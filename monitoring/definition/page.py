@@ -16,9 +16,9 @@ from monitoring.definition.definitions import StatusCounts, status_counts
 from monitoring.definition.filters import MapFilters
 from monitoring.definition.overlay import OVERLAYS, MapFigures, StepNumbers
 from monitoring.definition.seen import seen_visits
-from monitoring.definition.standing import step_counts
+from monitoring.definition.step_counts import step_counts
 from monitoring.diagrams import DiagramState, Drawing, MapLayer, drawing_of
-from monitoring.queries.doing import HERE, LEFT, NOW, WINDOWS, window_word
+from monitoring.queries.activity import HERE, LEFT, NOW, WINDOWS, window_word
 from monitoring.queries.window import read_window
 from orchestrator.definition.graph import Graph
 from orchestrator.models import Definition

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from monitoring.queries.among import any_of
+from monitoring.queries.any_of import any_of
 from monitoring.queries.counts import count_by
 from orchestrator.definition.graph import Graph
 from orchestrator.models import (

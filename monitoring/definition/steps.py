@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from monitoring.base.graphs import running_plan
-from monitoring.definition.standing import StepCounts
+from monitoring.definition.step_counts import StepCounts
 from monitoring.diagrams import words
 from monitoring.diagrams.sketch import Part
 from monitoring.queries.counts import Capped
 from monitoring.queries.lists import parse_number
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Definition

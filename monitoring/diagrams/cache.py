@@ -14,7 +14,7 @@ from monitoring.diagrams.sketch import (
     level_sketch,
     one_part_sketch,
 )
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
 from orchestrator.definition.graph import Graph
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Graph, Node
 
 WAYS = ("flow", "case", "default")

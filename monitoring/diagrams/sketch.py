@@ -20,7 +20,7 @@ from monitoring.diagrams.folding import (
     group_all,
     group_by_level,
 )
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Edge, Graph, Node
 
 FOLDED_ABOVE = 60

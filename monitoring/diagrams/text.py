@@ -14,7 +14,7 @@ from monitoring.diagrams.sketch import (
     level_sketch,
     one_part_sketch,
 )
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Graph
 
 MOST = 150

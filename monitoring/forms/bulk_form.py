@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from monitoring.base.days import parse_moment
-from monitoring.forms.actions import ActionForm, ProgramData
+from monitoring.forms.action_forms import ActionForm, ProgramData
 from orchestrator.engine.operations import Operation, Pace, Wanted
 
 USUAL = Pace()

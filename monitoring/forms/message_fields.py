@@ -16,7 +16,7 @@ from uuid import UUID
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.forms.actions import JsonField, JsonText
+from monitoring.forms.action_forms import JsonField, JsonText
 from orchestrator.definition import Event
 from orchestrator.definition.codec import MAX_BYTES, adapter
 

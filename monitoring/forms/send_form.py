@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.forms.actions import ActionForm
+from monitoring.forms.action_forms import ActionForm
 from monitoring.forms.message_fields import OMITTED, MessageField, event_fields
 from orchestrator import registry
 from orchestrator.definition import Event

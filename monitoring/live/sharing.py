@@ -31,7 +31,7 @@ from monitoring.base.access import (
     visible_definitions,
 )
 from monitoring.base.open_pages import is_live
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.grants import Grants, grants_of
 

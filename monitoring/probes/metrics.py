@@ -12,9 +12,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import CollectorRegistry
 
 from monitoring.live.audience import open_pages
-from monitoring.probes.asking import TimedQuestion
 from monitoring.probes.figures import Figures, figures
 from monitoring.probes.readiness import readiness
+from monitoring.probes.timed_questions import TimedQuestion
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from threading import Lock
 from django.utils import timezone
 
 from monitoring.live.watchers import layer_answers
-from monitoring.probes.asking import ThreadedQuestion
+from monitoring.probes.timed_questions import ThreadedQuestion
 from orchestrator.setup_status import all_redis_respond
 
 WAIT = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from django.db import DatabaseError
 
-from monitoring.probes.asking import TimedQuestion
+from monitoring.probes.timed_questions import TimedQuestion
 from orchestrator.setup_status import all_redis_respond, unattended_queues
 
 log = logging.getLogger(__name__)

@@ -19,14 +19,10 @@ from monitoring.base.masking import data_of, names_of
 from monitoring.base.moments import full_time
 from monitoring.diagrams import DiagramState
 from monitoring.forms.buttons import Button, header_buttons
-from monitoring.process.diagram import (
-    accepted_events,
-    diagram_of,
-    mark_current_steps,
-)
-from monitoring.process.done_again import RepeatedSteps
+from monitoring.process.diagram import accepted_events, diagram_of, mark_current_steps
 from monitoring.process.history.history import history_of
 from monitoring.process.parked import NOTHING, ParkedTypes, parked_types_of
+from monitoring.process.repeated_steps import RepeatedSteps
 from monitoring.process.revision.entries import MISSING, FieldChange, HistoryPage
 from monitoring.process.revision.moment import (
     ProcessMoment,

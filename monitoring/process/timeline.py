@@ -21,7 +21,7 @@ from monitoring.process.revision.moment import NEWEST, ProcessMoment
 from monitoring.process.revision.transitions import Transition
 from monitoring.process.steps.axis import WIDTH, Axis, axis_of
 from monitoring.process.steps.step_states import shown_status
-from monitoring.process.steps.stretches import (
+from monitoring.process.steps.visit_parts import (
     StatusSpan,
     Stretch,
     stretch_of_span,

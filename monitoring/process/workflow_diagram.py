@@ -13,7 +13,7 @@ from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.process.revision.moment import ProcessMoment
 from monitoring.process.steps.step_states import StepState
 from monitoring.queries.counts import short_number
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Graph
 from orchestrator.models import ProcessInstance, Status
 

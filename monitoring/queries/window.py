@@ -18,10 +18,10 @@ from django.db import connections
 from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 from django.utils import timezone
 
-from monitoring.queries.among import any_of
+from monitoring.queries.activity import WINDOWS, ended_within
+from monitoring.queries.any_of import any_of
 from monitoring.queries.counts import short_number, text_column
-from monitoring.queries.doing import WINDOWS, ended_within
-from monitoring.queries.lately import sample_since
+from monitoring.queries.samples import sample_since
 from orchestrator.models import Checkpoint, Definition, Incident, StepRun
 
 LOOKED_AT = 1_000

@@ -9,8 +9,8 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from monitoring.base.places import api_address
-from monitoring.base.texts import translate
+from monitoring.base.row_addresses import api_address
+from monitoring.base.translation import translate
 from monitoring.forms.buttons import Button, deliver_button, event_buttons, form_url
 from monitoring.forms.curl import curl_call, form_values
 from monitoring.templatetags.console import icon

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from monitoring.process.done_again import RepeatedSteps
+from monitoring.process.repeated_steps import RepeatedSteps
 from monitoring.process.steps.trouble import Trouble, last_line
 
 register = template.Library()

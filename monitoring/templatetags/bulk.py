@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from monitoring.base.graphs import find_label
-from monitoring.base.places import begin_address
-from monitoring.base.texts import translate
+from monitoring.base.row_addresses import begin_address
+from monitoring.base.translation import translate
 from monitoring.lists.events.event_search import EventFilters
 from monitoring.lists.processes.filters import Filters
 from monitoring.templatetags.console import chip

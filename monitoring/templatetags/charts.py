@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from monitoring.attention.last_hour import MINUTES, Hour
 from monitoring.base.charts import SMALL, area
 from monitoring.lists.events.event_volume import TypeVolume
-from monitoring.queries.doing import window_word
+from monitoring.queries.activity import window_word
 
 register = Library()
 

@@ -26,7 +26,7 @@ from monitoring.base.keys import SHEET
 from monitoring.base.masking import event_body, names_of
 from monitoring.base.moments import age_text, clock, exact, full_time, span
 from monitoring.base.statuses import look
-from monitoring.base.texts import translate
+from monitoring.base.translation import translate
 from monitoring.definition.page import DefinitionPage
 from monitoring.diagrams import DiagramState, Drawing, Svg
 from monitoring.diagrams.words import detail_of

@@ -12,8 +12,8 @@ from django.utils.translation import ngettext
 
 from monitoring.base.charts import SMALL, area
 from monitoring.base.masking import command_body, event_body
-from monitoring.base.places import NO_CAUSE
-from monitoring.base.texts import translate
+from monitoring.base.row_addresses import NO_CAUSE
+from monitoring.base.translation import translate
 from monitoring.lists.failures.failure_group import common_words
 from monitoring.lists.failures.trends import Trend
 from orchestrator.models import Definition, Incident

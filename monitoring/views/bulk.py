@@ -21,8 +21,8 @@ from monitoring.base.access import (
 )
 from monitoring.base.masking import sees_data, visible_selection
 from monitoring.base.open_pages import is_from_script
-from monitoring.base.places import NO_CAUSE
-from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.base.row_addresses import NO_CAUSE
+from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.bulk_form import BulkForm
 from monitoring.forms.buttons import Button, Dialog
 from monitoring.lists.bulk import bulk as queries

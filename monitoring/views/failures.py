@@ -8,18 +8,18 @@ from django.urls import reverse
 
 from monitoring.base.access import action_for, cause_scope, list_scope, page_for
 from monitoring.base.open_pages import is_from_script, is_live
-from monitoring.base.places import NO_CAUSE
-from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.base.row_addresses import NO_CAUSE
+from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.buttons import Button, dialog_of
 from monitoring.lists.bulk.bulk import later_failures, newest_operation
 from monitoring.lists.failures.failure_group import MembersPage, members_page
+from monitoring.lists.failures.failure_marks import handling_of
 from monitoring.lists.failures.failures import (
     count_open_failures,
     failure_groups,
     handled_groups,
 )
-from monitoring.lists.failures.handled import handling_of
-from monitoring.lists.failures.resolved import resolved_page
+from monitoring.lists.failures.resolved_failures import resolved_page
 from monitoring.live.sharing import share_answer
 from monitoring.views.actions.operations import (
     answer_of,
@@ -28,11 +28,7 @@ from monitoring.views.actions.operations import (
     live_answer,
 )
 from monitoring.views.page import definition_in, page
-from orchestrator.engine.operations import (
-    assign_failures,
-    mark_handled,
-    unmark_handled,
-)
+from orchestrator.engine.operations import assign_failures, mark_handled, unmark_handled
 from orchestrator.grants import definition_name_of
 from orchestrator.models import FailureMark
 

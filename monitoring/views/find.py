@@ -2,8 +2,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from monitoring.base.access import EVENTS, page_for, reader_scope, visible_definitions
-from monitoring.lists.find import Lookup, only_address
 from monitoring.lists.processes.filters import Filters
+from monitoring.lists.search_box import Lookup, only_address
 from monitoring.views.page import page
 
 

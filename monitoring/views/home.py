@@ -3,7 +3,7 @@ from django.http import HttpRequest, HttpResponse
 from monitoring.attention.board import board
 from monitoring.attention.headline import headline
 from monitoring.attention.health import health
-from monitoring.attention.running import running_parts
+from monitoring.attention.running_parts import running_parts
 from monitoring.base.access import EVENTS, page_for, reader_scope, visible_definitions
 from monitoring.live.sharing import share_answer
 from monitoring.views.page import page, shown_rows

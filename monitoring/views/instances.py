@@ -29,17 +29,13 @@ from monitoring.base.masking import names_of, sees_data
 from monitoring.forms.buttons import dialogs_of
 from monitoring.forms.condition_form import ConditionForm
 from monitoring.lists.processes.columns import format_columns
-from monitoring.lists.processes.declared import field_names
+from monitoring.lists.processes.declared_fields import field_names
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_batches
 from monitoring.lists.processes.saved_views import views_for
 from monitoring.live.sharing import share_answer
-from monitoring.process.history.ledger_lines import history_lines, history_lines_async
-from monitoring.process.page import (
-    InstancePage,
-    instance_history,
-    instance_page,
-)
+from monitoring.process.history.history_lines import history_lines, history_lines_async
+from monitoring.process.page import InstancePage, instance_history, instance_page
 from monitoring.process.steps.elements import (
     VisitFilters,
     element_batches,

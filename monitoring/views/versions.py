@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 
 from monitoring.base.access import definition_scope, form_for, page_for
 from monitoring.base.graphs import running_class
-from monitoring.definition.versions.compared import (
+from monitoring.definition.versions.comparison import (
     compare_versions,
     step_mapping,
     version_row,

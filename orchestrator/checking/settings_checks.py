@@ -21,7 +21,6 @@ from django.core.checks import CheckMessage, Error
 from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from orchestrator import registry
-from orchestrator.collecting import group_by_key
 from orchestrator.configuration.conf import CONF, Setting, SettingRefused, conf
 from orchestrator.configuration.environment import SQLITE_OPTIONS
 from orchestrator.configuration.notice_settings import RECIPIENTS, Recipient, recipients
@@ -31,6 +30,7 @@ from orchestrator.configuration.webhook_settings import (
     WEBHOOKS,
     unknown_source_lines,
 )
+from orchestrator.containers import group_by_key
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.notices.channel import channel_of, redact
 from orchestrator.queue import LONGEST_QUEUE, rq_name

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
+from orchestrator.definition.annotations import components, is_dataclass_type
 from orchestrator.definition.messages import STRICT
 from orchestrator.definition.secrets import (
     MASK,
@@ -24,7 +25,6 @@ from orchestrator.definition.secrets import (
     secret_fields,
     secret_texts,
 )
-from orchestrator.definition.typing import components, is_dataclass_type
 from orchestrator.exceptions import InvalidMessage
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Edge, Graph
 
 PossibleValues = dict[str, frozenset[Any]]

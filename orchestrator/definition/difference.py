@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.graph import Graph, Node
 
 Aspect = Literal["name", "kind", "detail", "undo", "ways in", "ways out", "events"]

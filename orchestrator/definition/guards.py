@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.definition.words import value_label
+from orchestrator.definition.labels import value_label
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from orchestrator.definition.codec import decode, encode
-from orchestrator.definition.invalid import why_deferred, why_unnamed
-from orchestrator.definition.words import name_of
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.refusals import why_deferred, why_unnamed
 from orchestrator.exceptions import InvalidMessage, NotMigrated
 
 ChangesData = Callable[[dict[str, Any]], Any]

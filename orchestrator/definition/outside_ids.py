@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args, get_origin
 from uuid import UUID
 
+from orchestrator.definition.annotations import alternatives, hints
 from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.secrets import secret_key_mistake
-from orchestrator.definition.typing import alternatives, hints
 
 MOST = 100
 """Most ids of a list that are stored."""

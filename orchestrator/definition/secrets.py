@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from orchestrator.definition.typing import components, is_dataclass_type
+from orchestrator.definition.annotations import components, is_dataclass_type
 
 MASK = "••••••"
 """Replaces a secret of any length."""

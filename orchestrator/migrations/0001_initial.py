@@ -9,9 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.CreateModel(
@@ -88,10 +86,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "command",
-                "verbose_name_plural": "commands",
-            },
+            options={"verbose_name": "command", "verbose_name_plural": "commands"},
         ),
         migrations.CreateModel(
             name="Worker",
@@ -121,10 +116,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "worker",
-                "verbose_name_plural": "workers",
-            },
+            options={"verbose_name": "worker", "verbose_name_plural": "workers"},
         ),
         migrations.CreateModel(
             name="Definition",
@@ -550,10 +542,7 @@ class Migration(migrations.Migration):
                 ),
                 ("revision", models.PositiveIntegerField(verbose_name="revision")),
                 ("cause", models.CharField(max_length=100, verbose_name="cause")),
-                (
-                    "edge",
-                    models.TextField(blank=True, verbose_name="transition taken"),
-                ),
+                ("edge", models.TextField(blank=True, verbose_name="transition taken")),
                 ("steps", models.JSONField(verbose_name="current steps")),
                 ("status", models.CharField(max_length=10, verbose_name="status")),
                 ("data", models.JSONField(verbose_name="data")),
@@ -755,10 +744,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "step run",
-                "verbose_name_plural": "step runs",
-            },
+            options={"verbose_name": "step run", "verbose_name_plural": "step runs"},
         ),
         migrations.CreateModel(
             name="Incident",
@@ -871,10 +857,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "incident",
-                "verbose_name_plural": "incidents",
-            },
+            options={"verbose_name": "incident", "verbose_name_plural": "incidents"},
         ),
         migrations.AddIndex(
             model_name="processinstance",

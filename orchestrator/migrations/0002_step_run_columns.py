@@ -32,9 +32,7 @@ def put_back(apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0001_initial"),
-    ]
+    dependencies = [("orchestrator", "0001_initial")]
 
     operations = [
         migrations.AddField(

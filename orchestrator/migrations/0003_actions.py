@@ -27,9 +27,7 @@ def let_go_on(apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0002_step_run_columns"),
-    ]
+    dependencies = [("orchestrator", "0002_step_run_columns")]
 
     operations = [
         migrations.AlterModelOptions(
@@ -47,14 +45,8 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "process instances",
             },
         ),
-        migrations.RemoveField(
-            model_name="incident",
-            name="handled_at",
-        ),
-        migrations.RemoveField(
-            model_name="incident",
-            name="handled_by",
-        ),
+        migrations.RemoveField(model_name="incident", name="handled_at"),
+        migrations.RemoveField(model_name="incident", name="handled_by"),
         migrations.AddField(
             model_name="inboxevent",
             name="remaining",

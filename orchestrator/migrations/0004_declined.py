@@ -4,14 +4,12 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0003_actions"),
-    ]
+    dependencies = [("orchestrator", "0003_actions")]
 
     operations = [
         migrations.AddField(
             model_name="steprun",
             name="declined",
             field=models.BooleanField(default=False, verbose_name="declined"),
-        ),
+        )
     ]

@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0004_declined"),
-    ]
+    dependencies = [("orchestrator", "0004_declined")]
 
     operations = [
         migrations.AddField(

@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0005_command_order"),
-    ]
+    dependencies = [("orchestrator", "0005_command_order")]
 
     operations = [
         migrations.AlterField(
@@ -28,5 +26,5 @@ class Migration(migrations.Migration):
                 max_length=5,
                 verbose_name="kind",
             ),
-        ),
+        )
     ]

@@ -18,10 +18,6 @@ def tell(apps, editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0006_sleeping_steps"),
-    ]
+    dependencies = [("orchestrator", "0006_sleeping_steps")]
 
-    operations = [
-        migrations.RunPython(tell, migrations.RunPython.noop),
-    ]
+    operations = [migrations.RunPython(tell, migrations.RunPython.noop)]

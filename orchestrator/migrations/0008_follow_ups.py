@@ -2,9 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0007_failed_children"),
-    ]
+    dependencies = [("orchestrator", "0007_failed_children")]
 
     operations = [
         migrations.AddField(
@@ -16,5 +14,5 @@ class Migration(migrations.Migration):
                 null=True,
                 verbose_name="events that it caused",
             ),
-        ),
+        )
     ]

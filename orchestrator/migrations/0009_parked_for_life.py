@@ -51,9 +51,7 @@ def give_up_again(apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0008_follow_ups"),
-    ]
+    dependencies = [("orchestrator", "0008_follow_ups")]
 
     operations = [
         migrations.RunPython(keep_again, give_up_again),

@@ -22,10 +22,6 @@ def tell(apps, editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0009_parked_for_life"),
-    ]
+    dependencies = [("orchestrator", "0009_parked_for_life")]
 
-    operations = [
-        migrations.RunPython(tell, migrations.RunPython.noop),
-    ]
+    operations = [migrations.RunPython(tell, migrations.RunPython.noop)]

@@ -9,22 +9,10 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RemoveIndex(
-            model_name="incident",
-            name="open_incidents",
-        ),
-        migrations.RemoveIndex(
-            model_name="processinstance",
-            name="live_instances",
-        ),
-        migrations.RemoveIndex(
-            model_name="processinstance",
-            name="instances_by_owner",
-        ),
-        migrations.RemoveIndex(
-            model_name="processinstance",
-            name="instances_by_key",
-        ),
+        migrations.RemoveIndex(model_name="incident", name="open_incidents"),
+        migrations.RemoveIndex(model_name="processinstance", name="live_instances"),
+        migrations.RemoveIndex(model_name="processinstance", name="instances_by_owner"),
+        migrations.RemoveIndex(model_name="processinstance", name="instances_by_key"),
         migrations.AddIndex(
             model_name="inboxevent",
             index=models.Index(
@@ -109,8 +97,7 @@ class Migration(migrations.Migration):
             model_name="steprun",
             index=models.Index(
                 condition=models.Q(
-                    ("finished_at__isnull", True),
-                    ("item__isnull", True),
+                    ("finished_at__isnull", True), ("item__isnull", True)
                 ),
                 fields=["node", "-instance"],
                 name="open_visits",

@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0011_lists_at_size"),
-    ]
+    dependencies = [("orchestrator", "0011_lists_at_size")]
 
     operations = [
         migrations.AddIndex(

@@ -5,9 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0012_held_work"),
-    ]
+    dependencies = [("orchestrator", "0012_held_work")]
 
     operations = [
         migrations.CreateModel(
@@ -170,10 +168,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "notice",
-                "verbose_name_plural": "notices",
-            },
+            options={"verbose_name": "notice", "verbose_name_plural": "notices"},
         ),
         migrations.CreateModel(
             name="Occurrence",

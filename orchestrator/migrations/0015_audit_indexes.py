@@ -11,10 +11,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RemoveIndex(
-            model_name="operatoraction",
-            name="latest_actions",
-        ),
+        migrations.RemoveIndex(model_name="operatoraction", name="latest_actions"),
         migrations.AddIndex(
             model_name="operatoraction",
             index=models.Index(fields=["-at", "-id"], name="latest_actions"),

@@ -3,9 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0017_handled_failures"),
-    ]
+    dependencies = [("orchestrator", "0017_handled_failures")]
 
     operations = [
         migrations.AddIndex(
@@ -27,8 +25,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="steprun",
             index=models.Index(
-                fields=["instance", "item", "started_at", "id"],
-                name="visits_by_start",
+                fields=["instance", "item", "started_at", "id"], name="visits_by_start"
             ),
         ),
         # Only now is the index of the foreign key one too many.

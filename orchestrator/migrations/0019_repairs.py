@@ -70,5 +70,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
+        )
     ]

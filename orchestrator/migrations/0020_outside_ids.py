@@ -3,9 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0019_repairs"),
-    ]
+    dependencies = [("orchestrator", "0019_repairs")]
 
     operations = [
         migrations.CreateModel(
@@ -45,5 +43,5 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
+        )
     ]

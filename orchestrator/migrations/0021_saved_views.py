@@ -66,5 +66,5 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
-        ),
+        )
     ]

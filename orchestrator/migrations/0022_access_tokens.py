@@ -74,5 +74,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
+        )
     ]

@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0022_access_tokens"),
-    ]
+    dependencies = [("orchestrator", "0022_access_tokens")]
 
     operations = [
         migrations.AddField(
@@ -15,5 +13,5 @@ class Migration(migrations.Migration):
             field=models.JSONField(
                 blank=True, default=dict, null=True, verbose_name="secret fields"
             ),
-        ),
+        )
     ]

@@ -12,8 +12,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RemoveIndex(
-            model_name="processinstance",
-            name="instances_by_parent",
+            model_name="processinstance", name="instances_by_parent"
         ),
         migrations.AddIndex(
             model_name="processinstance",

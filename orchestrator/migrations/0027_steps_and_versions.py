@@ -11,14 +11,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RemoveIndex(
-            model_name="processinstance",
-            name="live_by_definition",
-        ),
-        migrations.RemoveIndex(
-            model_name="steprun",
-            name="open_visits",
-        ),
+        migrations.RemoveIndex(model_name="processinstance", name="live_by_definition"),
+        migrations.RemoveIndex(model_name="steprun", name="open_visits"),
         migrations.AddIndex(
             model_name="processinstance",
             index=models.Index(

@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0027_steps_and_versions"),
-    ]
+    dependencies = [("orchestrator", "0027_steps_and_versions")]
 
     operations = [
         migrations.AlterField(
@@ -26,5 +24,5 @@ class Migration(migrations.Migration):
                 max_length=10,
                 verbose_name="worker lost",
             ),
-        ),
+        )
     ]

@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0028_attempts_cut_off"),
-    ]
+    dependencies = [("orchestrator", "0028_attempts_cut_off")]
 
     operations = [
         migrations.AddField(

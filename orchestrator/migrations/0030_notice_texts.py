@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("orchestrator", "0029_texts"),
-    ]
+    dependencies = [("orchestrator", "0029_texts")]
 
     operations = [
         migrations.AddField(
@@ -18,5 +16,5 @@ class Migration(migrations.Migration):
                 editable=False,
                 verbose_name="text as template and values",
             ),
-        ),
+        )
     ]

@@ -12,7 +12,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from orchestrator.notices.lines import counts_text, item_line, one_line
+from orchestrator.notices.item_lines import counts_text, item_line, one_line
 from orchestrator.notices.links import console_address
 
 LONGEST_SUBJECT = 150

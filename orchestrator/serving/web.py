@@ -61,7 +61,7 @@ def serve(where: str) -> None:
 def _configuration() -> Any:
     from uvicorn import Config  # noqa: PLC0415
 
-    from orchestrator.serving.heads import PunctualProtocol  # noqa: PLC0415
+    from orchestrator.serving.request_timeout import PunctualProtocol  # noqa: PLC0415
 
     return Config(
         # This import reads the settings, as those of a web server.

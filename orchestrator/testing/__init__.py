@@ -22,7 +22,7 @@ if (
 ):  # type checkers and editors read this: a `__getattr__` would let any name pass
     from orchestrator.testing.clock import pass_time, run
     from orchestrator.testing.process import Process, found, started
-    from orchestrator.testing.stand_ins import failing, registered, replaced
+    from orchestrator.testing.replacements import failing, registered, replaced
 else:
     _HOMES = {
         "clock": ["pass_time", "run"],

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from orchestrator.testing.stand_ins import add_stand_in
+from orchestrator.testing.replacements import add_stand_in
 
 OF_SAVEPOINTS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 

@@ -10,7 +10,7 @@ import pytest
 
 if TYPE_CHECKING:  # only for types: pytest loads this module in every run
     from orchestrator.registry import DefinitionClass
-    from orchestrator.testing.stand_ins import Replaceable
+    from orchestrator.testing.replacements import Replaceable
 
 __all__ = ["procession_quiet", "procession_registered", "procession_replaced"]
 
@@ -27,7 +27,7 @@ def procession_quiet() -> Iterator[None]:
 @pytest.fixture
 def procession_registered() -> Iterator[Callable[..., None]]:
     """Return a function that registers definitions outside apps until the end of the test."""
-    from orchestrator.testing.stand_ins import registered
+    from orchestrator.testing.replacements import registered
 
     with ExitStack() as stack:
 
@@ -42,7 +42,7 @@ def procession_replaced() -> Iterator[
     Callable[[Replaceable, Callable[..., Any]], None]
 ]:
     """Return a function that replaces a step's or a handler's function until the end of the test."""
-    from orchestrator.testing.stand_ins import replaced
+    from orchestrator.testing.replacements import replaced
 
     with ExitStack() as stack:
 

@@ -10,8 +10,8 @@ from orchestrator import strict_json
 from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.processes import Envelope
 from orchestrator.exceptions import InvalidMessage
+from orchestrator.json_events import read_listed_event, read_single_event
 from orchestrator.webhooks.not_accepted import NotAccepted
-from orchestrator.written_events import read_listed_event, read_single_event
 
 MOST_EVENTS = 1_000
 """The most events of a list."""

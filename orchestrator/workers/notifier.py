@@ -21,7 +21,7 @@ from orchestrator.configuration.notice_settings import recipients
 from orchestrator.engine.notices import outages, outbox
 from orchestrator.engine.notices.gathering import gather_notices
 from orchestrator.models import Notice
-from orchestrator.workers.sending import Sending, SendingOutcome
+from orchestrator.workers.send_attempt import Sending, SendingOutcome
 
 log = logging.getLogger(__name__)
 

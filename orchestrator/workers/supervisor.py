@@ -27,12 +27,12 @@ from orchestrator.models import Definition, Lost
 from orchestrator.queue import calls_queue
 from orchestrator.retention import retention
 from orchestrator.workers import caller, notifier, pruner
-from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.database_process import DatabaseProcess
-from orchestrator.workers.held import SharedClaims
 from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
 from orchestrator.workers.shared_calls import SharedCalls
-from orchestrator.workers.taking_over import TakeOverProcess
+from orchestrator.workers.shared_claims import SharedClaims
+from orchestrator.workers.take_over import TakeOverProcess
 from orchestrator.workers.worker import run_worker
 
 log = logging.getLogger(__name__)

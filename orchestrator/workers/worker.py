@@ -27,7 +27,7 @@ from orchestrator.queue import (
     redis_responds,
     set_timeouts,
 )
-from orchestrator.workers.current import CurrentWorker, current, set_current
+from orchestrator.workers.current_worker import CurrentWorker, current, set_current
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.queries.among import any_of
+from monitoring.queries.any_of import any_of
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import ProcessInstance, StepRun
 

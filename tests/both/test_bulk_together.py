@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from orchestrator.engine.operations import escalate
-from orchestrator.engine.operations.bulk import pressing, running
+from orchestrator.engine.operations.bulk import single_press, slices
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.group_commit import GroupCommit
 from orchestrator.engine.sql.tables import bulk_operations
@@ -29,13 +29,13 @@ FAILED = {"status": "failed"}
 def pressed_singly(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return the targets that are pressed by themselves."""
     found: list[object] = []
-    as_it_was = pressing.press_item
+    as_it_was = single_press.press_item
 
     def press(operation: Any, item: Any, actor: Any) -> None:
         found.append(item.target)
         as_it_was(operation, item, actor)
 
-    monkeypatch.setattr(running, "press_item", press)
+    monkeypatch.setattr(slices, "press_item", press)
     return found
 
 
@@ -78,7 +78,7 @@ def test_s6_5_a_worker_killed_between_commit_and_verdict_has_acted_once(
     fail(3)
     operation = frozen(begun(operator, FAILED, 3))
     [claimed] = bulk_operations.claim("default", "killed", 1, 10)
-    lost = running.Slice(claimed.work, float("inf"), lambda: False)
+    lost = slices.Slice(claimed.work, float("inf"), lambda: False)
     lost._press()  # and is killed before it stores what came of it
     revisions = dict(ProcessInstance.objects.values_list("pk", "revision"))
     slice_of(operation)
@@ -114,7 +114,7 @@ def test_s6_5_a_slice_asks_as_much_for_twelve_as_for_three(
 def test_s6_5_any_number_gets_its_verdicts(
     size: int, fail: Failures, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "MOST", 4)
+    monkeypatch.setattr(slices, "MOST", 4)
     fail(size)
     operation = worked_on(begun(operator, FAILED, size))
 

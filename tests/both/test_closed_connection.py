@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import Error, connection
 
-from orchestrator.engine.operations.bulk import running
+from orchestrator.engine.operations.bulk import slices
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.models import (
@@ -116,7 +116,7 @@ def test_a_bulk_operation_goes_on_where_it_was(fail: Failures, operator: User) -
         hanging_up(OperatorAction, "INSERT"),
         pytest.raises(Error, match=r"clos|terminat"),
     ):
-        running.Slice(claimed.work, float("inf"), lambda: False).run()
+        slices.Slice(claimed.work, float("inf"), lambda: False).run()
 
     retries = OperatorAction.objects.filter(bulk=operation, action="retry")
     assert not retries.exists()

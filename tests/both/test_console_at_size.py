@@ -19,14 +19,14 @@ from django.utils import timezone
 from bench.seed import seeding
 from bench.seed.recording import Recording
 from monitoring.admin import lists
-from monitoring.attention import attention, board, health, last_hour
+from monitoring.attention import board, health, last_hour, problem_counts
 from monitoring.audit import pages as audit
-from monitoring.definition import definitions, seen, standing
+from monitoring.definition import definitions, seen, step_counts
 from monitoring.definition.versions import preview
 from monitoring.lists.bulk import bulk
-from monitoring.lists.events import event_search, event_volume, events, kept_events
-from monitoring.lists.failures import failures, resolved, trends
-from monitoring.lists.processes import arm, pages, stalled
+from monitoring.lists.events import event_search, event_volume, events, selected_events
+from monitoring.lists.failures import failures, resolved_failures, trends
+from monitoring.lists.processes import arm, pages, stalled_processes
 from monitoring.lists.processes import filters as instances
 from monitoring.lists.waits import decisions
 from monitoring.lists.waits import filters as narrowing
@@ -137,16 +137,41 @@ ADMIN = [
 
 
 BOUNDS: dict[str, Sequence[object]] = {
-    "CAP": (bulk, attention, decisions, events, failures, definitions, standing),
+    "CAP": (
+        bulk,
+        problem_counts,
+        decisions,
+        events,
+        failures,
+        definitions,
+        step_counts,
+    ),
     "MANY": (counts, failures, health, instances, narrowing),
-    "FEW": (failures, attention, board),
+    "FEW": (failures, problem_counts, board),
     "NEWEST": (trends,),
     "FAILURES": (last_hour,),
     "VISITS": (window,),
     "PROCESSES": (seen, narrowing),
     "LOOKED_AT": (
-        *(audit, event_search, event_volume, kept_events, resolved, arm, pages),
-        *(stalled, last_hour, standing, window, preview, seen, lists, narrowing),
+        *(
+            audit,
+            event_search,
+            event_volume,
+            selected_events,
+            resolved_failures,
+            arm,
+            pages,
+        ),
+        *(
+            stalled_processes,
+            last_hour,
+            step_counts,
+            window,
+            preview,
+            seen,
+            lists,
+            narrowing,
+        ),
     ),
 }
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from monitoring.lists.processes import arm, pages
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_batches, process_page, refresh_rows
-from monitoring.queries import looks
+from monitoring.queries import bounded_search
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import BulkItem, BulkOperation, ProcessInstance
 from orchestrator.testing import started
@@ -190,7 +190,7 @@ def test_s10_2_each_page_and_the_file_have_every_match_once(
 ) -> None:
     """However many are looked at, and at first for each that is wanted."""
     monkeypatch.setattr(arm, "LOOKED_AT", looked_at)
-    monkeypatch.setattr(looks, "SPARSE", sparse)
+    monkeypatch.setattr(bounded_search, "SPARSE", sparse)
     filters = Filters(where="amount = 1", sort=sort)
 
     seen = [row.correlation_key for row in walked(filters, 2)]
@@ -207,9 +207,11 @@ def test_s10_2_large_data_does_not_leave_the_database(
     with CaptureQueriesContext(connection) as told:
         assert found("amount = 120") == ["Q-9", "Q-2"]
 
-    looks = [one["sql"] for one in told.captured_queries]
-    assert len(looks) <= 4
-    assert sum(sql.count('."data"') for sql in looks) == 1  # for the value at the path
+    statements = [one["sql"] for one in told.captured_queries]
+    assert len(statements) <= 4
+    assert (
+        sum(sql.count('."data"') for sql in statements) == 1
+    )  # for the value at the path
 
 
 def test_s10_2_a_form_without_scripts_adds_one_condition_after_another(

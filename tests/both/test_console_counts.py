@@ -55,9 +55,7 @@ def test_each_value_is_counted(alike: bool, several: list[ProcessInstance]) -> N
 
 
 @cases("alike", False, True)
-def test_of_each_value_so_many_are_looked_at(
-    alike: bool, several: list[ProcessInstance]
-) -> None:
+def test_counts_have_a_bound(alike: bool, several: list[ProcessInstance]) -> None:
     found = dict(count_by(ForEach(_of_step, ["shipping"], alike), "name", cap=3))
 
     assert found == {"shipping": 3}

@@ -17,11 +17,11 @@ from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, events, step_runs
-from orchestrator.engine.steps import group, session
-from orchestrator.engine.steps.group import QuickResults
+from orchestrator.engine.steps import quick_results, session
 from orchestrator.engine.steps.known_process import HeldResult
+from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.work import leases, take_over
-from orchestrator.engine.work.held import (
+from orchestrator.engine.work.held_work import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
     UNSEEN,
@@ -29,8 +29,8 @@ from orchestrator.engine.work.held import (
     UnstoredResult,
 )
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
-from orchestrator.workers.held import RESULTS_ROOM, SharedClaims
-from orchestrator.workers.taking_over import GLANCE_SECONDS
+from orchestrator.workers.shared_claims import RESULTS_ROOM, SharedClaims
+from orchestrator.workers.take_over import GLANCE_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
 from tests.apps.long_work.processes import (
     AT_ONCE,
@@ -316,8 +316,8 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     monkeypatch.setattr(draining, "FEW", 4)
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
     monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
-    monkeypatch.setattr("orchestrator.engine.work.held.HOLD_SECONDS", 30)
-    monkeypatch.setattr(group, "TAKE_SECONDS", 30)  # it comes to it just then
+    monkeypatch.setattr("orchestrator.engine.work.held_work.HOLD_SECONDS", 30)
+    monkeypatch.setattr(quick_results, "TAKE_SECONDS", 30)  # it comes to it just then
     process = launch(LongLayer, ("a", "b", "c"), (), AT_ONCE)
 
     def look() -> None:

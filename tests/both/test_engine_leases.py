@@ -20,11 +20,11 @@ from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.events.outbox import carry_out_command
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
-from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, events, step_runs
-from orchestrator.engine.steps import running, session
+from orchestrator.engine.steps import runner, session
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.leases import work_name
@@ -45,7 +45,7 @@ from orchestrator.models import (
 from orchestrator.queue import bell_count
 from orchestrator.testing import pass_time
 from orchestrator.testing.clock import move_times_back
-from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.current_worker import CurrentWorker
 from tests.apps.process_managers.desk import accept, place, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -312,7 +312,7 @@ def test_what_a_lost_answer_left_in_a_workers_name_is_freed() -> None:
     worker = CurrentWorker()
     waiting_scan()
     assert len(claim(events, worker.owner)) == 1
-    uncertain.note()
+    uncertain_commits.note()
 
     worker.drain("default")
 
@@ -333,9 +333,7 @@ def test_a_worker_that_is_asked_to_stop_gives_back_what_it_has_not_begun() -> No
     assert drain() == 2
 
 
-def test_a_batch_that_takes_long_is_given_back_to_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_batch_is_given_back_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "BEGIN_SECONDS", -1.0)
     waiting_scans()
     drain()
@@ -360,7 +358,7 @@ def test_a_step_whose_arguments_were_long_in_coming_is_claimed_anew_uncharged(
         return read(results, *given)
 
     monkeypatch.setattr(Results, "arguments", slowly)
-    for module in (leases, session, running):
+    for module in (leases, session, runner):
         monkeypatch.setattr(module, "time", clock)
     start_process(workflow, Work(name, "sleep"))
     drain()

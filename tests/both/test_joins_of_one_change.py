@@ -8,7 +8,7 @@ from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.tables import joins
-from orchestrator.engine.steps.group import ROOM
+from orchestrator.engine.steps.quick_results import ROOM
 from orchestrator.models import ProcessInstance, Status, StepStatus
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import launch

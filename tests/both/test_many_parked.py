@@ -225,9 +225,7 @@ def test_one_in_other_hands_that_is_not_taken_does_not_hide_the_next() -> None:
     assert (fresh(enquiry).step, enquiry.parked) == ("Answered", 1)
 
 
-def test_a_look_goes_on_behind_as_many_as_it_goes_through(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_search_goes_on_behind_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parking, "LOOK", 10)
     enquiry = ask(1)
     park(enquiry, Answered(7), 35)

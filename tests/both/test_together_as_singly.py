@@ -12,10 +12,10 @@ from django.db.models import Q
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.definition import Event, Workflow, then
 from orchestrator.engine.loops import drain as draining
-from orchestrator.engine.operations.bulk import running
+from orchestrator.engine.operations.bulk import slices
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.group_commit import GroupCommit
-from orchestrator.engine.work.held import HeldWork
+from orchestrator.engine.work.held_work import HeldWork
 from orchestrator.models import BulkOperation, ProcessInstance
 from orchestrator.testing import failing
 from tests.apps.many_together.processes import (
@@ -148,7 +148,7 @@ def singly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "GO_ON_SECONDS", 0)
     monkeypatch.setattr(draining, "UNSEEN", HeldWork())
     monkeypatch.setattr(draining.ReadyWork, "_next_size", lambda *given: 1)
-    monkeypatch.setattr(running, "MOST", 1)
+    monkeypatch.setattr(slices, "MOST", 1)
 
 
 def without_merging(rows: Rows) -> Rows:

@@ -15,12 +15,12 @@ from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.tables import events, step_runs
-from orchestrator.engine.steps import group, waiting
-from orchestrator.engine.steps.running import CLAIMED, StepRunner
+from orchestrator.engine.steps import quick_results, step_calls
+from orchestrator.engine.steps.runner import CLAIMED, StepRunner
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.receipts import Receipt
-from orchestrator.engine.work.held import UNSEEN
-from orchestrator.engine.work.room import Room
+from orchestrator.engine.work.call_room import Room
+from orchestrator.engine.work.held_work import UNSEEN
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.queue import calls_queue
@@ -139,7 +139,9 @@ def calls(number: int) -> list[Any]:
     started(16)
     room = Room(list, lambda: 16)
     found = step_runs.claim(WORKER.queue, WORKER.owner, number, 600, **CLAIMED)
-    return [waiting.prepare_step_call(item.work, WORKER, room, None) for item in found]
+    return [
+        step_calls.prepare_step_call(item.work, WORKER, room, None) for item in found
+    ]
 
 
 def refusing_once(
@@ -294,7 +296,7 @@ def test_a_step_whose_end_was_rolled_back_is_run(
     with monkeypatch.context() as patched:
         patched.setattr(Session, "learn", refused)
         patched.setattr(
-            group, "find_held_results", lambda _held: []
+            quick_results, "find_held_results", lambda _held: []
         )  # others have it now
         runner.run(second.work)
         runner.store()

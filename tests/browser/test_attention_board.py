@@ -56,7 +56,7 @@ def figure(page: Page, kind: str) -> Locator:
     return page.locator(f"#needs a[data-kind={kind}] b")
 
 
-def test_s1_1_the_page_says_what_is_wrong_and_each_number_opens_as_many(
+def test_s1_1_the_page_says_what_is_wrong_and_numbers_open_lists(
     signed_in: Page,
 ) -> None:
     orders()

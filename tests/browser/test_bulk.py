@@ -56,9 +56,7 @@ def test_s6_1_s6_3_s6_4_fifty_of_one_cause_are_tried_again_in_three_clicks(
     expect(signed_in.locator(".head .chip")).not_to_have_text("stopped")
 
 
-def test_s6_3_progress_is_told_live_and_its_buttons_act(
-    signed_in: Page, operator: User
-) -> None:
+def test_s6_3_progress_is_live_and_buttons_act(signed_in: Page, operator: User) -> None:
     failed(3)
     cause = Incident.objects.open().latest("pk").fingerprint
     pace = Pace(samples=(1, 2), stop_above=None)

@@ -128,9 +128,7 @@ def alike(found: Mapping[str, set[str]]) -> dict[tuple[str, str], set[str]]:
     return both
 
 
-def test_s3_1_what_a_part_means_is_told_without_colour(
-    checked: Page, shown: list[UUID]
-) -> None:
+def test_s3_1_meaning_is_told_without_colour(checked: Page, shown: list[UUID]) -> None:
     for theme in ("light", "dark"):
         for found in told(checked, shown, theme).values():
             for kind, meanings in MEANINGS.items():
@@ -159,7 +157,7 @@ def test_s3_1_a_diagram_fills_the_paper(signed_in: Page, shown: list[UUID]) -> N
     expect(badge).to_have_text("2\N{MULTIPLICATION SIGN}")
 
 
-def test_s3_1_paper_is_light_and_has_nothing_to_press(
+def test_s3_1_paper_is_light_and_has_no_button(
     checked: Page, shown: list[UUID]
 ) -> None:
     checked.goto(f"/processes/{shown[0]}/")

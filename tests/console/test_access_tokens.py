@@ -168,9 +168,7 @@ def test_that_it_is_used_is_written_once_a_minute(operator: User) -> None:
     assert AccessToken.objects.get().last_used_at > long_ago  # type: ignore[operator]
 
 
-def test_a_session_is_none_and_asks_for_no_form_token(
-    administrator: User, admin: Client
-) -> None:
+def test_a_session_needs_no_form_token(administrator: User, admin: Client) -> None:
     for method in ("get", "post", "put", "delete", "options"):
         answer = getattr(admin, method)("/api/processes/")
         assert answer.status_code == 401
@@ -239,7 +237,7 @@ def test_no_value_is_logged_or_on_an_error_page(
     client = bringing(value, raise_request_exception=False)
     for place in (
         "orchestrator.access_tokens._note_use",
-        "monitoring.api.reading.page_of",
+        "monitoring.api.lists.page_of",
     ):
         with caplog.at_level(logging.DEBUG), monkeypatch.context() as patch:
             patch.setattr(place, broken)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.attention import attention
+from monitoring.attention import problem_counts
 from monitoring.attention.health import health
 from orchestrator import start_process
 from orchestrator.models import (
@@ -255,7 +255,7 @@ def running(page: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_s1_3_the_first_page_has_each_queue_with_its_workers_and_what_is_due(
+def test_s1_3_the_first_page_has_each_queue_its_workers_and_due_work(
     read: Read,
 ) -> None:
     shown = running(read("/"))
@@ -311,9 +311,9 @@ def test_where_more_are_there_than_are_looked_at_each_definition_may_have_more(
     for name in ("one", "two"):
         place_order(Destination.BOTH, name)
     run()
-    monkeypatch.setattr(attention, "CAP", 1)
+    monkeypatch.setattr(problem_counts, "CAP", 1)
 
-    found = attention.problems_by_definition(health(), ["order-listing"])
+    found = problem_counts.problems_by_definition(health(), ["order-listing"])
 
     assert str(found["order-listing"]["failures"].number) == "1+"
     assert str(found[""]["failures"].number) == "2"

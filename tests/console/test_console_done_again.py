@@ -11,8 +11,8 @@ from html import unescape
 import pytest
 
 from monitoring.base.graphs import labels_of
-from monitoring.process import done_again
-from monitoring.process.done_again import RepeatedSteps
+from monitoring.process import repeated_steps
+from monitoring.process.repeated_steps import RepeatedSteps
 from orchestrator import Permanent, start_process
 from orchestrator.definition import Workflow, step, then
 from orchestrator.models import ProcessInstance
@@ -113,8 +113,8 @@ def test_each_says_what_it_would_do_again(page_of: Read) -> None:
 
 
 def test_no_more_visits_are_looked_at_than_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(done_again, "LOOKED_AT", 2)
-    monkeypatch.setattr(done_again, "NAMED", 1)
+    monkeypatch.setattr(repeated_steps, "LOOKED_AT", 2)
+    monkeypatch.setattr(repeated_steps, "NAMED", 1)
     instance = letter()
     said = RepeatedSteps(instance, labels_of(instance.definition)).since(0)
     assert "…" in said

@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from monitoring.lists.bulk import bulk as pages
-from monitoring.lists.events import kept_events
+from monitoring.lists.events import selected_events
 from monitoring.lists.events.event_search import EventFilters
-from monitoring.lists.events.kept_events import next_events
+from monitoring.lists.events.selected_events import next_events
 from monitoring.queries.lists import every_page
 from orchestrator import send_event
 from orchestrator.engine.operations import Pace, redeliver
@@ -321,7 +321,7 @@ def test_s9_3_more_than_a_page_looks_at_is_said_and_waits_for_a_person(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name, number in (
-        (kept_events, "LOOKED_AT", 2),
+        (selected_events, "LOOKED_AT", 2),
         (pages, "LOOKED_AT", 2),
         (pages, "CAP", 4),
     ):
@@ -341,7 +341,7 @@ def test_s9_3_more_than_a_page_looks_at_is_said_and_waits_for_a_person(
 
 
 def test_s9_3_each_is_found_once_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_events, "LOOKED_AT", 5)
+    monkeypatch.setattr(selected_events, "LOOKED_AT", 5)
     for number, event in enumerate(several(23)):
         event.verdict = ["unrouted", "unexpected", "rejected"][number % 3]
         event.type = "ParcelScanned" if number % 4 else "Elsewhere"

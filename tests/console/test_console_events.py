@@ -18,7 +18,7 @@ from monitoring.lists.events.event_search import (
     event_outcomes,
     search_events,
 )
-from monitoring.lists.events.nearest import possible_processes
+from monitoring.lists.events.possible_processes import possible_processes
 from orchestrator import send_event
 from orchestrator.engine.events.preview import preview_event
 from orchestrator.engine.operations import cancel, deliver, pause

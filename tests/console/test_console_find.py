@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring.lists import find
+from monitoring.lists import search_box
 from monitoring.lists.processes import pages
 from monitoring.lists.processes.filters import Filters
 from orchestrator import send_event
@@ -139,14 +139,14 @@ def test_s10_1_a_harmful_text_is_a_text(text: str, ask: Read) -> None:
 def test_s10_1_more_causes_than_are_shown_are_said(orders: Orders, ask: Read) -> None:
     first = Incident.objects.get(instance=orders["A-2"])
     message = first.message
-    for number in range(find.CAUSES + 1):
+    for number in range(search_box.CAUSES + 1):
         first.pk = None
         first.message, first.fingerprint = f"{message} {number}", f"cause-{number}"
         first.save()
 
     page = ask(message)
 
-    assert len(re.findall(r'href="/failures/[^"]+/"', page)) == find.CAUSES
+    assert len(re.findall(r'href="/failures/[^"]+/"', page)) == search_box.CAUSES
     assert "There are more: write more of it." in page
 
 

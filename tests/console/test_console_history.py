@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
-from monitoring.process.history import ledger_lines
+from monitoring.process.history import history_lines
 from monitoring.process.history.history import history_of
 from monitoring.process.revision.moment import process_moment
 from orchestrator.engine import operations
@@ -84,7 +84,7 @@ def test_s4_2_a_failed_attempt_leads_to_the_row_in_which_its_step_was_settled() 
 def test_s4_4_the_whole_history_comes_as_json_lines_a_few_rows_at_a_time(
     admin: Client, stranger: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_lines, "AT_ONCE", 2)
+    monkeypatch.setattr(history_lines, "AT_ONCE", 2)
     order = place_order(Destination.BOTH, "50 MWh")
     run()
     created_outside(order)
@@ -100,7 +100,7 @@ def test_s4_4_the_whole_history_comes_as_json_lines_a_few_rows_at_a_time(
     assert lines[0]["commands"][0]["type"] == "RequestExternalCreation"
     assert lines[-1]["status"] == process.status == "completed"
     assert lines[-1]["data"] == process.data
-    assert len(list(ledger_lines.history_lines(process))) == -(-process.revision // 2)
+    assert len(list(history_lines.history_lines(process))) == -(-process.revision // 2)
     of(stranger).read(address, status=403)
 
 

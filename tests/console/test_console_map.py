@@ -17,7 +17,7 @@ from examples.order_listing.orders import place_order
 from examples.order_listing.processes import OrderListing
 from monitoring.base.graphs import stored_graph
 from monitoring.definition import seen as visits
-from monitoring.definition import standing as standings
+from monitoring.definition import step_counts as standings
 from monitoring.definition.filters import MapFilters
 from monitoring.definition.page import DefinitionPage, definition_page
 from monitoring.definition.seen import seen_visits

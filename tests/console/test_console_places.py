@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.urls import clear_script_prefix, reverse, set_script_prefix
 
 from examples.order_listing.models import Order
-from monitoring.base.places import place_of
+from monitoring.base.row_addresses import place_of
 from orchestrator.models import (
     Checkpoint,
     Definition,

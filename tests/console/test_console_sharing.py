@@ -18,7 +18,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.live import sharing
 from monitoring.live.sharing import ARRIVED, KEPT, share_answer, shared_part
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
 from orchestrator.models import ProcessInstance
 from orchestrator.testing import run
 from tests.conftest import VIEWER_MAY, person

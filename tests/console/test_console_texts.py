@@ -95,9 +95,7 @@ def test_the_tables_have_english_and_what_it_is_made_of(early: ProcessInstance) 
     assert action.text["values"]["seen"] == "0"
 
 
-def test_pages_show_it_in_the_readers_language(
-    early: ProcessInstance, operating: Client
-) -> None:
+def test_pages_speak_the_language(early: ProcessInstance, operating: Client) -> None:
     refused(early)
     cause = Incident.objects.get(kind="unexpected_event").fingerprint
 

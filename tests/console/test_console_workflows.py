@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from django.http import QueryDict
 
-from monitoring.definition.standing import step_counts
+from monitoring.definition.step_counts import step_counts
 from monitoring.diagrams import NodeState
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.waits.decisions import open_questions

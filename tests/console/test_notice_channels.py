@@ -28,12 +28,12 @@ from orchestrator.exceptions import Outcome
 from orchestrator.management.commands import notices
 from orchestrator.models import Notice, Occurrence
 from orchestrator.notices import NoticeMessage
-from orchestrator.notices.lines import one_line
+from orchestrator.notices.item_lines import one_line
 from orchestrator.notices.links import console_address
 from orchestrator.notices.message import compose_message
 from orchestrator.serving.programs import Programs
 from orchestrator.text import Text, pack_text, with_error_type
-from orchestrator.workers import sending
+from orchestrator.workers import send_attempt
 from tests.apps.own_channel.room import Room
 from tests.services.cases import cases, words
 from tests.services.client import Client
@@ -57,7 +57,7 @@ def happened(**more: Any) -> None:
     Occurrence.objects.create(**{"at": at, **about, **process, **more})
 
 
-def told_of(**more: Any) -> sending.SendingOutcome:
+def told_of(**more: Any) -> send_attempt.SendingOutcome:
     """Let something have happened, and tell it; what became of that."""
     happened(**more)
     [outcome] = deliver()
@@ -157,9 +157,7 @@ def test_one_line_is_one_line_of_any_text() -> None:
     assert len(one_line("x" * 10_000_000, 150)) == 150
 
 
-def test_mails_speak_the_language_of_the_site(
-    settings: Settings, mail_server: MailServer
-) -> None:
+def test_mails_speak_its_language(settings: Settings, mail_server: MailServer) -> None:
     settings.LANGUAGE_CODE = "ja"
     with translation.override("en"):
         mail = mailed_by(mail_server, correlation_key="注文 7")
@@ -562,7 +560,7 @@ def test_as_many_as_an_exit_code_counts_are_not_told_and_it_is_no_success(
 ) -> None:
     way = {"url": "https://pager.example.org/", "secret": KEY}
     settings.PROCESSION_NOTICES = {f"pager-{number}": way for number in range(256)}
-    failed = sending.SendingOutcome("no")
+    failed = send_attempt.SendingOutcome("no")
     monkeypatch.setattr(notices, "send_notice", lambda notice, recipient: failed)
 
     with pytest.raises(SystemExit, match=r"^1$"):
@@ -570,7 +568,7 @@ def test_as_many_as_an_exit_code_counts_are_not_told_and_it_is_no_success(
 
 
 def test_an_attempt_has_less_time_than_its_claim() -> None:
-    assert timedelta(seconds=sending.SECONDS) < outbox.LEASE
+    assert timedelta(seconds=send_attempt.SECONDS) < outbox.LEASE
 
 
 @pytest.mark.usefixtures("receiver")

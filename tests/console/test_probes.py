@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
-from monitoring.probes import asking, metrics, readiness
-from monitoring.probes.asking import TimedQuestion
+from monitoring.probes import metrics, readiness, timed_questions
+from monitoring.probes.timed_questions import TimedQuestion
 from orchestrator import send_event
 from orchestrator.models import (
     Checkpoint,
@@ -108,7 +108,7 @@ def test_a_part_that_is_silent_is_asked_once_and_holds_nobody_up(
         asked.append(1)
         return speaks.wait(60)
 
-    monkeypatch.setattr(asking, "PATIENCE", 0.2)
+    monkeypatch.setattr(timed_questions, "PATIENCE", 0.2)
     monkeypatch.setattr(readiness, "_redis", TimedQuestion(silent))
     since = time.monotonic()
     answers = {ready(client)[1]["redis"] for _ in range(20)}

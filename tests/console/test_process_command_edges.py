@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from monitoring.command_line import chosen
+from monitoring.command_line import selection
 from orchestrator.engine.operations import OPERATIONS, cancel
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
@@ -112,7 +112,7 @@ def test_the_looking_for_little_among_many_ends_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     placed(6)
-    monkeypatch.setattr(chosen, "LOOKS", 2)
+    monkeypatch.setattr(selection, "LOOKS", 2)
     monkeypatch.setattr("monitoring.lists.processes.arm.LOOKED_AT", 2)
     completed = ("list", "--status", "completed")
 

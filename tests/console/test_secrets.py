@@ -34,7 +34,7 @@ from orchestrator.models import (
     Repair,
     StepRun,
 )
-from orchestrator.notices.lines import item_line
+from orchestrator.notices.item_lines import item_line
 from tests.apps.kept_secret.fixtures import Filled, filled, secretive
 from tests.apps.kept_secret.processes import (
     CODE,

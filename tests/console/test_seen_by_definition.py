@@ -17,12 +17,12 @@ from django.utils import timezone
 
 from monitoring.admin.grants import grantable_permissions
 from monitoring.base.access import definitions_visible_to
-from monitoring.lists.failures import resolved
+from monitoring.lists.failures import resolved_failures
 from monitoring.live import sharing
 from monitoring.live.consumers import groups_in_query
 from monitoring.live.sharing import KEPT
 from monitoring.views import instances
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
 from orchestrator.engine.operations import ActionRequest, escalate, mark_handled
 from orchestrator.models import (
     BulkOperation,
@@ -514,7 +514,7 @@ def test_s12_1_resolved_failures_of_a_definition_are_found_beyond_those_of_other
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A page looks at a part of all; the next goes on from there."""
-    monkeypatch.setattr(resolved, "LOOKED_AT", 3)
+    monkeypatch.setattr(resolved_failures, "LOOKED_AT", 3)
     failure_of(order, "c" * 64, "the one of the order")
     for number in range(5):
         failure_of(parcel, f"{number:064}", "one of a parcel")

@@ -19,7 +19,7 @@ from orchestrator.engine.operations import (
     resume_bulk,
     start_bulk,
 )
-from orchestrator.engine.operations.bulk import gathering, pressing, running
+from orchestrator.engine.operations.bulk import gathering, single_press, slices
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.engine.work import leases
@@ -115,10 +115,10 @@ def claimed(owner: str = "killed") -> BulkOperation:
 
 def lost_at(operation: BulkOperation) -> bool:
     """Have a worker die in the middle of a slice that begins items; whether the slice began any."""
-    slice = running.Slice(claimed(), 10, lambda: False)
+    slice = slices.Slice(claimed(), 10, lambda: False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(running, "gather_items", killed)
-        patched.setattr(running.Slice, "_press", killed)
+        patched.setattr(slices, "gather_items", killed)
+        patched.setattr(slices.Slice, "_press", killed)
         return dies(operation, slice.run)
 
 
@@ -196,7 +196,7 @@ def test_s6_5_it_is_frozen_a_chunk_at_a_time(
     monkeypatch.setattr(gathering, "CHUNK", 2)
     operation, seen = retrying(5), []
     while operation.status == BulkStatus.GATHERING:
-        running.run_slice(claimed(), 0)  # no time: one chunk and no more
+        slices.run_slice(claimed(), 0)  # no time: one chunk and no more
         seen.append(fresh(operation).total)
 
     assert seen == [2, 4, 5]
@@ -331,10 +331,10 @@ def test_s6_3_every_item_has_an_audit_row(fail: Failures, operator: User) -> Non
 def test_s6_5_a_slice_that_others_took_over_stores_nothing(retrying: Retrying) -> None:
     operation = frozen(retrying(2))
     slow, other = claimed("slow"), claimed("other")
-    running.run_slice(slow, 10)
+    slices.run_slice(slow, 10)
     assert verdicts(operation) == {"waiting": 2}
 
-    running.run_slice(other, 10)
+    slices.run_slice(other, 10)
     assert (fresh(operation).tried, verdicts(operation)) == (2, {"tried": 2})
 
 
@@ -344,7 +344,7 @@ def test_one_that_loses_its_workers_stops(gathers: bool, retrying: Retrying) -> 
     if not gathers:
         frozen(operation)
     deaths = sum(lost_at(operation) for _ in range(20))
-    assert deaths == running.DEATHS
+    assert deaths == slices.DEATHS
 
     assert (fresh(operation).status, operation.wake_at) == ("stopped", None)
     assert f"killed in each of the last {deaths} attempts" in operation.detail
@@ -359,18 +359,18 @@ def test_one_that_ends_its_workers_is_left_out_and_the_others_are_begun(
 ) -> None:
     operation = frozen(retrying(5))
     deadly = operation.items.order_by("pk")[2]
-    press, deaths = pressing.press_item, 0
+    press, deaths = single_press.press_item, 0
 
     def or_killed(one: BulkOperation, item: BulkItem, by: Any) -> None:
         if item.pk == deadly.pk:
             raise Killed
         press(one, item, by)
 
-    monkeypatch.setattr(running, "press_item", or_killed)
-    monkeypatch.setattr(running, "press_together", lambda one, items, by: items)
-    while fresh(operation).wake_at is not None and deaths < 2 * running.DEATHS:
-        deaths += dies(operation, partial(running.run_slice, claimed(), 10))
-    assert deaths == running.DEATHS
+    monkeypatch.setattr(slices, "press_item", or_killed)
+    monkeypatch.setattr(slices, "press_together", lambda one, items, by: items)
+    while fresh(operation).wake_at is not None and deaths < 2 * slices.DEATHS:
+        deaths += dies(operation, partial(slices.run_slice, claimed(), 10))
+    assert deaths == slices.DEATHS
     assert (operation.status, operation.refused) == ("stopped", 1)
     assert operation.items.get(verdict="refused").pk == deadly.pk
 
@@ -380,8 +380,8 @@ def test_one_that_ends_its_workers_is_left_out_and_the_others_are_begun(
 
 def test_lost_workers_do_not_stop_what_gets_on_in_between(retrying: Retrying) -> None:
     one_by_one = Pace(samples=(), batch=1, stop_above=None)
-    operation = frozen(retrying(running.DEATHS + 1, pace=one_by_one))
-    for _ in range(running.DEATHS + 1):
+    operation = frozen(retrying(slices.DEATHS + 1, pace=one_by_one))
+    for _ in range(slices.DEATHS + 1):
         assert lost_at(operation)
         slice_of(operation)
     assert worked_on(operation).status == "completed"

@@ -13,11 +13,11 @@ from orchestrator import start_process
 from orchestrator.definition import Workflow, step, then
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.steps.running import CLAIMED
+from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.work.leases import work_name
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
-from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.report import WorkerReport
 from orchestrator.workers.supervisor import WorkerProcess
 from tests.apps.patterns import lost

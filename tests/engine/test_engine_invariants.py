@@ -16,7 +16,7 @@ from django.utils import timezone
 from uuid6 import uuid7
 
 from orchestrator.engine import invariants
-from orchestrator.engine.invariants import CHECKS, reading, violations
+from orchestrator.engine.invariants import CHECKS, stored_sets, violations
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -153,9 +153,7 @@ PLANTED: dict[str, dict[str, Defect]] = {
 }  # fmt: skip
 
 
-def test_each_planted_defect_is_found(
-    parcel: ProcessInstance, subtests: pytest.Subtests
-) -> None:
+def test_defects_are_found(parcel: ProcessInstance, subtests: pytest.Subtests) -> None:
     """Plants them one after the other in one process, which is whole again after each."""
     compared = set[str]()
     for rule, defects in PLANTED.items():
@@ -186,14 +184,14 @@ def test_many_processes_are_asked_for_by_as_many_statements_as_few() -> None:
 
 
 def test_sets_of_processes_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_PROCESSES", 4)
-    monkeypatch.setattr(reading, "MOST_REVISIONS", 5)
+    monkeypatch.setattr(stored_sets, "MOST_PROCESSES", 4)
+    monkeypatch.setattr(stored_sets, "MOST_REVISIONS", 5)
     long = [underway(f"P-{number}", Courier.PARTNER) for number in range(3)]
     short = [place(f"Q-{number}") for number in range(6)]
     for parcel in long:
         tell(parcel, ParcelScanned(parcel.correlation_key, "Kobe"))
 
-    sets = [[one.pk for one in some.processes] for some in reading.process_sets()]
+    sets = [[one.pk for one in some.processes] for some in stored_sets.process_sets()]
 
     assert [len(some) for some in sets] == [2, 2, 4, 1]
     assert [pk for some in sets for pk in some] == [one.pk for one in (*long, *short)]

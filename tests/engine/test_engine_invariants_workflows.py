@@ -208,7 +208,7 @@ PLANTED: dict[str, dict[str, dict[str, Defect]]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_each_planted_defect_is_found(story: str, subtests: pytest.Subtests) -> None:
+def test_defects_are_found(story: str, subtests: pytest.Subtests) -> None:
     """Plants them one after the other in one process, which is whole again after each."""
     compared = set[str]()
     process = far(STORIES[story])

@@ -128,9 +128,7 @@ def test_retry_has_what_failed_tried_again_and_does_not_wait_for_its_backoff(
     assert trouble() == 0
 
 
-def test_two_failures_are_told_once(
-    failed: ProcessInstance, handler: SetHandler
-) -> None:
+def test_failures_are_told_once(failed: ProcessInstance, handler: SetHandler) -> None:
     handler(BookCourier, raising(NO), after_commit=True)
     did(retry, failed)
     drain()

@@ -13,14 +13,14 @@ from django.utils import timezone
 from examples.order_listing.messages import Destination, RequestExternalCreation
 from examples.order_listing.orders import place_order
 from monitoring.attention.health import health
-from monitoring.lists.failures import handled as marks
+from monitoring.lists.failures import failure_marks as marks
 from monitoring.lists.failures import trends
 from monitoring.lists.failures.failures import (
     count_open_failures,
     failure_groups,
     largest_group,
 )
-from monitoring.lists.failures.resolved import resolved_page
+from monitoring.lists.failures.resolved_failures import resolved_page
 from monitoring.lists.failures.trends import trends as trends_of
 from orchestrator import Answer, CommandContext
 from orchestrator.engine.operations import (
@@ -370,7 +370,7 @@ def test_s5_4_what_has_failed_again_is_not_resolved(operator: User) -> None:
 
 
 def test_s5_4_pages_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("monitoring.lists.failures.resolved.PAGE", 2)
+    monkeypatch.setattr("monitoring.lists.failures.resolved_failures.PAGE", 2)
     for fingerprint in "abcde":
         other(2, fingerprint)
     Incident.objects.filter(fingerprint__in="abcde").update(resolved_at=timezone.now())

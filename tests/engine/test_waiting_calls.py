@@ -11,7 +11,7 @@ from orchestrator.models import IssuedCommand, StepRun
 from orchestrator.queue import calls_queue
 from orchestrator.testing import replaced, started
 from orchestrator.workers.caller import Caller
-from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.event_loop import Flight
 from orchestrator.workers.shared_calls import SharedCalls
 from tests.apps.waiting_calls import processes as p

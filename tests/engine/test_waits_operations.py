@@ -12,7 +12,7 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
-from monitoring.lists.processes.stalled import stalled_processes
+from monitoring.lists.processes.stalled_processes import stalled_processes
 from orchestrator import start_process
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (
@@ -352,7 +352,7 @@ def test_s8_4_of_one_definition_and_by_pages(
 ) -> None:
     still()
     still("T-2", minutes=9)
-    monkeypatch.setattr("monitoring.lists.processes.stalled.PAGE", 1)
+    monkeypatch.setattr("monitoring.lists.processes.stalled_processes.PAGE", 1)
 
     first = read("/stalled/")
 
@@ -371,9 +371,7 @@ def test_s8_4_of_one_definition_and_by_pages(
     ("escalate", "Escalated"),
     ("assign", "<b>operator</b>"),
 )
-def test_s8_3_buttons_act_from_the_page_of_waits(
-    name: str, said: str, operating: Client
-) -> None:
+def test_s8_3_buttons_act_from_waits(name: str, said: str, operating: Client) -> None:
     parcel = place()
     visit = open_visit(parcel)
     page = operating.read("/waits/")

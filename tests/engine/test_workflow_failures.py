@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from orchestrator.definition import Workflow
-from orchestrator.definition.invalid import LONGEST
+from orchestrator.definition.refusals import LONGEST
 from orchestrator.models import Incident, ProcessInstance, Status, StepStatus
 from orchestrator.testing import pass_time
 from tests.apps.patterns import failing

@@ -213,7 +213,7 @@ def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
         raise ValueError("not today")
 
     with monkeypatch.context() as patch:
-        patch.setattr("orchestrator.engine.steps.waits._late", broken)
+        patch.setattr("orchestrator.engine.steps.waiting_steps._late", broken)
         pass_time(DAYS)
     run = visit(process, "reminded")
     assert (run.status, run.wake_at is not None) == ("waiting", True)

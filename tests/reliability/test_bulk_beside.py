@@ -52,9 +52,7 @@ def in_a_turn(begin: Callable[[], object]) -> float:
 
 @pytest.mark.crowds
 @pytest.mark.full_size("20,000 items beside 1,000 orders", seconds=800)
-def test_s6_5_other_work_goes_on_beside_a_bulk_operation(
-    hands: Workers, operator: User
-) -> None:
+def test_s6_5_other_work_goes_on_beside_bulk(hands: Workers, operator: User) -> None:
     about = {"cause": seeded(ITEMS)}
     operation = begun(operator, about, ITEMS, selection="failures")
     pause_bulk(operation.pk, request=asked(operator))

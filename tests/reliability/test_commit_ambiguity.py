@@ -33,7 +33,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.testing import pass_time
-from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.current_worker import CurrentWorker
 from tests.apps.long_work.fixtures import begin, long_work, said, written
 from tests.apps.long_work.processes import LongMap, LongStep
 from tests.apps.long_work.ways import entries

@@ -37,9 +37,7 @@ ABOUT = {"definition": "order-listing", "status": "live"}
 
 
 @pytest.mark.full_size("5,000 items", seconds=1_200)
-def test_s11_3_killed_workers_migrate_each_process_once(
-    hands: Workers, operator: User
-) -> None:
+def test_s11_3_killed_workers_migrate_all_once(hands: Workers, operator: User) -> None:
     seeded(ITEMS)
     about, to = {**ABOUT, "version": "2"}, [1, {}]
     operation = begun(operator, about, ITEMS, action="migrate", pace=PACE, given=to)

@@ -27,8 +27,8 @@ from orchestrator.models import (
     ProcessInstance,
     QueueOutage,
 )
-from orchestrator.workers import sending
-from orchestrator.workers.sending import Sending
+from orchestrator.workers import send_attempt
+from orchestrator.workers.send_attempt import Sending
 from tests.services.patience import A_MINUTE, bar, wait_for
 from tests.services.program import Program, management_command
 from tests.services.receivers import HookReceiver, MailServer
@@ -245,7 +245,7 @@ def test_a_channel_of_the_project_s_own_can_keep_nobody_waiting(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sending, "SECONDS", seconds)
+    monkeypatch.setattr(send_attempt, "SECONDS", seconds)
     room = Recipient(
         channel="tests.apps.own_channel.room.Room",
         options={"file": str(tmp_path / "room"), "mood": mood},

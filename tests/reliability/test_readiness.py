@@ -85,9 +85,7 @@ def test_valkey_is_killed_or_stands_still(site: Site, valkey: ValkeyServer) -> N
 
 
 @pytest.mark.parametrize("number", first_of([signal.SIGSTOP, signal.SIGKILL]))
-def test_the_workers_die_or_stand_still(
-    number: signal.Signals, site: Site, begin: Begin
-) -> None:
+def test_workers_die_or_stop(number: signal.Signals, site: Site, begin: Begin) -> None:
     workers = begin(1)
     children = [*workers.pids, workers.supervisor.pid]
     with transaction.atomic():  # on SQLite who stands still as it writes lets no other

@@ -10,7 +10,7 @@ from django.db.models import Count
 
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import ActionRequest, Pace, Wanted, start_bulk
-from orchestrator.engine.operations.bulk import running
+from orchestrator.engine.operations.bulk import slices
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus
@@ -61,7 +61,7 @@ def frozen(operation: BulkOperation) -> BulkOperation:
     """Gather its items without having anything done to them."""
     while BulkOperation.objects.get(pk=operation.pk).status == BulkStatus.GATHERING:
         for item in bulk_operations.claim("default", "gatherer", 1, 10):
-            running.run_slice(item.work, 0)
+            slices.run_slice(item.work, 0)
     operation.refresh_from_db()
     return operation
 
@@ -71,7 +71,7 @@ def slice_of(operation: BulkOperation, owner: str = "one") -> BulkOperation:
     rows = BulkOperation.objects.filter(pk=operation.pk)
     rows.update(wake_at=database_now())
     [claimed] = bulk_operations.claim("default", owner, 1, 10)
-    running.run_slice(claimed.work, float("inf"))
+    slices.run_slice(claimed.work, float("inf"))
     rows.filter(wake_at__isnull=False).update(wake_at=database_now() + LATER)
     operation.refresh_from_db()
     return operation

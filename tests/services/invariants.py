@@ -10,12 +10,12 @@ from typing import Any
 from django.db import connection, transaction
 
 from orchestrator.engine.invariants import OF_TABLES, process_findings
-from orchestrator.engine.invariants.ledger import (
+from orchestrator.engine.invariants.records import (
     outbox,
     overdue_work,
     unsettled_commands,
 )
-from orchestrator.engine.invariants.reading import process_sets
+from orchestrator.engine.invariants.stored_sets import process_sets
 from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.tables import commands, events, step_runs
 from orchestrator.snapshot import snapshot

@@ -8,7 +8,7 @@ from orchestrator.configuration.notice_settings import recipients
 from orchestrator.engine.notices import outbox
 from orchestrator.engine.notices.gathering import gather_notices
 from orchestrator.models import Notice
-from orchestrator.workers.sending import SendingOutcome, send_notice
+from orchestrator.workers.send_attempt import SendingOutcome, send_notice
 
 OPS = "ops"
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 import psutil
 
 from orchestrator.models import Worker
-from orchestrator.workers import caller, database_process, notifier, pruner, taking_over
+from orchestrator.workers import caller, database_process, notifier, pruner, take_over
 from tests.services.patience import wait_for
 from tests.services.program import Program, management_command
 
@@ -29,7 +29,7 @@ class Workers:
         return found
 
     def _unnamed(self) -> list[int]:
-        programs = (database_process, taking_over, caller, pruner, notifier)
+        programs = (database_process, take_over, caller, pruner, notifier)
         beside = [program.NAME for program in programs]
         return [pid for pid, name in self._children() if name not in beside]
 
@@ -48,7 +48,7 @@ class Workers:
     @property
     def taking_over_process(self) -> int | None:
         """Process id of the one that takes over what busy workers hold; None while it is replaced."""
-        return self._beside(taking_over.NAME)
+        return self._beside(take_over.NAME)
 
     @property
     def caller(self) -> int | None:

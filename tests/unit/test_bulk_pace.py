@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engine.operations.bulk import pace, turn
+from orchestrator.engine.operations.bulk import pace, slice_timer
 from orchestrator.models import BulkOperation
 from tests.services.cases import cases
 
@@ -95,20 +95,20 @@ def test_nothing_left_to_do_wants_no_worker() -> None:
 
 
 def test_other_work_goes_first_for_longer(clock: list[float]) -> None:
-    mine = turn.SliceTimer()
+    mine = slice_timer.SliceTimer()
     assert mine.is_due(others=True)
     with mine.measure():
         clock[0] += 0.1
 
     assert mine.is_due(others=False)
     assert not mine.is_due(others=True)
-    clock[0] += 0.1 * turn.REST
+    clock[0] += 0.1 * slice_timer.REST
     assert mine.is_due(others=True)
 
 
 def test_s6_5_other_work_keeps_four_fifths_of_a_worker(clock: list[float]) -> None:
     """Both are always due: whatever a slice begins has to be carried out by the same worker."""
-    mine, own, other = turn.SliceTimer(), 0.0, 0.0
+    mine, own, other = slice_timer.SliceTimer(), 0.0, 0.0
     left = 0  # items that were begun and are not carried out yet
     while other < 100:
         if mine.is_due(others=True):
@@ -117,14 +117,14 @@ def test_s6_5_other_work_keeps_four_fifths_of_a_worker(clock: list[float]) -> No
                 measured.begun = 150
             own, left = own + 0.1, left + 150
         part = min(left, 8)  # a batch of those, a batch of other work
-        clock[0] += part * turn.FOLLOWS + 0.05
-        own, other, left = own + part * turn.FOLLOWS, other + 0.05, left - part
+        clock[0] += part * slice_timer.FOLLOWS + 0.05
+        own, other, left = own + part * slice_timer.FOLLOWS, other + 0.05, left - part
 
     assert other / (own + other) >= 0.8
 
 
 def test_s6_5_alone_a_slice_follows_a_slice(clock: list[float]) -> None:
-    mine = turn.SliceTimer()
+    mine = slice_timer.SliceTimer()
     with mine.measure() as measured:
         measured.begun = 1_000
 

@@ -18,12 +18,12 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.difference import difference
 from orchestrator.definition.migrating import MigratesFrom
-from orchestrator.definition.process_manager.carrying import (
+from orchestrator.definition.process_manager.migration import (
     MigratedManager,
     migrate_place,
 )
 from orchestrator.definition.workflow.advance import Settled
-from orchestrator.definition.workflow.carrying import (
+from orchestrator.definition.workflow.migration import (
     StoredVisit,
     history_mismatches,
     kind_mismatches,

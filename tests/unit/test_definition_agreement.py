@@ -19,7 +19,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.definition import Command, Event, ProcessManager, during, stored, when
-from orchestrator.definition.typing import agree
+from orchestrator.definition.annotations import agree
 from orchestrator.exceptions import InvalidDefinition
 from tests.services.cases import cases
 

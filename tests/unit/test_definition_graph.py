@@ -8,7 +8,7 @@ from monitoring.diagrams import transition_table
 from orchestrator.definition import ProcessManager, after, ignore, reject, when
 from orchestrator.definition.dataflow import follow_edges, reachable
 from orchestrator.definition.graph import Edge, Graph, Node
-from orchestrator.definition.words import spoken_name
+from orchestrator.definition.labels import spoken_name
 from tests.services.cases import cases
 from tests.unit.shop import (
     PAY,

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
+from orchestrator.definition.annotations import is_immutable
 from orchestrator.definition.codec import encode
-from orchestrator.definition.typing import is_immutable
 from orchestrator.engine.storage.definitions import Began
 from orchestrator.engine.storage.inputs import Input
 from orchestrator.exceptions import InvalidMessage

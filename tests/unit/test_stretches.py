@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from monitoring.process.steps.axis import axis_of
-from monitoring.process.steps.stretches import VisitTurn, stretches_of, troubled_spans
+from monitoring.process.steps.visit_parts import VisitTurn, stretches_of, troubled_spans
 from orchestrator.models import StepKind, StepRun
 from tests.services.cases import cases
 

@@ -15,7 +15,7 @@ import pytest
 from django.core.management.commands import makemessages
 from django.utils import translation
 
-from monitoring.base.texts import translate
+from monitoring.base.translation import translate
 from orchestrator import exceptions
 from orchestrator.engine.change.failure_cause import fingerprint
 from orchestrator.engine.change.incidents import named_error

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.engine.work.held import Claim
-from orchestrator.workers.held import CLAIMS_SECONDS, SharedClaims
-from orchestrator.workers.taking_over import Waker
+from orchestrator.engine.work.held_work import Claim
+from orchestrator.workers.shared_claims import CLAIMS_SECONDS, SharedClaims
+from orchestrator.workers.take_over import Waker
 
 NEVER = float("inf")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.models import Lost
-from orchestrator.workers.current import CurrentWorker
+from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.supervisor import LATE_SECONDS, WorkerProcess
 
 TICK = 0.1  # seconds

@@ -31,7 +31,7 @@ from orchestrator.definition import (
     undo,
     wait,
 )
-from orchestrator.definition.typing import MISSING
+from orchestrator.definition.annotations import MISSING
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.rows import FlowRow
 from tests.services.cases import cases

@@ -4,7 +4,7 @@ import tracemalloc
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from orchestrator.collecting import LruCache
+from orchestrator.containers import LruCache
 from orchestrator.definition import Workflow, needs, step
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.storage.definitions import BYTES, Began, Made, plan_size

@@ -12,7 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404
 
 from monitoring.base.graphs import labels_of, running_class, stored_graph
-from monitoring.definition.standing import step_counts
+from monitoring.definition.step_counts import step_counts
 from monitoring.queries.counts import Capped, count_rows
 from orchestrator import registry
 from orchestrator.definition.graph import Graph

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from monitoring.base.texts import translate
-from monitoring.definition.versions.compared import version_graph
+from monitoring.base.translation import translate
+from monitoring.definition.versions.comparison import version_graph
 from monitoring.lists.bulk.bulk import BulkPreview, bulk_preview
 from monitoring.lists.bulk.selections import unchanged_arms
 from monitoring.lists.processes.pages import first_keys

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from monitoring.base.graphs import vertex_of
 from monitoring.lists.bulk.selections import selected_failures, unchanged_arms
 from monitoring.lists.events.event_search import EventFilters
-from monitoring.lists.events.kept_events import LOOKED_AT, next_events
+from monitoring.lists.events.selected_events import LOOKED_AT, next_events
 from monitoring.lists.failures.causes import open_of_cause
 from monitoring.queries.counts import CAP, Capped, count_by, count_rows, uuid_from_sql
 from monitoring.queries.lists import KeyedPage, make_page, page_by_key, parse_uuid

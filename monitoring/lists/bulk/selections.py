@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from monitoring.lists.events.event_search import EventFilters
-from monitoring.lists.events.kept_events import next_events
+from monitoring.lists.events.selected_events import next_events
 from monitoring.lists.failures.causes import open_of_cause
 from monitoring.lists.processes.arm import Arm
 from monitoring.lists.processes.filters import Filters

@@ -16,7 +16,8 @@ from monitoring.base.days import between_days, day_mistakes, midnight, parse_day
 from monitoring.base.graphs import labels_of
 from monitoring.base.statuses import look
 from monitoring.lists.events.events import events_with_id, listed_events
-from monitoring.queries.among import any_of
+from monitoring.queries.any_of import any_of
+from monitoring.queries.bounded_search import first_matching
 from monitoring.queries.keys_by_time import first_since
 from monitoring.queries.lists import (
     KeyedPage,
@@ -25,7 +26,6 @@ from monitoring.queries.lists import (
     parse_number,
     parse_uuid,
 )
-from monitoring.queries.looks import first_matching
 from monitoring.queries.processes import processes_with_key
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from monitoring.queries.activity import WINDOWS, window_word
 from monitoring.queries.counts import (
     Capped,
     count_rows,
@@ -20,10 +21,9 @@ from monitoring.queries.counts import (
     short_number,
     text_column,
 )
-from monitoring.queries.doing import WINDOWS, window_word
-from monitoring.queries.lately import part_index, sample_since
+from monitoring.queries.samples import part_index, sample_since
 from orchestrator import registry
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.retention import ALL_OTHERS, retention

@@ -2,9 +2,9 @@
 
 from django.db.models import Q, QuerySet
 
-from monitoring.queries.among import any_of
+from monitoring.queries.any_of import any_of
 from monitoring.queries.counts import CAP, FEW, Capped, count_each
-from monitoring.queries.distinct import distinct_values
+from monitoring.queries.distinct_values import distinct_values
 from monitoring.queries.lists import KeyedPage, make_page, parse_number
 from monitoring.queries.processes import definition_name
 from orchestrator.models import InboxEvent

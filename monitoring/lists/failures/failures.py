@@ -16,7 +16,7 @@ from django.db.models import (
 )
 
 from monitoring.lists.failures.causes import open_of_cause
-from monitoring.lists.failures.handled import (
+from monitoring.lists.failures.failure_marks import (
     Marking,
     handled_causes,
     handling_of,
@@ -33,7 +33,7 @@ from monitoring.queries.counts import (
     count_by,
     count_rows,
 )
-from monitoring.queries.distinct import distinct_values
+from monitoring.queries.distinct_values import distinct_values
 from monitoring.queries.lists import KeyedPage, make_page, parse_number
 from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident

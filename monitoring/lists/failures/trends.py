@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from monitoring.lists.failures.causes import open_of_cause
 from monitoring.queries.counts import count_by, time_from_sql
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 
 NEWEST = 60
 """The number of newest failures of one group that are looked at."""

@@ -9,10 +9,10 @@ from uuid import UUID
 from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 
-from monitoring.queries.among import any_of
+from monitoring.queries.any_of import any_of
+from monitoring.queries.bounded_search import first_matching
 from monitoring.queries.conditions import Conditions
-from monitoring.queries.data import matching_keys
-from monitoring.queries.looks import first_matching
+from monitoring.queries.data_values import matching_keys
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 LOOKED_AT = 1_000

@@ -10,7 +10,7 @@ from django.db.models import DateTimeField, OuterRef, Subquery
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.queries.doing import open_visits
+from monitoring.queries.activity import open_visits
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 COLUMNS: dict[str, Promise] = {

@@ -18,22 +18,14 @@ from monitoring.base.masking import sees_data
 from monitoring.base.statuses import look
 from monitoring.lists.processes.arm import NOT_BY_INDEX, Arm
 from monitoring.lists.processes.columns import COLUMNS, Column, column_choices
-from monitoring.lists.processes.declared import check_conditions
-from monitoring.lists.processes.stalled import stalled_processes
+from monitoring.lists.processes.declared_fields import check_conditions
+from monitoring.lists.processes.stalled_processes import stalled_processes
 from monitoring.lists.processes.text_search import (
     has_key_or_id,
     keys_with_text,
     outside_ids,
 )
-from monitoring.queries.conditions import (
-    LONGEST,
-    ConditionMistake,
-    Conditions,
-    parse_conditions,
-)
-from monitoring.queries.counts import MANY, count_rows
-from monitoring.queries.data import matching_keys
-from monitoring.queries.doing import (
+from monitoring.queries.activity import (
     HERE,
     NOW,
     activity_word,
@@ -43,6 +35,14 @@ from monitoring.queries.doing import (
     parse_window,
     visits_with_activity,
 )
+from monitoring.queries.conditions import (
+    LONGEST,
+    ConditionMistake,
+    Conditions,
+    parse_conditions,
+)
+from monitoring.queries.counts import MANY, count_rows
+from monitoring.queries.data_values import matching_keys
 from monitoring.queries.lists import Search, clean_text
 from orchestrator.models import Definition, ProcessInstance, Status, StepRun
 from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet

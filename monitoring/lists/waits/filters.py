@@ -14,18 +14,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.lists.processes.filters import Filters, owner_word
-from monitoring.lists.waits.kinds import (
-    KINDS,
-    OF_OTHERS,
-    all_waits,
-    waits_of_processes,
-)
+from monitoring.lists.waits.kinds import KINDS, OF_OTHERS, all_waits, waits_of_processes
 from monitoring.lists.waits.wait import select_waits
-from monitoring.queries.among import any_of
+from monitoring.queries.activity import LATE
+from monitoring.queries.any_of import any_of
+from monitoring.queries.bounded_search import bounded_search
 from monitoring.queries.counts import MANY
-from monitoring.queries.doing import LATE
 from monitoring.queries.lists import Search
-from monitoring.queries.looks import bounded_search
 from orchestrator.configuration.conf import conf
 from orchestrator.models import StepRun, StepStatus
 

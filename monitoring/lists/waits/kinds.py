@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.queries.doing import open_visits
+from monitoring.queries.activity import open_visits
 from orchestrator.models import StepKind, StepRun, StepStatus
 
 WAITS = (StepStatus.WAITING, StepStatus.RETRYING)

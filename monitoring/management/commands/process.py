@@ -3,12 +3,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from monitoring.command_line import acting, carrying, listing, showing, watching
-from monitoring.command_line.acting import act_on_processes
-from monitoring.command_line.carrying import export_process, import_process
+from monitoring.command_line import actions, listing, showing, transfer, watching
+from monitoring.command_line.actions import act_on_processes
 from monitoring.command_line.listing import list_processes
 from monitoring.command_line.showing import show_process
 from monitoring.command_line.terminal import Terminal
+from monitoring.command_line.transfer import export_process, import_process
 from monitoring.command_line.watching import watch_process
 from orchestrator.management.procession_command import ProcessionCommand
 
@@ -16,13 +16,13 @@ PARTS: dict[str, tuple[Any, Callable[[Terminal, dict[str, Any]], int], str]] = {
     "list": (listing, list_processes, "Lists processes, the newest first."),
     "show": (showing, show_process, "Shows a process with its diagram."),
     "watch": (watching, watch_process, "Tells each change of a process until it ends."),
-    "retry": (acting, act_on_processes, "Tries again what has failed in processes."),
-    "cancel": (acting, act_on_processes, "Cancels processes."),
-    "escalate": (acting, act_on_processes, "Escalates processes."),
-    "pause": (acting, act_on_processes, "Pauses processes."),
-    "resume": (acting, act_on_processes, "Resumes paused processes."),
-    "export": (carrying, export_process, "Writes a process with its history as JSON."),
-    "import": (carrying, import_process, "Stores an exported process, paused."),
+    "retry": (actions, act_on_processes, "Tries again what has failed in processes."),
+    "cancel": (actions, act_on_processes, "Cancels processes."),
+    "escalate": (actions, act_on_processes, "Escalates processes."),
+    "pause": (actions, act_on_processes, "Pauses processes."),
+    "resume": (actions, act_on_processes, "Resumes paused processes."),
+    "export": (transfer, export_process, "Writes a process with its history as JSON."),
+    "import": (transfer, import_process, "Stores an exported process, paused."),
 }
 """The module with the arguments, the function and the help of each sub-command."""
 

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from monitoring.process.revision.entries import ShownCommand
 from monitoring.process.revision.moment import ProcessMoment
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.models import (
     Cause,
     CauseKind,

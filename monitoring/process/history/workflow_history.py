@@ -10,7 +10,7 @@ from monitoring.process.history.checkpoints import Checkpoints, causing_events
 from monitoring.process.revision.entries import BegunStep, Entry, status_change
 from monitoring.process.revision.moment import ProcessMoment
 from monitoring.process.steps.step_states import shown_status
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,

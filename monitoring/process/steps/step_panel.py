@@ -16,12 +16,12 @@ from monitoring.base.statuses import Look
 from monitoring.diagrams.words import detail_of
 from monitoring.process.revision.moment import ProcessMoment
 from monitoring.process.steps.elements import SHOWN, beginning_of
-from monitoring.process.steps.stretches import turns_of
+from monitoring.process.steps.visit_parts import turns_of
 from monitoring.process.steps.visits import RunRow, newest_rows
-from monitoring.queries.doing import window_word
+from monitoring.queries.activity import window_word
 from monitoring.queries.window import Window, read_window
+from orchestrator.definition.annotations import MISSING
 from orchestrator.definition.secrets import mask_json
-from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.models import Incident, ProcessInstance, StepRun, StepStatus

@@ -6,7 +6,7 @@ Python checks the conditions, so that they mean the same on every database. The 
 `queries.data`).
 """
 
-from monitoring.queries.conditions.reading import (
+from monitoring.queries.conditions.parser import (
     LONGEST,
     ConditionMistake,
     add_condition,

@@ -14,10 +14,10 @@ from django.urls import reverse
 
 from monitoring.base.access import EVENTS, action_for, process_scope, shows_only
 from monitoring.base.open_pages import is_from_script
-from monitoring.base.texts import translate
-from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.base.translation import translate
+from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.lists.waits.decisions import decision_page
-from monitoring.views.actions.given import restore_stored_secrets
+from monitoring.views.actions.stored_secrets import restore_stored_secrets
 from monitoring.views.instances import instance_context
 from monitoring.views.lists.events import events_context
 from monitoring.views.lists.stalled import stalled_context

@@ -14,8 +14,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from monitoring.base.access import action_for, form_for, process_scope
-from monitoring.base.texts import translate
-from monitoring.forms.actions import ActionAnswer
+from monitoring.base.translation import translate
+from monitoring.forms.action_forms import ActionAnswer
 from monitoring.process.repair import repair_page, restore_secrets
 from monitoring.queries.lists import parse_number
 from monitoring.queries.processes import process_rows

@@ -7,8 +7,8 @@ from django.shortcuts import get_object_or_404
 
 from monitoring.base.access import DATA, form_for, process_scope
 from monitoring.base.masking import names_of
-from monitoring.forms.actions import ActionForm
-from monitoring.process.revealed import SecretHolder, secrets_of_process
+from monitoring.forms.action_forms import ActionForm
+from monitoring.process.secret_values import SecretHolder, secrets_of_process
 from monitoring.queries.processes import process_rows
 from monitoring.views.actions.operations import answer_of
 from monitoring.views.page import page

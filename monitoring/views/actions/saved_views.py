@@ -14,7 +14,7 @@ from monitoring.base.access import (
     reader_scope,
     visible_definitions,
 )
-from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.saved_views import place_of_view, views_for
 from monitoring.views.actions.operations import answer_of, finish

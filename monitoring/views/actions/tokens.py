@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from monitoring.base.access import action_for, form_for
 from monitoring.base.open_pages import is_from_script
-from monitoring.forms.actions import ActionAnswer, ActionForm
+from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.buttons import Button, Dialog
 from monitoring.lists.tokens import tokens_page
 from monitoring.views.actions.operations import answer_of, finish, live_answer

@@ -13,7 +13,7 @@ from monitoring.lists.events.event_search import (
 )
 from monitoring.lists.events.event_volume import event_volume
 from monitoring.lists.events.events import TABS, event_page, event_tabs
-from monitoring.lists.events.nearest import possible_processes
+from monitoring.lists.events.possible_processes import possible_processes
 from monitoring.live.sharing import share_answer
 from monitoring.views.page import definition_in, page
 from orchestrator.models import Verdict

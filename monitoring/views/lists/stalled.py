@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 
 from monitoring.base.access import list_scope, page_for
 from monitoring.forms.buttons import Dialog
-from monitoring.lists.processes.stalled import stalled_page
+from monitoring.lists.processes.stalled_processes import stalled_page
 from monitoring.live.sharing import share_answer
 from monitoring.views.page import definition_in, page
 from orchestrator.engine.operations import OPERATIONS

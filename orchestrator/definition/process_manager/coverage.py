@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise, product
 
+from orchestrator.definition.annotations import domain, hints
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.dataflow import PossibleValues, can_hold, follow_edges
 from orchestrator.definition.graph import Graph
@@ -20,7 +21,6 @@ from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
     data_guards,
 )
-from orchestrator.definition.typing import domain, hints
 
 Rows = list[TransitionRow]
 Cases = dict[str, tuple[object, ...]]

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Literal
 
+from orchestrator.definition.annotations import domain
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.graph import Disposition, Edge, Graph, Node
 from orchestrator.definition.guards import Stored
+from orchestrator.definition.labels import spoken_name
 from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
@@ -16,8 +18,6 @@ from orchestrator.definition.process_manager.state_machine import (
     data_guards,
     dataclass_fields,
 )
-from orchestrator.definition.typing import domain
-from orchestrator.definition.words import spoken_name
 
 
 def manager_graph(cls: type[StateMachine]) -> Graph:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import class_mistakes, refuse, refuse_misspelt
+from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.process_manager.coverage import broken_coverage
@@ -41,8 +41,8 @@ from orchestrator.definition.process_manager.validation import (
     broken_rows,
     shape_mistakes,
 )
+from orchestrator.definition.refusals import class_mistakes, refuse, refuse_misspelt
 from orchestrator.definition.secrets import Secrets, find_secrets
-from orchestrator.definition.words import name_of
 
 ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
 """The attributes of a process manager."""

@@ -9,18 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Literal
 
-from orchestrator.definition.codec import encode_as
-from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import DELAY, is_delay, why_deferred, why_not_plain
-from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.process_manager.rows import Issue, TransitionRow
-from orchestrator.definition.process_manager.state_machine import (
-    StateMachine,
-    copied_fields,
-    dataclass_fields,
-    is_required,
-)
-from orchestrator.definition.typing import (
+from orchestrator.definition.annotations import (
     Unknown,
     agree,
     domain,
@@ -31,7 +20,23 @@ from orchestrator.definition.typing import (
     type_text,
     without_none,
 )
-from orchestrator.definition.words import name_of
+from orchestrator.definition.codec import encode_as
+from orchestrator.definition.guards import Stored
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.messages import Command, Event
+from orchestrator.definition.process_manager.rows import Issue, TransitionRow
+from orchestrator.definition.process_manager.state_machine import (
+    StateMachine,
+    copied_fields,
+    dataclass_fields,
+    is_required,
+)
+from orchestrator.definition.refusals import (
+    DELAY,
+    is_delay,
+    why_deferred,
+    why_not_plain,
+)
 from orchestrator.exceptions import InvalidMessage
 
 Machine = type[StateMachine]

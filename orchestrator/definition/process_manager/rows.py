@@ -9,8 +9,8 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 
 from orchestrator.definition.guards import Guard, in_stable_order, read_guards
+from orchestrator.definition.labels import name_of, spoken_condition, spoken_delay
 from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.words import name_of, spoken_condition, spoken_delay
 
 DataPredicate = Callable[[Any, Any], bool]
 """A named condition: (data, event) -> bool. For deadlines the event is None."""

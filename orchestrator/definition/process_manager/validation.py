@@ -11,8 +11,9 @@ from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any
 
+from orchestrator.definition.annotations import is_class
 from orchestrator.definition.codec import adapter
-from orchestrator.definition.invalid import attribute_mistakes, class_mistakes
+from orchestrator.definition.labels import name_of
 from orchestrator.definition.migrating import migration_mistakes
 from orchestrator.definition.outside_ids import identity_mistakes
 from orchestrator.definition.process_manager.reachability import reachability_mistakes
@@ -34,8 +35,7 @@ from orchestrator.definition.process_manager.state_machine import (
     dataclass_fields,
     is_required,
 )
-from orchestrator.definition.typing import is_class
-from orchestrator.definition.words import name_of
+from orchestrator.definition.refusals import attribute_mistakes, class_mistakes
 from orchestrator.exceptions import InvalidMessage
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.definition.typing import (
+from orchestrator.definition.annotations import (
     agree,
     element_type,
     field_type,
@@ -13,7 +13,7 @@ from orchestrator.definition.typing import (
     says_nothing,
     type_text,
 )
-from orchestrator.definition.words import value_label
+from orchestrator.definition.labels import value_label
 from orchestrator.definition.workflow.links import Choice
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import ResultPredicate

@@ -14,7 +14,11 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 
-from orchestrator.definition.typing import element_type, field_type, possible_values
+from orchestrator.definition.annotations import (
+    element_type,
+    field_type,
+    possible_values,
+)
 from orchestrator.definition.workflow.links import Choice, Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
 

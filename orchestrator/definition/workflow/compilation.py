@@ -7,8 +7,8 @@ from inspect import isfunction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from orchestrator.definition.invalid import refuse, refuse_row
-from orchestrator.definition.words import name_of
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.refusals import refuse, refuse_row
 from orchestrator.definition.workflow import row_rules, step_rules
 from orchestrator.definition.workflow.branching import broken_branching
 from orchestrator.definition.workflow.links import Choice, Link, LinkKind, Loop

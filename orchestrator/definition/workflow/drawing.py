@@ -8,14 +8,14 @@ from typing import Any, Literal
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.graph import Edge, Graph, Node
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.words import (
+from orchestrator.definition.labels import (
     name_of,
     spoken_condition,
     spoken_delay,
     spoken_name,
     value_label,
 )
+from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.workflow.links import Choice, Link
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import error_types

@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NoReturn
 
-from orchestrator.definition.codec import encode_as
-from orchestrator.definition.guards import Stored
-from orchestrator.definition.invalid import is_asynchronous, refuse_row
-from orchestrator.definition.typing import (
+from orchestrator.definition.annotations import (
     MISSING,
     Unknown,
     agree,
@@ -24,7 +21,10 @@ from orchestrator.definition.typing import (
     type_text,
     without_none,
 )
-from orchestrator.definition.words import name_of
+from orchestrator.definition.codec import encode_as
+from orchestrator.definition.guards import Stored
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.refusals import is_asynchronous, refuse_row
 from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.context import (
     AsyncStepContext,

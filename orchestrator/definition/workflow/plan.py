@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from orchestrator.definition import topology
+from orchestrator.definition.annotations import MISSING
 from orchestrator.definition.guards import Stored
-from orchestrator.definition.typing import MISSING
 from orchestrator.definition.workflow.links import Choice, Link, Loop
 from orchestrator.definition.workflow.rows import Each, FlowRow, Join
 from orchestrator.definition.workflow.rows import name as step_name

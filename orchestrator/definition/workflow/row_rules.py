@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.definition.invalid import why_unnamed
-from orchestrator.definition.typing import is_class
+from orchestrator.definition.annotations import is_class
+from orchestrator.definition.refusals import why_unnamed
 from orchestrator.definition.workflow.rows import (
     Case,
     Catch,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orchestrator.definition.words import name_of
+from orchestrator.definition.labels import name_of
 from orchestrator.definition.workflow.steps import StepLike
 
 ResultPredicate = Callable[[Any], bool]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, get_type_hints
 
-from orchestrator.definition.invalid import refuse_row
-from orchestrator.definition.typing import MISSING, hints, without_outcomes
-from orchestrator.definition.words import name_of
+from orchestrator.definition.annotations import MISSING, hints, without_outcomes
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.refusals import refuse_row
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Function, Step
 

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.definition.invalid import (
+from orchestrator.definition.annotations import is_class, takes_arguments
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.messages import Event
+from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.refusals import (
     DELAY,
     LONGEST,
     is_asynchronous,
@@ -15,10 +19,6 @@ from orchestrator.definition.invalid import (
     why_not_plain,
     why_unnamed,
 )
-from orchestrator.definition.messages import Event
-from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.typing import is_class, takes_arguments
-from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.steps import Runnable, Step
 
 LONGEST_NAME = 100

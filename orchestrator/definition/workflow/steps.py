@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from orchestrator.definition.guards import Guard, read_guards
-from orchestrator.definition.invalid import is_asynchronous
+from orchestrator.definition.labels import name_of, spoken_delay
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.words import name_of, spoken_delay
+from orchestrator.definition.refusals import is_asynchronous
 
 Function = Callable[..., Any]
 """A step function. The engine binds its parameters by name."""

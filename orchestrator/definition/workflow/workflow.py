@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+from orchestrator.definition.annotations import is_class, is_dataclass_type
 from orchestrator.definition.codec import make_strict, why_unwritable
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.invalid import (
+from orchestrator.definition.labels import name_of
+from orchestrator.definition.messages import STRICT, Event
+from orchestrator.definition.migrating import migration_mistakes
+from orchestrator.definition.outside_ids import identity_mistakes
+from orchestrator.definition.process_definition import COMMON
+from orchestrator.definition.refusals import (
     attribute_mistakes,
     class_mistakes,
     refuse,
     refuse_misspelt,
 )
-from orchestrator.definition.messages import STRICT, Event
-from orchestrator.definition.migrating import migration_mistakes
-from orchestrator.definition.outside_ids import identity_mistakes
-from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.secrets import Secrets, find_secrets, secret_fields
-from orchestrator.definition.typing import is_class, is_dataclass_type
-from orchestrator.definition.words import name_of
 from orchestrator.definition.workflow.compilation import Compilation
 from orchestrator.definition.workflow.drawing import workflow_graph
 from orchestrator.definition.workflow.plan import Plan, Vertex

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from orchestrator.definition.typing import takes_none
+from orchestrator.definition.annotations import takes_none
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.following import follow_settled

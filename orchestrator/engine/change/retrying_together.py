@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange, is_independent
 from orchestrator.engine.change.workflow import UNBLOCKED

@@ -20,7 +20,7 @@ from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import failures
-from orchestrator.engine.work.give_back import suspend
+from orchestrator.engine.work.releasing import suspend
 from orchestrator.exceptions import LeaseLost, WorkerDied
 from orchestrator.models import Cause, CauseKind, StepRun, StepStatus
 from orchestrator.text import Text

@@ -27,10 +27,10 @@ from orchestrator.engine.events.parking import Parking
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.tables import instances
-from orchestrator.engine.steps import waits
-from orchestrator.engine.storage import beginnings, definitions, inbox
+from orchestrator.engine.steps import waiting_steps
+from orchestrator.engine.storage import definitions, inbox, start_locks
 from orchestrator.engine.work import failures
-from orchestrator.engine.work.give_back import release
+from orchestrator.engine.work.releasing import release
 from orchestrator.models import Cause, CauseKind, InboxEvent, ProcessInstance, Verdict
 from orchestrator.text import Text
 
@@ -63,7 +63,7 @@ def _deliver(event: InboxEvent) -> bool:
         return True
     address = (event.process_id, event.target, event.correlation_key)
     if instance is None:
-        if not beginnings.lock_out_starts(*address):
+        if not start_locks.lock_out_starts(*address):
             send([release(event, now + unrouted.FIRST_LOOK)])
             return False
         instance, now = _find(event)  # a start that was running may have been committed
@@ -169,10 +169,10 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
 def _offer_to_steps(handling: Parking, definition: type[Workflow]) -> None:
     event, cause = handling.event, Cause.of(CauseKind.EVENT, handling.event.pk)
     change = WorkflowChange.of(handling.process, cause, handling.now)
-    if waits.settle_wait(change, inbox.parse_event(event.type, event.body)):
+    if waiting_steps.settle_wait(change, inbox.parse_event(event.type, event.body)):
         _settle(event, change, Verdict.MOVED)
     else:
-        handling.park(definition, waits.wait_filter(change))
+        handling.park(definition, waiting_steps.wait_filter(change))
 
 
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> None:

@@ -18,11 +18,11 @@ from orchestrator.engine.change.application_code import (
 )
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
-from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import commands, instances
 from orchestrator.engine.storage import inbox
-from orchestrator.engine.work import failures, give_back, leases
+from orchestrator.engine.work import failures, leases, releasing
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import CauseKind, CommandStatus, Delivery, IssuedCommand
 from orchestrator.queue import calls_queue, holds_calls, wake_queue_after_commit
@@ -37,7 +37,7 @@ def carry_out_command(command: IssuedCommand) -> None:
     handler = handler_of(command)
     try:
         if handler is not None and handler.is_call and not holds_calls(command.queue):
-            give_back.move_to_queue(command, calls_queue(command.queue))
+            releasing.move_to_queue(command, calls_queue(command.queue))
             return
         _carry_out(command, check_handler(command, handler))
     except Exception as error:  # noqa: BLE001  # a handler may raise anything
@@ -75,7 +75,7 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     asked = time.monotonic()
     message, context = arguments(command, handler)
     if leases.lease_may_end(asked):
-        uncertain.note()  # another worker may have carried it out before the answer came
+        uncertain_commits.note()  # another worker may have carried it out before the answer came
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):

@@ -19,7 +19,7 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
-from orchestrator.engine.steps.waits import EventWaits
+from orchestrator.engine.steps.waiting_steps import EventWaits
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import ProcessInstance
 from orchestrator.registry import DefinitionClass

@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from orchestrator.engine.invariants.bulk import bulk
+from orchestrator.engine.invariants.bulk_operations import bulk
 from orchestrator.engine.invariants.history import dense_history, joins, model
-from orchestrator.engine.invariants.ledger import (
+from orchestrator.engine.invariants.parked_events import parked
+from orchestrator.engine.invariants.progress import progress
+from orchestrator.engine.invariants.records import (
     audit,
     conservation,
     fences,
     outbox,
     references,
 )
-from orchestrator.engine.invariants.progress import progress
-from orchestrator.engine.invariants.reading import ProcessSet, process_sets
-from orchestrator.engine.invariants.untaken import parked
+from orchestrator.engine.invariants.stored_sets import ProcessSet, process_sets
 from orchestrator.engine.invariants.workflow_rows import (
     maps,
     results,

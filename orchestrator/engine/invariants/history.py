@@ -15,7 +15,7 @@ from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
-from orchestrator.engine.invariants.reading import ProcessSet, ReplayedHistory
+from orchestrator.engine.invariants.stored_sets import ProcessSet, ReplayedHistory
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.settled_visits import History, Run
 from orchestrator.engine.storage.switches import Switch
@@ -193,9 +193,7 @@ def _version_at(
 
 
 def _repaired(
-    definition: Manager,
-    cause: Cause | None,
-    repairs: Mapping[str, Mapping[str, Any]],
+    definition: Manager, cause: Cause | None, repairs: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Any, Any] | None:
     """Return the step and data after a repair or a migration, from the audit; None for any other transition."""
     after = repairs.get(cause.ref) if cause is not None else None

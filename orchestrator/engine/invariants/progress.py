@@ -10,10 +10,10 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.invariants.reading import pages_by_key
+from orchestrator.engine.invariants.stored_sets import pages_by_key
 from orchestrator.engine.storage import definitions
 from orchestrator.models import (
     Blocked,

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.definition.codec import digest
-from orchestrator.engine.invariants.reading import ProcessSet, pages_by_key
+from orchestrator.engine.invariants.stored_sets import ProcessSet, pages_by_key
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (

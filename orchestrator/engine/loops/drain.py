@@ -14,24 +14,19 @@ from uuid import uuid4
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.events import deadlines, outbox
-from orchestrator.engine.events.running import EventRunner
-from orchestrator.engine.operations.bulk.running import run_slice
-from orchestrator.engine.operations.bulk.turn import SLICE_SECONDS, slice_timer
-from orchestrator.engine.sql import uncertain
+from orchestrator.engine.events.runner import EventRunner
+from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer
+from orchestrator.engine.operations.bulk.slices import run_slice
+from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.row_statements import ALL
 from orchestrator.engine.sql.table import Claimed, Table
-from orchestrator.engine.sql.tables import (
-    bulk_operations,
-    commands,
-    events,
-    step_runs,
-)
-from orchestrator.engine.steps.group import ROOM
-from orchestrator.engine.steps.running import CLAIMED, StepRunner
+from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
+from orchestrator.engine.steps.quick_results import ROOM
+from orchestrator.engine.steps.runner import CLAIMED, StepRunner
 from orchestrator.engine.work import leases, take_over
-from orchestrator.engine.work.due import find_due
-from orchestrator.engine.work.held import BEGIN_SECONDS, UNSEEN, Claim, HeldWork
-from orchestrator.engine.work.lines import ClaimedElsewhere, Lines, postpone
+from orchestrator.engine.work.due_work import find_due
+from orchestrator.engine.work.event_order import ClaimedElsewhere, Lines, postpone
+from orchestrator.engine.work.held_work import BEGIN_SECONDS, UNSEEN, Claim, HeldWork
 from orchestrator.engine.work.worker_slice import Watch, WorkerSlice, no_watch
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import suppress_wakes, wake_queue
@@ -76,7 +71,7 @@ def drain(
     with suppress_wakes(queue):
         while not worker_slice.over():
             leases.end_uncertain_leases(owner)
-            if not (ready.run_once() or uncertain.is_noted()):
+            if not (ready.run_once() or uncertain_commits.is_noted()):
                 return ready.done
     wake_queue(queue)
     return ready.done
@@ -176,7 +171,7 @@ class ReadyWork:
             here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
-            uncertain.note()  # others may have taken it over before the answer came
+            uncertain_commits.note()  # others may have taken it over before the answer came
             return False
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
@@ -196,7 +191,7 @@ class ReadyWork:
         steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
-                uncertain.note()  # others may have taken it over before the answer came
+                uncertain_commits.note()  # others may have taken it over before the answer came
                 break
             asked, following = steps.since, steps.take()
             lines = Lines([Claimed(run) for run in following])
@@ -239,7 +234,7 @@ class ReadyWork:
             self.events.finish()
         finally:
             held.release()
-        if not uncertain.is_noted():
+        if not uncertain_commits.is_noted():
             self._postpone(early)
             works = [item.work for item in mine[begun:]]
             if works or self._is_late(asked):
@@ -259,7 +254,7 @@ class ReadyWork:
         free = number if self.events.holds else 0
         # First: a supervisor that reads it later leaves the work alone.
         self.worker_slice.held.show_begun(number, free)
-        return not (self._is_late(asked) or self.stop() or uncertain.is_noted())
+        return not (self._is_late(asked) or self.stop() or uncertain_commits.is_noted())
 
     def _leave_to_others(self, works: list[Any]) -> None:
         if not works:

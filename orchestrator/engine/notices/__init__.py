@@ -1,1 +1,1 @@
-"""Notices: gathered from occurrences, claimed and settled. `orchestrator.workers.sending` sends them."""
+"""Notices: gathered from occurrences, claimed and settled. `orchestrator.workers.send_attempt` sends them."""

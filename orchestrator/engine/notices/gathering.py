@@ -14,9 +14,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Q
 
-from orchestrator.collecting import group_by_key
 from orchestrator.configuration.notice_settings import Recipient, Topic, recipients
-from orchestrator.engine.notices import turn
+from orchestrator.containers import group_by_key
+from orchestrator.engine.notices import lock
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import FailureGroup, Notice, NoticeStatus, Occurrence
 
@@ -40,7 +40,7 @@ def gather_notices() -> bool:
     if not Occurrence.objects.exists():  # no transaction, hence no lock, for nothing
         return False
     with transaction.atomic(durable=True):
-        if not turn.acquire_turn():
+        if not lock.acquire_turn():
             return False
         found = list(Occurrence.objects.order_by("pk")[:MOST])
         items = list(_items(found))

@@ -8,9 +8,9 @@ from django.db import transaction
 
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.engine.change import incidents
-from orchestrator.engine.notices import turn
+from orchestrator.engine.notices import lock
 from orchestrator.engine.sql.batch import Statement, database_now, send
-from orchestrator.engine.work.due import unattended_queues
+from orchestrator.engine.work.due_work import unattended_queues
 from orchestrator.models import QueueOutage
 
 PATIENCE = timedelta(seconds=15)
@@ -29,7 +29,7 @@ def check_queues() -> None:
     if not dead and not QueueOutage.objects.exists():
         return
     with transaction.atomic(durable=True):
-        if not turn.acquire_turn():
+        if not lock.acquire_turn():
             return
         now = database_now()
         known = {one.queue: one for one in QueueOutage.objects.all()}

@@ -7,7 +7,7 @@ decide which actions are possible, `audit` records each action.
 from orchestrator.engine.events.preview import Preview, preview_event, preview_targets
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Operation, Press, Tried
-from orchestrator.engine.operations.bulk.belonging import definitions_of_each
+from orchestrator.engine.operations.bulk.bulk_request import Pace, Wanted, pace_of
 from orchestrator.engine.operations.bulk.controls import (
     cancel_bulk,
     pause_bulk,
@@ -29,7 +29,7 @@ from orchestrator.engine.operations.bulk.starting import (
     repeat_bulk,
     start_bulk,
 )
-from orchestrator.engine.operations.bulk.wanted import Pace, Wanted, pace_of
+from orchestrator.engine.operations.bulk.target_definitions import definitions_of_each
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.desk.access_tokens import make_token, revoke_token
 from orchestrator.engine.operations.desk.acknowledge import acknowledge

@@ -17,11 +17,7 @@ from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
 from orchestrator.engine.sql.batch import database_now
-from orchestrator.exceptions import (
-    OperationRefused,
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,

@@ -19,12 +19,7 @@ from orchestrator.engine.sql.batch import (
     database_now,
     prepared_cursor,
 )
-from orchestrator.engine.sql.json_rows import (
-    JsonColumn,
-    JsonRows,
-    RowsWrite,
-    recordset,
-)
+from orchestrator.engine.sql.json_rows import JsonColumn, JsonRows, RowsWrite, recordset
 from orchestrator.engine.sql.row_statements import (
     ALL,
     PLAIN_TYPES,

@@ -15,7 +15,7 @@ from django.db import transaction
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import incidents, secret_values, settling
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Clock
 from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.sql.tables import instances
@@ -102,7 +102,7 @@ class KnownProcess:
             if kept and passes(error):
                 self.keep_secrets_out(error, run, result)
                 self.forget()
-                uncertain.note()
+                uncertain_commits.note()
                 raise
             self._store_failure(run, error, result)
         return None

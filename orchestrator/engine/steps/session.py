@@ -15,12 +15,12 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from orchestrator.definition.codec import decode
-from orchestrator.definition.invalid import is_asynchronous
+from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
 from orchestrator.engine.change.workflow import load_plan
-from orchestrator.engine.sql import uncertain
+from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Clock, send
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps import subprocesses
@@ -42,8 +42,8 @@ from orchestrator.engine.steps.context import (
 from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import is_intact, result_columns
-from orchestrator.engine.work import give_back, leases, step_failures
-from orchestrator.engine.work.held import HOLD_SECONDS, Holding
+from orchestrator.engine.work import leases, releasing, step_failures
+from orchestrator.engine.work.held_work import HOLD_SECONDS, Holding
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
 from orchestrator.models import ProcessInstance, StepKind, StepRun
@@ -122,12 +122,12 @@ class Session(KnownProcess):
         if vertex is None:
             raise self.missing_step(run)
         if queue := other_queue(run, vertex):
-            give_back.move_to_queue(run, queue)
+            releasing.move_to_queue(run, queue)
             return None
         check_step_attempts(run, policy)
         check_branches(run, vertex)
         if not has_room(run, self.instance.name, policy):
-            give_back.release_for_room(run)
+            releasing.release_for_room(run)
             return None
         if vertex.step.definition is not None and run.kind != StepKind.UNDO:
             return subprocesses.run_child(self, run, vertex)
@@ -199,7 +199,7 @@ class Session(KnownProcess):
     def _check_held(self, run: StepRun) -> None:
         """Raise LeaseLost if another worker may have taken the visit over while it was prepared."""
         if leases.lease_may_end(self.held_at):
-            uncertain.note()
+            uncertain_commits.note()
             raise LeaseLost(f"what {run.node} is called with was long in coming")
 
     def bind(
@@ -265,4 +265,4 @@ def _put_to_rest(run: StepRun) -> None:
     with transaction.atomic(durable=True):
         instance, now = instances.lock(run.instance_id)
         still = instance is not None and instance.paused_at is not None
-        send([give_back.suspend(run) if still else give_back.release(run, now)])
+        send([releasing.suspend(run) if still else releasing.release(run, now)])

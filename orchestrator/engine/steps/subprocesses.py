@@ -17,7 +17,7 @@ from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.known_process import KnownProcess
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results, seal_result
-from orchestrator.engine.work import give_back
+from orchestrator.engine.work import releasing
 from orchestrator.exceptions import (
     CorruptInput,
     HandlerMissing,
@@ -94,7 +94,7 @@ def _start(process: KnownProcess, run: StepRun, vertex: Vertex) -> None:
         with process.committing():
             change = process.lock(run, "child", pk)
             if change.paused:  # in the meantime: nothing new starts
-                send([give_back.suspend(run)])
+                send([releasing.suspend(run)])
                 return
             starting.begin_process(pin, process_id=pk, parent=change.instance)
             waiting = {**retrying.WAITS_FOR_CHILD, "child": pk}

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from orchestrator import registry
-from orchestrator.collecting import LruCache
 from orchestrator.configuration.conf import conf
+from orchestrator.containers import LruCache
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode, digest, encode, limited_digest
 from orchestrator.definition.graph import Graph

@@ -28,7 +28,7 @@ from orchestrator.definition.codec import (
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.sql.batch import Statement, at_commit
 from orchestrator.engine.sql.tables import commands, events
-from orchestrator.engine.storage import beginnings, definitions, receipts
+from orchestrator.engine.storage import definitions, receipts, start_locks
 from orchestrator.engine.storage.receipts import Arrival, Receipt
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.models import (
@@ -236,7 +236,7 @@ def early_events(
     """
     again = {**offered_columns(now), "process_id": instance.pk}
     key, pk = instance.correlation_key, instance.pk if id_known else None
-    found = beginnings.start_locks(pk, instance.name, key)
+    found = start_locks.start_locks(pk, instance.name, key)
     addressed: list[dict[str, Any]] = [{"process_id": pk}] if id_known else []
     addressed += [{"target": instance.name, "correlation_key": key}] if key else []
     for address in addressed:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from orchestrator.definition.annotations import hints, is_immutable
 from orchestrator.definition.codec import decode, decode_text
-from orchestrator.definition.typing import hints, is_immutable
 from orchestrator.exceptions import InvalidMessage
 
 SPREAD = 8

@@ -23,7 +23,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.engine.sql.batch import chunks, database_now
 from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.storage.pruning_items import prune_items

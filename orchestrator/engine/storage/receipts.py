@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
 from orchestrator.engine.sql.batch import Batch, send
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.tables import commands, events, instances

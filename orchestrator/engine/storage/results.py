@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
-from orchestrator.collecting import group_by_key
+from orchestrator.containers import group_by_key
+from orchestrator.definition.annotations import MISSING, takes_none
 from orchestrator.definition.codec import decode, digest, encode_as, limited_digest
-from orchestrator.definition.typing import MISSING, takes_none
 from orchestrator.definition.workflow.context import AttemptContext, Failure
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.definition.workflow.signatures import FROM_FACTORY, step_parameters

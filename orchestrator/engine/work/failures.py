@@ -16,8 +16,8 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.sql.tables import instances, table_of
-from orchestrator.engine.work import backoff, give_back
-from orchestrator.engine.work.lines import wake_followers
+from orchestrator.engine.work import backoff, releasing
+from orchestrator.engine.work.event_order import wake_followers
 from orchestrator.exceptions import (
     HandlerMissing,
     InvalidMessage,
@@ -73,7 +73,7 @@ def fail_work(work: Work, error: Exception, attempts: int | None = None) -> None
     try:
         secret_values.attach_work(error, work)
         if passes(error):
-            give_back.release_refused(work, error)
+            releasing.release_refused(work, error)
             return
         with transaction.atomic(durable=True):
             if from_engine(error, MISSING):
@@ -184,7 +184,7 @@ def set_aside(work: Work, error: Exception) -> None:
     """Set work aside until the running code has what the work needs; open one incident."""
     now, said = database_now(), incidents.error_text(error)
     told = {"error": storable_text(said), "text": pack_text(said)}
-    held = give_back.release(work, now + HOLD, **told)
+    held = releasing.release(work, now + HOLD, **told)
     held.rows = 1
     marks = [held]
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}

@@ -7,16 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.collecting import group_by_key
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.sql import uncertain
-from orchestrator.engine.sql.batch import (
-    Raw,
-    Statement,
-    at_commit,
-    database_now,
-    send,
-)
+from orchestrator.containers import group_by_key
+from orchestrator.engine.sql import uncertain_commits
+from orchestrator.engine.sql.batch import Raw, Statement, at_commit, database_now, send
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import WORK, step_runs
@@ -63,10 +57,10 @@ def end_uncertain_leases(owner: str, besides: Collection[str] = ()) -> bool:
     Returns:
         Whether anything was uncertain.
     """
-    if not uncertain.is_noted():
+    if not uncertain_commits.is_noted():
         return False
     end_leases([owner], besides=besides)
-    uncertain.clear()
+    uncertain_commits.clear()
     return True
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from orchestrator.definition.codec import digest
-from orchestrator.definition.invalid import LONGEST
+from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.advance import Settled, error_link
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
@@ -33,12 +33,12 @@ from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.following import Following, follow_settled
 from orchestrator.engine.change.workflow import WorkflowChange, cancel_child, lock_child
-from orchestrator.engine.sql import idle_limit, uncertain
+from orchestrator.engine.sql import idle_limit, uncertain_commits
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.work import backoff, failures, give_back
+from orchestrator.engine.work import backoff, failures, releasing
 from orchestrator.exceptions import (
     ChildCancelled,
     CorruptInput,
@@ -77,13 +77,13 @@ def fail_run(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) 
     try:
         secret_values.attach_work(error, run)
         if passes(error) and plan is None:
-            give_back.release_refused(run, error)
+            releasing.release_refused(run, error)
             return
         if passes(error):
-            if policy.idempotent and give_back.release_refused_step(run, error):
+            if policy.idempotent and releasing.release_refused_step(run, error):
                 return
-            uncertain.note()
-            error = error if policy.idempotent else give_back.unknown_effect(run, error)
+            uncertain_commits.note()
+            error = error if policy.idempotent else releasing.unknown_effect(run, error)
         if _is_set_aside(run, error, plan):
             with transaction.atomic(durable=True):
                 failures.set_aside(run, error)
@@ -112,9 +112,9 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
         if from_engine(worse, LeaseLost):
             raise
         if passes(worse):
-            if policy.idempotent and give_back.release_refused_step(run, worse):
+            if policy.idempotent and releasing.release_refused_step(run, worse):
                 return
-            uncertain.note()
+            uncertain_commits.note()
         log.exception("what the failure of %s leads to failed too", run)
         worse.__context__ = error
         with transaction.atomic(durable=True):

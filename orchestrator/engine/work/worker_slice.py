@@ -9,7 +9,7 @@ from typing import Protocol
 
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.work import leases
-from orchestrator.engine.work.held import UNSEEN, HeldWork
+from orchestrator.engine.work.held_work import UNSEEN, HeldWork
 from orchestrator.models import Work
 
 Reporting = Callable[[], AbstractContextManager[None]]

@@ -6,10 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.management.procession_command import (
-    ProcessionCommand,
-    whole_number,
-)
+from orchestrator.management.procession_command import ProcessionCommand, whole_number
 
 USUAL_COUNTS = {
     "chain": 500,

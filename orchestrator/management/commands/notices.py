@@ -10,7 +10,7 @@ from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.models import Notice
 from orchestrator.workers import connections
 from orchestrator.workers.notifier import Notifier
-from orchestrator.workers.sending import send_notice
+from orchestrator.workers.send_attempt import send_notice
 
 NO_RECIPIENTS = "PROCESSION_NOTICES has no recipients."
 

@@ -7,10 +7,7 @@ import click
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
-from orchestrator.management.procession_command import (
-    ProcessionCommand,
-    whole_number,
-)
+from orchestrator.management.procession_command import ProcessionCommand, whole_number
 
 
 class Command(ProcessionCommand):

@@ -15,9 +15,9 @@ from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.processes import Envelope, send_events
 from orchestrator.engine.storage.receipts import MANY, MUCH
 from orchestrator.exceptions import EventRefused, ProcessionError
+from orchestrator.json_events import read_listed_event
 from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.missing_tables import lacks_tables
-from orchestrator.written_events import read_listed_event
 
 
 class Command(ProcessionCommand):

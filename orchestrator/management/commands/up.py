@@ -15,10 +15,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import OperationalError, connection, connections
 
 from orchestrator.engine.storage import definitions
-from orchestrator.management.procession_command import (
-    ProcessionCommand,
-    whole_number,
-)
+from orchestrator.management.procession_command import ProcessionCommand, whole_number
 from orchestrator.serving import CannotStart, port, valkey, web
 from orchestrator.serving.administrator import first_administrator, sign_in_lines
 from orchestrator.serving.child_process import ChildProcess

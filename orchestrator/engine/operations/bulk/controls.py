@@ -22,10 +22,7 @@ from orchestrator.engine.operations.base import (
 )
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.tables import bulk_operations
-from orchestrator.exceptions import (
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import PermissionMissing, StaleRevision
 from orchestrator.models import BulkOperation, BulkStatus
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
 from orchestrator.queue import wake_queue_after_commit

@@ -11,12 +11,7 @@ from orchestrator.engine.operations import (
     Found,
     definitions_of_each,
 )
-from orchestrator.models import (
-    BulkItem,
-    BulkOperation,
-    BulkStatus,
-    InboxEvent,
-)
+from orchestrator.models import BulkItem, BulkOperation, BulkStatus, InboxEvent
 from orchestrator.models.bulk_operation import GOING_ON
 from orchestrator.text import Text
 

@@ -16,21 +16,17 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation
-from orchestrator.engine.operations.bulk.belonging import definitions_of_each
+from orchestrator.engine.operations.bulk.bulk_request import Wanted, pace_of
 from orchestrator.engine.operations.bulk.controls import BulkControl, wake_bulk
 from orchestrator.engine.operations.bulk.selection import (
     SELECTIONS,
     Found,
     failed_items,
 )
-from orchestrator.engine.operations.bulk.wanted import Wanted, pace_of
+from orchestrator.engine.operations.bulk.target_definitions import definitions_of_each
 from orchestrator.engine.operations.registry import OPERATIONS, register
 from orchestrator.engine.sql.batch import database_now
-from orchestrator.exceptions import (
-    OperationRefused,
-    PermissionMissing,
-    StaleRevision,
-)
+from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import BulkOperation
 from orchestrator.models.bulk_operation import GOING_ON, HALTED
 from orchestrator.text import Text, storable_text

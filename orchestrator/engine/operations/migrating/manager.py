@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.definition import ProcessManager
-from orchestrator.definition.process_manager.carrying import (
+from orchestrator.definition.process_manager.migration import (
     MigratedManager,
     migrate_place,
 )

@@ -47,10 +47,7 @@ class MigrateProcess(ProcessOperation):
     given = (
         Given("version", "number", _("To version")),
         Given(
-            "steps",
-            "json",
-            _("Steps by their old names, as JSON"),
-            lambda instance: {},
+            "steps", "json", _("Steps by their old names, as JSON"), lambda instance: {}
         ),
     )
     in_bulk = True

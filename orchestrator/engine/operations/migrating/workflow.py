@@ -14,7 +14,7 @@ from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.visits import queue_of
 from orchestrator.engine.change.workflow import WorkflowChange
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.operations.migrating.fit import HistoryFit
+from orchestrator.engine.operations.migrating.history_fit import HistoryFit
 from orchestrator.engine.operations.migrating.plan import (
     BUSY,
     MigrationTarget,
@@ -26,17 +26,8 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.settled_visits import History
 from orchestrator.engine.storage.switches import switches_of
-from orchestrator.exceptions import (
-    InvalidDefinition,
-    InvalidMessage,
-    NotMigrated,
-)
-from orchestrator.models import (
-    Blocked,
-    Definition,
-    ProcessInstance,
-    StepStatus,
-)
+from orchestrator.exceptions import InvalidDefinition, InvalidMessage, NotMigrated
+from orchestrator.models import Blocked, Definition, ProcessInstance, StepStatus
 from orchestrator.text import Text
 
 

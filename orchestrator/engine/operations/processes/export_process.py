@@ -14,7 +14,7 @@ from orchestrator.engine.operations.base import Operation
 from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.processes.reveal_secrets import reveal
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.transfer.writing import Expect, Write, write_export
+from orchestrator.engine.transfer.exporting import Expect, Write, write_export
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import OperatorAction, ProcessInstance
 from orchestrator.snapshot import snapshot

@@ -11,7 +11,7 @@ from orchestrator.engine.operations.base import Operation, refuse_errors
 from orchestrator.engine.operations.process import process_state
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.batch import database_now
-from orchestrator.engine.transfer.arrival import store_import
+from orchestrator.engine.transfer.importing import store_import
 from orchestrator.engine.transfer.reading import ExportFile
 from orchestrator.models import Cause, CauseKind, OperatorAction, ProcessInstance
 

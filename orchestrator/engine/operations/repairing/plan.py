@@ -22,11 +22,7 @@ from orchestrator.engine.operations.event import NO_STEP_TAKES
 from orchestrator.engine.operations.repairing.edits import Edit
 from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.storage import inbox
-from orchestrator.exceptions import (
-    InvalidMessage,
-    OperationRefused,
-    ProcessionError,
-)
+from orchestrator.exceptions import InvalidMessage, OperationRefused, ProcessionError
 from orchestrator.models import ProcessInstance
 from orchestrator.registry import DefinitionClass
 from orchestrator.text import Text, text_from, with_error_type

@@ -24,10 +24,7 @@ from orchestrator.engine.operations.repairing.workflow import plan_workflow_repa
 from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import (
-    OperationRefused,
-    PermissionMissing,
-)
+from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import Cause, CauseKind, ProcessInstance
 from orchestrator.text import Text
 

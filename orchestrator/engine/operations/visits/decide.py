@@ -16,7 +16,7 @@ from orchestrator.engine.operations.visits.visit import (
     find_open_visit,
     follow_or_refuse,
 )
-from orchestrator.engine.steps import waits
+from orchestrator.engine.steps import waiting_steps
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import StepKind
 from orchestrator.text import Text
@@ -43,7 +43,7 @@ class DecideStep(ProcessOperation):
             raise OperationRefused("%(step)s does not ask for a decision", run.node)
         change = WorkflowChange.of(press.process, press.cause, press.now)
         clear_failure(change, run, Text("decided by an operator"))
-        follow_or_refuse(run, lambda: waits.settle_choice(change, run, choice))
+        follow_or_refuse(run, lambda: waiting_steps.settle_choice(change, run, choice))
         change.write()
         return {"decided": {run.node: choice}}
 

@@ -13,10 +13,7 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.operations.visits.visit import (
-    find_open_visit,
-    skip_visit,
-)
+from orchestrator.engine.operations.visits.visit import find_open_visit, skip_visit
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text

@@ -1,0 +1,194 @@
+"""Settling steps that wait for something outside: an event, an operator's decision, or their deadline."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from django.db import transaction
+
+from orchestrator.configuration.notice_settings import Topic
+from orchestrator.definition import Event
+from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.definition.guards import Stored
+from orchestrator.definition.workflow.advance import Settled
+from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.change import incidents, settling
+from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.following import follow_settled
+from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.tables import instances, step_runs
+from orchestrator.engine.steps.attempts import check_step_attempts
+from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage.results import Results
+from orchestrator.engine.work import step_failures
+from orchestrator.engine.work.releasing import suspend
+from orchestrator.exceptions import CorruptInput, InvalidMessage, WorkerDied
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    InboxEvent,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.text import Text
+
+log = logging.getLogger(__name__)
+
+DONE_OUTSIDE = (StepKind.WAIT, StepKind.ASK)
+"""The kinds of visits that somebody outside settles, and that may have a deadline."""
+
+
+class EventWaits:
+    """The steps of a process that wait for events, and the stored values of their guards, each read once."""
+
+    def __init__(self, instance: ProcessInstance, plan: Plan) -> None:
+        self.plan = plan
+        self.instance = instance
+        self.results = Results(instance, plan)
+
+    @cached_property
+    def runs(self) -> list[StepRun]:
+        """The waiting visits, the oldest first."""
+        waits = {"kind": StepKind.WAIT, "status": StepStatus.WAITING}
+        return list(self.instance.step_runs.filter(**waits).order_by("pk"))
+
+    def find_taker(self, event: Event) -> StepRun | None:
+        """Return the oldest visit that takes an event: the class and all guards fit."""
+        concerned = [run for run in self.runs if self._concerns(run, event)]
+        self._read(concerned)
+        return next((run for run in concerned if self._takes(run, event)), None)
+
+    def _concerns(self, run: StepRun, event: Event) -> bool:
+        """Whether an event has the class and the values that the definition names."""
+        step = self.plan[run.node].step
+        return step.event is type(event) and all(
+            isinstance(guard.accepts, Stored)
+            or guard.holds(getattr(event, guard.field), None)
+            for guard in step.guards
+        )
+
+    def _read(self, runs: list[StepRun]) -> None:
+        """Read the results that the guards of steps compare with, in one query."""
+        guards = (one for run in runs for one in self.plan[run.node].guard_bindings)
+        with suppress(CorruptInput):  # `_takes` raises it for the step itself
+            self.results.results(one.name for one in guards if one.source == "result")
+
+    def _takes(self, run: StepRun, event: Event) -> bool:
+        """Whether a step's predicates hold, and its guards that compare with stored values."""
+        vertex = self.plan[run.node]
+        wanted = self.results.arguments(vertex.guard_bindings, run, None)
+        if any(getattr(event, field) != value for field, value in wanted.items()):
+            return False
+        with application_call(run.node):
+            return all(predicate(event) for predicate in vertex.step.predicates)
+
+
+def settle_wait(change: WorkflowChange, event: Event) -> bool:
+    """Settle the oldest step that takes an event. Return whether there was one."""
+    run = EventWaits(change.instance, change.plan).find_taker(event)
+    if run is not None:
+        _settle(change, run, event, encode(event))
+    return run is not None
+
+
+def wait_filter(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
+    """Return a function that tells whether a step of the process takes an event of the inbox now."""
+    waiting = EventWaits(change.instance, change.plan)
+
+    def found(row: InboxEvent) -> bool:
+        try:
+            return waiting.find_taker(inbox.parse_event(row.type, row.body)) is not None
+        except Exception:  # noqa: BLE001  # the delivery tries it, and shows the failure
+            return True
+
+    return found
+
+
+def settle_choice(change: WorkflowChange, run: StepRun, choice: str) -> None:
+    """Settle a step that asks, with an operator's choice.
+
+    Raises:
+        InvalidMessage: it is not one of the choices.
+    """
+    choices = change.plan[run.node].step.choices
+    known = [str(member.value) for member in choices or ()]
+    if choices is None or choice not in known:
+        raise InvalidMessage(
+            Text("%(choice)s is not one of %(choices)s", repr(choice), ", ".join(known))
+        )
+    _settle(change, run, decode(choices, choice), choice)
+
+
+def _settle(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> None:
+    given = {"result": body, "checksum": digest(body), "error": ""}
+    change.close_open(run, StepStatus.DONE, **given)
+    settling.follow(change, run, result)
+
+
+def settle_deadline(run: StepRun) -> None:
+    """Carry out a claimed step's deadline. This raises nothing: every error is stored."""
+    try:
+        check_step_attempts(run, Policy())
+        with transaction.atomic(durable=True):
+            _late(run)
+    except Exception as error:  # noqa: BLE001  # the running code may have no such definition
+        plan = _plan_of(run, error) if run.kind == StepKind.SLEEP else None
+        step_failures.fail_run(run, error, plan, Policy())
+
+
+def _plan_of(run: StepRun, error: Exception) -> Plan | None:
+    """The plan of a visit's workflow; None if the running code has none, or if making it may have ended a worker."""
+    try:
+        died = isinstance(error, WorkerDied)
+        if died and not definitions.has_plan(run.instance):
+            return None
+        return definitions.plan_of(run.instance)
+    except Exception:  # noqa: BLE001  # the first error is the one that is stored
+        return None
+
+
+def _late(run: StepRun) -> None:
+    """Take the step's late way; without one escalate the process, which goes on waiting. A sleep ends.
+
+    Raises:
+        LeaseLost: the process has ended, or the step was settled.
+        HandlerMissing: the running code no longer has the step.
+    """
+    instance, now = instances.lock_live(run.instance_id)
+    if instance.paused_at is not None:
+        send([suspend(run)])
+        return
+    cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
+    change = WorkflowChange.of(instance, cause, now)
+    step = change.plan[run.node].step
+    if run.kind == StepKind.SLEEP:
+        given = {"result": None, "checksum": digest(None), "error": ""}
+        change.close(run, StepStatus.DONE, **given)
+        settling.follow(change, run, None)
+    elif step.late is not None:
+        change.tell(Topic.DEADLINE, run.node)
+        change.close(run, StepStatus.CANCELLED, error="the deadline has passed")
+        follow_settled(change, Settled(run.node, run.visit, "late"))
+    else:
+        _escalate(change, run)
+    change.write()
+
+
+def _escalate(change: WorkflowChange, run: StepRun) -> None:
+    """Escalate the process of a late step, which goes on waiting."""
+    again = {"wake_at": None, "owner": "", "attempt": 0, "error": ""}
+    fired = {"deadlines_fired": run.deadlines_fired + 1, **again}
+    change.mark(step_runs.update(fired, run.fence))
+    if run.error:
+        change.mark(incidents.resolve(Text("done"), change.now, step_run_id=run.pk))
+    change.touch(run, StepStatus.WAITING)
+    change.tell(Topic.DEADLINE, run.node)
+    change.escalate()

@@ -1,0 +1,98 @@
+"""Releasing claims: of work that has not begun, of work that must wait, and after the database refused.
+
+The attempt is not charged. Most refusals of the database pass. A refusal that lasts would run a step's function without
+end: the function's own error may look like a refusal, or the database may never take the row. So an attempt of a step
+counts as failed after some refusals.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.engine.change import incidents
+from orchestrator.engine.sql import uncertain_commits
+from orchestrator.engine.sql.batch import Statement, database_now, send
+from orchestrator.engine.sql.tables import table_of
+from orchestrator.exceptions import Interrupted
+from orchestrator.models import StepRun, StepStatus, Work
+from orchestrator.queue import wake_queue
+from orchestrator.text import storable_text
+
+log = logging.getLogger(__name__)
+
+FREE = 5
+"""How often the database's errors release a step's attempt uncharged."""
+
+
+def release(work: Work, due: datetime, **noted: Any) -> Statement:
+    """Make claimed work due again at a time, uncharged; a step that has not begun is ready again."""
+    values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
+    if isinstance(work, StepRun) and work.status == StepStatus.RUNNING:
+        values["status"] = StepStatus.READY
+    return table_of(work).update(values, work.fence, rows=None)
+
+
+def suspend(run: StepRun) -> Statement:
+    """Release a claimed visit of a paused process; it is due when the process is resumed."""
+    nothing = {"wake_at": None, "remaining": timedelta(0)}
+    return release(run, database_now(), **nothing)
+
+
+def random_moment(least: float, most: float) -> datetime:
+    """Return a random moment between two numbers of seconds from now, so that many rows are not due at once."""
+    pause = random.uniform(least, most)  # noqa: S311  # spread, not secrecy
+    return database_now() + timedelta(seconds=pause)
+
+
+def release_for_room(work: Work) -> None:
+    """Release work for a moment because other steps of its kind are running."""
+    send([release(work, random_moment(0.05, 0.3))])
+
+
+def release_at_once(work: Work) -> None:
+    """Release work that stays due: its next worker knows when there is room for it."""
+    send([release(work, database_now())])
+
+
+def move_to_queue(work: Work, queue: str) -> None:
+    """Release work to the queue that it belongs to in the running code."""
+    send([release(work, database_now(), queue=queue)])
+    wake_queue(queue)
+
+
+def release_refused(work: Work, refusal: Exception, **noted: Any) -> None:
+    """Release work after the database refused (deadlock, lost connection, lock timeout).
+
+    The fence shows at the next claim whether the lost transaction was committed after all.
+    """
+    log.warning("the database refused, %s is tried again: %s", work, refusal)
+    uncertain_commits.note()
+    send([release(work, random_moment(0.05, 0.5), **noted)])
+
+
+def release_refused_step(run: StepRun, refusal: Exception) -> bool:
+    """Release a step after the database refused, unless its attempt was released too often.
+
+    Returns:
+        Whether the step was released.
+    """
+    times = run.given_back + 1
+    if times > FREE:
+        return False
+    told = f"Refused {times}: {storable_text(incidents.error_text(refusal))}"
+    release_refused(run, refusal, error=told, lost="", given_back=times)
+    return True
+
+
+def unknown_effect(run: StepRun, error: Exception) -> Interrupted:
+    """Return the error of a step that must not run twice, whose effect is unknown."""
+    return Interrupted(
+        "the database refused in attempt %(number)s (%(why)s): whether %(step)s had its effect is not "
+        "known. Retry it, or skip it with its result",
+        run.attempt,
+        incidents.error_text(error),
+        run.node,
+    )
