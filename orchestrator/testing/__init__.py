@@ -17,9 +17,7 @@ __all__ = [
     "started",
 ]
 
-if (
-    TYPE_CHECKING
-):  # type checkers and editors read this: a `__getattr__` would let any name pass
+if TYPE_CHECKING:  # for type checkers and editors: `__getattr__` has any name
     from orchestrator.testing.clock import pass_time, run
     from orchestrator.testing.process import Process, found, started
     from orchestrator.testing.replacements import failing, registered, replaced
@@ -27,7 +25,7 @@ else:
     _HOMES = {
         "clock": ["pass_time", "run"],
         "process": ["Process", "found", "started"],
-        "stand_ins": ["failing", "registered", "replaced"],
+        "replacements": ["failing", "registered", "replaced"],
     }
 
     def __getattr__(name):
