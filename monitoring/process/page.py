@@ -1,4 +1,4 @@
-"""The page of a process at a revision; the page of now also has buttons, deadlines and accepted events."""
+"""The page of a process at a revision; the current page also has buttons, deadlines and accepted events."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class HistoryPart:
         moment: the moment at which the rows end.
         history: the rows.
         refusals: the refusal of each action; "" for an action that is possible.
-        again: the steps that actions on a workflow would repeat; None for the past.
+        again: the steps that actions on a workflow would repeat; None for a past moment or a process manager.
     """
 
     moment: ProcessMoment
@@ -99,9 +99,9 @@ class InstancePage(HistoryPart):
         buttons: the buttons of the whole process.
         timeline: the timeline of its whole life.
         workflow: the open steps and children of a workflow; None for a process manager.
-        trouble: the trouble that stops it. This field and the next ones, up to `declined`, are set for now only.
+        trouble: the trouble that stops it. This field and the next ones, up to `declined`, are set on the current page.
         parked: the events that are parked for it.
-        panel: the panel of the chosen step; no panel opens by itself.
+        panel: the panel of the step that the user has chosen; None without one.
         passed_at: when the last deadline of a process manager's step passed.
         runs: the table of a workflow's visits.
         outcomes: the results of a workflow's last steps.
@@ -135,7 +135,7 @@ class InstancePage(HistoryPart):
 
     @cached_property
     def accepted(self) -> list[tuple[Edge, str]]:
-        """The events that its step accepts, each with the label of the next step."""
+        """The events that the current step accepts, each with the label of the next step."""
         labels = self.moment.labels
         edges = accepted_events(self.moment.graph, self.instance)
         return [(edge, labels[edge.target]) for edge in edges]
@@ -163,7 +163,7 @@ class InstancePage(HistoryPart):
 
     @property
     def deadline_passed(self) -> bool:
-        """Whether its deadline has passed, and is being carried out or has failed."""
+        """Whether the deadline of the open visit has passed, and is being carried out or has failed."""
         return self.visit is not None and bool(self.visit.owner or self.visit.error)
 
     @cached_property
@@ -266,7 +266,7 @@ def instance_page(
 ) -> InstancePage:
     """Read the page of a process; 404 without such a process.
 
-    It reads one snapshot: the engine would refuse a button of a newer step under an older revision.
+    All parts come from one snapshot: the engine would refuse a button of a newer step under an older revision.
 
     Args:
         pk: the process id.
@@ -274,7 +274,7 @@ def instance_page(
         before: the history has only transitions below this one.
         filters: the filters of its table of steps.
         at: the number of a transition; None, or a number without a transition, for now.
-        beside: whether it shows the diagram of now beside the diagram of the past.
+        beside: whether it shows the current diagram beside the diagram of the past.
     """
     rows = process_rows("owner", "parent")
     known = Definition.objects.filter(processinstance=pk).defer("graph")

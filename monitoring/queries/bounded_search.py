@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db.models import Q, QuerySet
 
 SPARSE = 4
-"""The number of rows of the first look for each wanted row."""
+"""The rows that the first pass examines for each wanted match."""
 
 Key = TypeVar("Key")
 
@@ -17,24 +17,24 @@ def first_matching(
     keys_behind: Callable[[Key | None, int], list[Key]],
     matching: Callable[[list[Key], int], list[Key]],
 ) -> tuple[list[Key], Key | None]:
-    """Return the keys of the first rows that match, and the key at which the search stopped; None after all rows.
+    """Return the keys of the first matches, and the last key that was examined; None if the list has no more rows.
 
-    It looks at a few rows first, and at the rest if the few have too few matches.
+    A first pass examines a few rows, and a second pass the rest if the first found too few matches.
 
     Args:
         wanted: the number of matches to find.
-        most: the maximum number of rows to look at.
-        keys_behind: returns a number of keys of the list after a key, or its first keys for None.
-        matching: returns the first keys among some that match, in the order of the list, up to a number.
+        most: the maximum number of rows to examine.
+        keys_behind: returns at most n keys of the list after the given key; None starts at the beginning.
+        matching: returns at most n of the given keys that match, in the order of the list.
     """
     found: list[Key] = []
     edge: Key | None = None
-    soon = min(wanted * SPARSE, most)
-    for many in (soon, most - soon):
-        keys = keys_behind(edge, many)
+    first = min(wanted * SPARSE, most)
+    for number in (first, most - first):
+        keys = keys_behind(edge, number)
         found += matching(keys, wanted - len(found))
-        edge = keys[-1] if len(keys) == many else None
-        if edge is None or len(found) >= wanted or soon == most:
+        edge = keys[-1] if len(keys) == number else None
+        if edge is None or len(found) >= wanted or first == most:
             break
     return found, edge
 
@@ -42,13 +42,15 @@ def first_matching(
 def bounded_search(
     rows: QuerySet[Any], unindexed: Q, place: Sequence[str], most: int
 ) -> tuple[QuerySet[Any], tuple[Any, ...] | None]:
-    """Return the matches among the first rows of a list, unordered, and the place at which the search stopped.
+    """Return the matches among the first rows of a list, unordered, and the place of the last row that it examined.
+
+    The place is None if the list has fewer than `most` rows.
 
     Args:
         rows: the list in the order of an index.
         unindexed: the conditions without an index.
         place: the fields of a row's place in the list.
-        most: the number of rows to look at.
+        most: the number of rows to examine.
     """
     some = rows.values("pk")[:most]
     found = rows.model._default_manager.filter(unindexed, pk__in=some)

@@ -1,4 +1,4 @@
-"""Following a settled visit, whatever its kind: further visits, readers of a redo, or the undoing."""
+"""Decide what runs after a visit is settled: the next visits, those that read a redone result, or the next undo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.models import StepKind, StepRun, StepStatus
 from orchestrator.text import Text
 
 SettledVisit = tuple[StepRun, Any, Mapping[str, Any]]
-"""A claimed visit, its function's result, as the step's type, and the columns in which that is stored."""
+"""A claimed visit, the result of its function, converted to the type of the step, and the columns that store it."""
 
 
 def follow(
@@ -29,11 +29,11 @@ def follow(
     Args:
         change: the change that has settled it.
         run: the visit.
-        result: its result, as the step's type.
+        result: its result, converted to the type of the step.
         status: its status: done or skipped.
 
     Raises:
-        NoCase: no way on fits the result.
+        NoCase: no link out of the step fits the result.
     """
     if run.kind == StepKind.UNDO:
         _undo_next(change)
@@ -51,7 +51,7 @@ def follow_visits(change: WorkflowChange, visits: Iterable[SettledVisit]) -> Non
     """Settle visits of several steps and follow them, in the order in which a replay follows them.
 
     Raises:
-        NoCase: no way on fits one of the results.
+        NoCase: no link out of a step fits its result.
     """
     ordered = sorted(visits, key=lambda visit: visit[0].pk)
     links = (link for run, *_ in ordered for link in change.plan[run.node].links)
@@ -65,7 +65,7 @@ def follow_visits(change: WorkflowChange, visits: Iterable[SettledVisit]) -> Non
 
 
 def undo_after_end(change: WorkflowChange, run: StepRun, status: StepStatus) -> None:
-    """Undo a visit that had gone on to its end while its process was being undone, if it was done."""
+    """Handle a visit that ended while its process was being undone: undo it if it was done."""
     change.undoing = True
     others = change.instance.step_runs.filter(finished_at=None).exclude(pk=run.pk)
     if status == StepStatus.DONE:
@@ -76,7 +76,7 @@ def undo_after_end(change: WorkflowChange, run: StepRun, status: StepStatus) -> 
 
 
 def _undo_next(change: WorkflowChange) -> None:
-    """Undo the next step, or end the process."""
+    """Make the next waiting undo ready; if none waits, resolve the incidents of the process."""
     change.undoing = True
     waiting = change.instance.step_runs.filter(
         kind=StepKind.UNDO, status=StepStatus.WAITING

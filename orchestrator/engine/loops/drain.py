@@ -48,7 +48,7 @@ def drain(
     held: HeldWork | None = None,
     alone: bool = False,
 ) -> int:
-    """Run ready work until there is none, or until the time slice ends; then wake the queue again.
+    """Run ready work until none is left or the time slice ends; in the second case wake the queue again.
 
     Args:
         queue: whose work.
@@ -101,12 +101,12 @@ class ReadyWork:
         self.stop = stop
         self.alone = alone
         self.done = 0
-        """How many pieces of work were run."""
+        """The number of pieces of work that were run."""
         self.events = EventRunner(worker_slice)
         self.steps = StepRunner(worker_slice)
         self.claimed_elsewhere = ClaimedElsewhere()
         self._skipped = False
-        """Whether events were skipped since some were run: look again after the next one is settled."""
+        """Whether other work has run since this worker skipped events: the skipped events may be next by now."""
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """The size of the next claim of each kind."""
         self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
@@ -171,7 +171,7 @@ class ReadyWork:
             here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
-            uncertain_commits.note()  # others may have taken it over before the answer came
+            uncertain_commits.note()  # another worker may have claimed these rows before the answer came
             return False
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
@@ -191,7 +191,7 @@ class ReadyWork:
         steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
-                uncertain_commits.note()  # others may have taken it over before the answer came
+                uncertain_commits.note()  # another worker may have claimed these rows before the answer came
                 break
             asked, following = steps.since, steps.take()
             lines = Lines([Claimed(run) for run in following])
@@ -200,7 +200,7 @@ class ReadyWork:
         return done
 
     def _postpone(self, early: list[Claimed[Any]]) -> bool:
-        """Release events that are too early. Return whether any of them waits for no other worker."""
+        """Release events that are too early. Return whether at least one of them is not blocked by another worker."""
         found = postpone(self.worker_slice.queue, self.worker_slice.owner, early)
         self.claimed_elsewhere.note(found)
         return len(found) < len(early)
@@ -229,7 +229,7 @@ class ReadyWork:
                     early.append(item)
                 begun += 1
                 if self.steps.are_due and self.steps.store():
-                    shown = number  # with the visits that follow, which begin after the others
+                    shown = number  # shown anew below, with the visits that follow
                     held.show_claimed(self._unbegun_steps(mine[number:]), asked)
             self.events.finish()
         finally:
@@ -250,9 +250,9 @@ class ReadyWork:
         return not self.alone and time.monotonic() - asked > BEGIN_SECONDS
 
     def _may_begin(self, number: int, asked: float) -> bool:
-        """Whether this worker begins a claimed piece of work now; then no other worker may begin it."""
+        """Show the supervisor that a claimed piece of work begins. Return whether this worker still may begin it."""
         free = number if self.events.holds else 0
-        # First: a supervisor that reads it later leaves the work alone.
+        # It is shown before the question: a supervisor that reads it later does not give the work to others.
         self.worker_slice.held.show_begun(number, free)
         return not (self._is_late(asked) or self.stop() or uncertain_commits.is_noted())
 

@@ -28,7 +28,7 @@ HOW_LOST = {
 def renew_leases(owners: Sequence[str]) -> None:
     """Renew the leases of living workers, counted from the database's time of this statement.
 
-    So a renewal that a stalled connection delivers late never shortens a later lease.
+    The database computes the end as it runs the statement: a delayed renewal never shortens a later one.
     """
     if not owners:
         return
@@ -48,7 +48,7 @@ def work_name(work: Work) -> str:
 
 
 def end_uncertain_leases(owner: str, besides: Collection[str] = ()) -> bool:
-    """End the leases that a worker may hold without knowing it.
+    """Release the work that a worker may have claimed by a commit without an answer.
 
     Args:
         owner: the worker's boot id.
@@ -70,12 +70,12 @@ def end_leases(
     running: Mapping[str, Lost] | None = None,
     besides: Collection[str] = (),
 ) -> None:
-    """End the leases of lost workers at once.
+    """Release the work of these workers now, before their leases end.
 
     Args:
         owners: the workers' boot ids.
-        running: the names of the work that was running, with the way each was lost. Such work may have killed its
-            worker, so its attempt counts, unless only its outcome was not stored. Attempts that had not begun do not.
+        running: the names of the work that was running, with the way each was lost. It may have killed its worker, so
+            its attempt counts. The attempt of work that had not begun, or lost only its outcome, does not count.
         besides: the names of work whose leases stay.
     """
     now, running = database_now(), running or {}
@@ -165,7 +165,7 @@ def locate(work: str) -> tuple[Table[Any], Any]:
 
 
 HELD = "NOT owner = '' AND wake_at IS NOT NULL"
-"""The condition of the index of claimed rows: the rows that wait may be a million."""
+"""The condition of the index of claimed rows; without it a query may scan a million waiting rows."""
 
 
 def _held(owners: Sequence[str], which: Condition = ALL) -> Condition:
