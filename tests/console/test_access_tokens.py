@@ -237,7 +237,7 @@ def test_no_value_is_logged_or_on_an_error_page(
     client = bringing(value, raise_request_exception=False)
     for place in (
         "orchestrator.access_tokens._note_use",
-        "monitoring.api.lists.page_of",
+        "monitoring.api.lists.process_page",
     ):
         with caplog.at_level(logging.DEBUG), monkeypatch.context() as patch:
             patch.setattr(place, broken)
