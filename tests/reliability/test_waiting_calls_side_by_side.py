@@ -76,7 +76,7 @@ def test_a_step_has_no_more_threads_than_it_may_though_processes_are_cancelled(
     until(lambda: begun("a0", "a1"), workers)
     for process in cancelled:
         did(operations.cancel, process)
-    until(lambda: logged().count("settled by somebody else") == 2, workers)
+    until(lambda: logged().count("another worker has settled") == 2, workers)
     for number in range(2):
         started(p.InThread, f"b{number}")
     started(p.OneCall, "other")
