@@ -263,8 +263,8 @@ def orders() -> list[str]:
         (CLOSED.issue(Register, Edit, Print), ""),
         (CLOSED.issue(Edit, at_once=True).issue(Register), ""),
         (CLOSED.issue(Edit).issue(Register, at_once=True), ""),
-        (CLOSED.issue(Print, Edit, Register), "Register is carried out"),
-        (CLOSED.issue(Edit).issue(Register), "and Edit, which"),
+        (CLOSED.issue(Print, Edit, Register), "Register runs in"),
+        (CLOSED.issue(Edit).issue(Register), "but Edit, which"),
     ],
     ids=["right", "freed", "free", "mixed", "issued apart"],
 )
@@ -283,11 +283,11 @@ def test_pages_say_what_holds_a_command_and_skip_it(shop: Press, admin: Client) 
     shop.errors["Edit"] = [NO]
     book = publish()
 
-    def ledger() -> str:
+    def history() -> str:
         page = admin.read(f"/processes/{book.pk}/")
-        return " ".join(page.partition('id="ledger"')[2].split())
+        return " ".join(page.partition('id="history"')[2].split())
 
-    page = ledger()
+    page = history()
     row = page.partition('id="revision-1"')[2]
     places = [row.index(f"{name} <") for name in ALL]
     assert places == sorted(places)
@@ -299,7 +299,7 @@ def test_pages_say_what_holds_a_command_and_skip_it(shop: Press, admin: Client) 
     answer = admin.post(f"/processes/{book.pk}/skip_command/", form, follow=True)
     assert "Skipped." in answer.content.decode()
     run()
-    assert "held by" not in ledger()
+    assert "held by" not in history()
 
 
 def test_they_are_carried_out_in_the_order_written(shop: Press) -> None:
