@@ -16,7 +16,7 @@ django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from django.contrib.auth.models import Group, Permission
-from orchestrator.engine.operations.processes import escalate
+from orchestrator.engine.operations import escalate
 from orchestrator.models import DefinitionGrant
 from tests.apps.elsewhere.models import Member
 member = Member.objects.create(email="a@example.org")
