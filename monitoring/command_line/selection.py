@@ -51,7 +51,9 @@ def add_filters(parser: CommandParser) -> None:
     parser.add_argument("--step", type=filter_text, help="in or ended in this step")
     parser.add_argument("--escalated", action="store_true", help="escalated ones only")
     parser.add_argument(
-        "--owner", type=filter_text, help='seen to by this user; "nobody" by none'
+        "--owner",
+        type=filter_text,
+        help='owned by this user; "nobody": without an owner',
     )
     parser.add_argument(
         "--key", type=filter_text, help="a process id, or how a correlation key begins"

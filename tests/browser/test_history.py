@@ -1,4 +1,4 @@
-"""S4, the history in a browser: what was written together, what came of a row, and nobody else's rows."""
+"""S4, the history in a browser: what was written together, what came of a row, and no row of another process."""
 
 import re
 

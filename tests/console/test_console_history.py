@@ -1,4 +1,4 @@
-"""S4, the history: marks of commits, links to what a row led to, all of it as JSON lines, and nobody else's rows."""
+"""S4, the history: marks of commits, links to what a row led to, all of it as JSON lines, and no foreign row."""
 
 from __future__ import annotations
 

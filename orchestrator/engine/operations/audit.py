@@ -138,7 +138,7 @@ class _Attempt:
         return same and self.after.items() <= told.items() and self._is_of_actor(known)
 
     def _is_of_actor(self, known: OperatorAction) -> bool:
-        """Whether a row belongs to the actor. The name identifies an actor of the command line, who has no account."""
+        """Whether a row belongs to the actor. An actor of the command line has no account: the name decides."""
         if self.request.actor.pk is not None:
             return bool(known.actor_id == self.request.actor.pk)
         return known.actor_id is None and known.actor_name == self.request.actor_name
