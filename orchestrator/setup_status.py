@@ -12,7 +12,7 @@ from django.db.models import Count, Max, Q
 from orchestrator import registry
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import WORK
-from orchestrator.engine.work.due_work import DueWork, due_by_queue, unattended_queues
+from orchestrator.engine.work.claims import DueWork, due_by_queue, unattended_queues
 from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import heartbeat_limit
 from orchestrator.queue import base_queue, bell_count, redis_responds

@@ -30,7 +30,7 @@ from orchestrator import queue
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import backoff
-from orchestrator.engine.work.held_work import HeldWork, UnstoredResult
+from orchestrator.engine.work.worker_slice import HeldWork, UnstoredResult
 from orchestrator.models import ProcessInstance
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.apps.process_managers.fixtures import handler, parcels

@@ -13,7 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError
 
-from orchestrator.engine.sql.passing_errors import is_conflict, passes
+from orchestrator.engine.sql.connection import is_conflict, passes
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
 INTERRUPTED, BROKEN_PIPE = 130, 141

@@ -26,14 +26,12 @@ from redis.exceptions import RedisError
 from orchestrator import process_group
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.loops.ready_calls import CallsToMake, find_held_calls
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import database_now, send
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call
-from orchestrator.engine.work.held_work import MOST
-from orchestrator.engine.work.worker_slice import WorkerSlice
+from orchestrator.engine.work.worker_slice import MOST, WorkerSlice
 from orchestrator.models import Lost
 from orchestrator.queue import listen_for_bells, wake_queue
 from orchestrator.workers.current_worker import CurrentWorker
@@ -92,7 +90,7 @@ class Caller:
                 self._go_on()
             except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
-                uncertain_commits.note()
+                note_uncertain_commit()
                 connections.close_all()
                 self._claim_at = time.monotonic() + AGAIN_SECONDS
         connections.close_all()
@@ -201,7 +199,7 @@ class Caller:
             future.set_result(function())
         except Exception as error:  # noqa: BLE001  # the call gets it
             if passes(error):
-                uncertain_commits.note()
+                note_uncertain_commit()
                 connections.close_all()
             future.set_exception(error)
 
@@ -250,7 +248,7 @@ class Caller:
         pause = AGAIN_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311  # spread, not secrecy
         again = partial(self._settle, came)
         self.again.append((time.monotonic() + pause, again))
-        uncertain_commits.note()
+        note_uncertain_commit()
         connections.close_all()
         self.room.note_begun()
 

@@ -12,10 +12,9 @@ from django.db import DatabaseError, InterfaceError, connections
 
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.loops import drain
-from orchestrator.engine.sql import uncertain_commits
+from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.work import leases
-from orchestrator.engine.work.held_work import UNSEEN, HeldWork
-from orchestrator.engine.work.worker_slice import Reporting
+from orchestrator.engine.work.worker_slice import UNSEEN, HeldWork, Reporting
 from orchestrator.models import Lost
 from orchestrator.workers.slot import Slot
 
@@ -38,7 +37,7 @@ class CurrentWorker:
                 return self._drain(queue)
             except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
-                uncertain_commits.note()  # the lost answer may be that of a claim
+                note_uncertain_commit()  # the lost answer may be that of a claim
                 connections.close_all()
         return 0
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from orchestrator import queue as doorbell
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.work import leases, take_over
-from orchestrator.engine.work.due_work import sweep
+from orchestrator.engine.work.claims import sweep
 from orchestrator.models import Lost, Worker
 from orchestrator.workers.shared_claims import parse_results
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from ctypes import Structure, c_double, c_uint32, sizeof
 from typing import NamedTuple
 
-from orchestrator.engine.work.held_work import (
+from orchestrator.engine.work.worker_slice import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
     Claim,

@@ -21,7 +21,7 @@ from django.db import connections
 
 from orchestrator import process_group
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.storage import definitions
 from orchestrator.models import Definition, Lost
 from orchestrator.queue import calls_queue

@@ -22,7 +22,7 @@ from orchestrator import process_group
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.work import take_over
-from orchestrator.engine.work.held_work import TAKE_SECONDS
+from orchestrator.engine.work.worker_slice import TAKE_SECONDS
 from orchestrator.queue import wake_queue
 from orchestrator.workers.shared_calls import shared_value
 from orchestrator.workers.shared_claims import CLAIMS_SECONDS, SharedClaims

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator.engine.sql.batch import database_now
-from orchestrator.engine.work.due_work import DueWork, due_by_queue
+from orchestrator.engine.work.claims import DueWork, due_by_queue
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, StepRun
 from orchestrator.queue import calls_queue
 from tests.apps.patterns import patterns as p

@@ -21,7 +21,7 @@ from orchestrator.engine.steps import quick_results, session
 from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.work import leases, take_over
-from orchestrator.engine.work.held_work import (
+from orchestrator.engine.work.worker_slice import (
     BEGIN_SECONDS,
     TAKE_SECONDS,
     UNSEEN,
@@ -316,7 +316,7 @@ def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_
     monkeypatch.setattr(draining, "FEW", 4)
     monkeypatch.setattr(draining, "BEGIN_SECONDS", 30)
     monkeypatch.setattr(session, "HOLD_SECONDS", 0.05)  # b alone is slower
-    monkeypatch.setattr("orchestrator.engine.work.held_work.HOLD_SECONDS", 30)
+    monkeypatch.setattr("orchestrator.engine.work.worker_slice.HOLD_SECONDS", 30)
     monkeypatch.setattr(quick_results, "TAKE_SECONDS", 30)  # it comes to it just then
     process = launch(LongLayer, ("a", "b", "c"), (), AT_ONCE)
 

@@ -20,11 +20,11 @@ from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.events.outbox import carry_out_command
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, events, step_runs
-from orchestrator.engine.steps import runner, session
+from orchestrator.engine.steps import session
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.leases import work_name
@@ -312,7 +312,7 @@ def test_what_a_lost_answer_left_in_a_workers_name_is_freed() -> None:
     worker = CurrentWorker()
     waiting_scan()
     assert len(claim(events, worker.owner)) == 1
-    uncertain_commits.note()
+    note_uncertain_commit()
 
     worker.drain("default")
 
@@ -358,7 +358,7 @@ def test_a_step_whose_arguments_were_long_in_coming_is_claimed_anew_uncharged(
         return read(results, *given)
 
     monkeypatch.setattr(Results, "arguments", slowly)
-    for module in (leases, session, runner):
+    for module in (leases, session):
         monkeypatch.setattr(module, "time", clock)
     start_process(workflow, Work(name, "sleep"))
     drain()

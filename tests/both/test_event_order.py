@@ -22,7 +22,7 @@ from orchestrator.engine.operations import retry
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.batch import send as send_all
 from orchestrator.engine.sql.tables import events
-from orchestrator.engine.work.event_order import postpone, wake_followers
+from orchestrator.engine.work.claims import postpone, wake_followers
 from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time

@@ -16,7 +16,7 @@ from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import events
-from orchestrator.engine.work.held_work import BEGIN_SECONDS
+from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
 from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.shared_claims import SharedClaims
@@ -44,7 +44,7 @@ cards = knowing(Cards)
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have what is claimed together written together, also on a machine that has much else to do."""
-    monkeypatch.setattr("orchestrator.engine.work.held_work.HOLD_SECONDS", 30.0)
+    monkeypatch.setattr("orchestrator.engine.work.worker_slice.HOLD_SECONDS", 30.0)
     monkeypatch.setattr("orchestrator.engine.loops.drain.FEW", 64)
     yield
     MEANWHILE.clear()

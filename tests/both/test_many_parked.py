@@ -17,7 +17,7 @@ from orchestrator.engine.events import parking
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.loops.drain import ReadyWork, drain
 from orchestrator.engine.operations import cancel, discard, redeliver
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.sql.tables import events
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
@@ -69,7 +69,7 @@ def park(process: ProcessInstance, event: Event, number: int = MANY) -> None:
     ids = (f"parked {next(numbers)}" for _ in range(number))
     rows = [InboxEvent(event_id=id, **given) for id in ids]
     with transaction.atomic():
-        idle_limit.allow_rows(number)  # a crowded machine makes them slowly
+        allow_idle_for_rows(number)  # a crowded machine makes them slowly
         InboxEvent.objects.bulk_create(rows, batch_size=1_000)
     parked = process.events.parked().count()
     ProcessInstance.objects.filter(pk=process.pk).update(parked=parked)

@@ -19,7 +19,7 @@ from django.db import (
 from django.db.transaction import TransactionManagementError
 from django.db.utils import DatabaseErrorWrapper
 
-from orchestrator.engine.sql.passing_errors import is_conflict, passes
+from orchestrator.engine.sql.connection import is_conflict, passes
 from orchestrator.management.procession_command import failure_line
 from tests.services.cases import words
 

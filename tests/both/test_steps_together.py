@@ -12,8 +12,8 @@ from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel
 from orchestrator.engine.steps.quick_results import ROOM
-from orchestrator.engine.steps.runner import StepRunner
-from orchestrator.engine.work.held_work import TAKE_SECONDS, HeldWork
+from orchestrator.engine.steps.session import StepRunner
+from orchestrator.engine.work.worker_slice import TAKE_SECONDS, HeldWork
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.wide_graphs.processes import (
@@ -158,7 +158,7 @@ def test_it_goes_on_with_no_more_than_it_can_show(
 
     original = StepRunner.take
     monkeypatch.setattr(StepRunner, "take", take)
-    monkeypatch.setattr("orchestrator.engine.work.held_work.MOST", 2)
+    monkeypatch.setattr("orchestrator.engine.work.worker_slice.MOST", 2)
     start_process(Tree, Breadth(12))
     worker.drain("default")
 

@@ -15,7 +15,7 @@ from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.operations.bulk import slices
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.group_commit import GroupCommit
-from orchestrator.engine.work.held_work import HeldWork
+from orchestrator.engine.work.worker_slice import HeldWork
 from orchestrator.models import BulkOperation, ProcessInstance
 from orchestrator.testing import failing
 from tests.apps.many_together.processes import (

@@ -11,8 +11,8 @@ from orchestrator import start_process
 from orchestrator.definition import Workflow
 from orchestrator.engine.change import starting
 from orchestrator.engine.loops.drain import drain
-from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import MANY_PARAMS
+from orchestrator.engine.sql.connection import IDLE_TIMEOUT, allow_idle
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Status
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.fixtures import SetHandler
@@ -76,22 +76,22 @@ def test_a_handler_may_cause_many_events(handler: SetHandler, asked: Asked) -> N
 @on_postgresql
 def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     allowed: list[str] = []
-    allow = idle_limit.allow
+    allow = allow_idle
 
     def note(seconds: float) -> None:
         allow(seconds)
         with connection.cursor() as cursor:
-            cursor.execute(f"SHOW {idle_limit.NAME}")
+            cursor.execute(f"SHOW {IDLE_TIMEOUT}")
             allowed.append(cursor.fetchone()[0])
 
-    monkeypatch.setattr(idle_limit, "allow", note)
+    monkeypatch.setattr("orchestrator.engine.sql.connection.allow_idle", note)
     pin = starting.pin_input(Broad, Breadth(1000))
     with transaction.atomic():  # as that of a step that starts it as its sub-process
         starting.begin_process(pin)
 
     assert allowed[-1] == "20s"
     with connection.cursor() as cursor:
-        cursor.execute(f"SHOW {idle_limit.NAME}")
+        cursor.execute(f"SHOW {IDLE_TIMEOUT}")
         assert cursor.fetchone()[0] == "5s"
 
 
@@ -99,9 +99,9 @@ def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("limit", ["0", "2min"])
 def test_a_limit_that_is_longer_or_none_stays(limit: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SET {idle_limit.NAME} = '{limit}'")
+        cursor.execute(f"SET {IDLE_TIMEOUT} = '{limit}'")
         with transaction.atomic():
-            idle_limit.allow(60)
-            cursor.execute(f"SHOW {idle_limit.NAME}")
+            allow_idle(60)
+            cursor.execute(f"SHOW {IDLE_TIMEOUT}")
             assert cursor.fetchone()[0] == limit
     connection.close()

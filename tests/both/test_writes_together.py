@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from orchestrator.engine.sql.batch import Batch, Statement
-from orchestrator.engine.sql.merging import merge_alike
+from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus

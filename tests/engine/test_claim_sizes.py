@@ -8,7 +8,7 @@ from orchestrator import start_process
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.work.held_work import BEGIN_SECONDS
+from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
 from tests.apps.long_work.processes import LongStep
 from tests.apps.long_work.ways import ACTIONS

@@ -14,7 +14,7 @@ from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 from orchestrator import start_process
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.tables import events
-from orchestrator.engine.work.due_work import find_due, sweep
+from orchestrator.engine.work.claims import find_due, sweep
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.queue import (
     ANSWER,

@@ -5,7 +5,7 @@ import pytest
 from orchestrator.definition import Workflow, case, each, fork, route
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import resume, skip
-from orchestrator.engine.work.held_work import MOST
+from orchestrator.engine.work.worker_slice import MOST
 from orchestrator.models import ProcessInstance
 from orchestrator.workers.shared_claims import SharedClaims
 from tests.apps.patterns.desk import finished, launch, statuses

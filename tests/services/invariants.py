@@ -16,7 +16,7 @@ from orchestrator.engine.invariants.records import (
     unsettled_commands,
 )
 from orchestrator.engine.invariants.stored_sets import process_sets
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.sql.tables import commands, events, step_runs
 from orchestrator.snapshot import snapshot
 
@@ -51,7 +51,7 @@ _once: dict[Check, Sequence[Query]] = {}
 def broken(*, nobody_works: bool = False) -> list[str]:
     """Return what `violations` does; where nobody takes work, without what says that none has been taken for long."""
     with snapshot():
-        idle_limit.allow(idle_limit.LONG)
+        allow_idle(LONG_IDLE)
         quiet = _on_nothing.keys() - _with_something()
         if nobody_works:
             quiet |= {overdue_work}

@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.steps import session
-from orchestrator.engine.work import held_work
-from orchestrator.engine.work.held_work import BEGIN_SECONDS
+from orchestrator.engine.work import worker_slice
+from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
 from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.shared_claims import SharedClaims
 from orchestrator.workers.take_over import TakeOver
@@ -44,5 +44,5 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hold_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let results be held for as long as a test takes."""
-    for module in (session, held_work):
+    for module in (session, worker_slice):
         monkeypatch.setattr(module, "HOLD_SECONDS", 30)

@@ -1,7 +1,7 @@
 """Whose turn it is in a claimed batch of events, when others of their process are missing from it."""
 
 from orchestrator.engine.sql.table import Claimed
-from orchestrator.engine.work.event_order import Lines
+from orchestrator.engine.work.claims import Lines
 from orchestrator.models import InboxEvent
 
 

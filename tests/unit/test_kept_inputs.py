@@ -11,8 +11,7 @@ import pytest
 from orchestrator.containers import LruCache
 from orchestrator.definition.annotations import is_immutable
 from orchestrator.definition.codec import encode
-from orchestrator.engine.storage.definitions import Began
-from orchestrator.engine.storage.inputs import Input
+from orchestrator.engine.storage.definitions import Began, Input
 from orchestrator.exceptions import InvalidMessage
 
 

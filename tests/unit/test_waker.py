@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.engine.work.held_work import Claim
+from orchestrator.engine.work.worker_slice import Claim
 from orchestrator.workers.shared_claims import CLAIMS_SECONDS, SharedClaims
 from orchestrator.workers.take_over import Waker
 

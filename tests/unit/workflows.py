@@ -18,8 +18,7 @@ from orchestrator.definition.workflow.advance import (
     error_link,
     initial_advance,
 )
-from orchestrator.definition.workflow.links import Link
-from orchestrator.definition.workflow.plan import Plan
+from orchestrator.definition.workflow.plan import Link, Plan
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.exceptions import InvalidDefinition
 

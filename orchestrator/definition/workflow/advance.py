@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from orchestrator.definition.workflow.links import Link, Loop
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.plan import Link, Loop, Plan, Vertex
 
 Ending = Literal["done", "failed", "late", "cancelled"]
 """How a visit was settled."""

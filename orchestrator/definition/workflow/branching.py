@@ -14,8 +14,7 @@ from orchestrator.definition.annotations import (
     type_text,
 )
 from orchestrator.definition.labels import value_label
-from orchestrator.definition.workflow.links import Choice
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.plan import Choice, Plan, Vertex
 from orchestrator.definition.workflow.rows import ResultPredicate
 from orchestrator.definition.workflow.signatures import Parameter, parameters
 

@@ -19,8 +19,7 @@ from orchestrator.definition.annotations import (
     field_type,
     possible_values,
 )
-from orchestrator.definition.workflow.links import Choice, Link
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
 
 Condition = frozenset[int]
 

@@ -11,9 +11,15 @@ from orchestrator.definition.labels import name_of
 from orchestrator.definition.refusals import refuse, refuse_row
 from orchestrator.definition.workflow import row_rules, step_rules
 from orchestrator.definition.workflow.branching import broken_branching
-from orchestrator.definition.workflow.links import Choice, Link, LinkKind, Loop
 from orchestrator.definition.workflow.parameters import bind_parameters
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.plan import (
+    Choice,
+    Link,
+    LinkKind,
+    Loop,
+    Plan,
+    Vertex,
+)
 from orchestrator.definition.workflow.rows import (
     Case,
     Catch,

@@ -16,8 +16,7 @@ from orchestrator.definition.labels import (
     value_label,
 )
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.workflow.links import Choice, Link
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
 from orchestrator.definition.workflow.rows import error_types
 from orchestrator.definition.workflow.steps import Step
 

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.sql.passing_errors import is_idle_timeout
+from orchestrator.engine.sql.connection import is_idle_timeout
 from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
 
 SHORTEST_IDLE_LIMIT = 1.0

@@ -18,7 +18,7 @@ from orchestrator.engine.change import incidents, offering, pausing
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import TROUBLED, status_of
 from orchestrator.engine.sql.batch import Batch, Statement, send
-from orchestrator.engine.sql.merging import merge_alike
+from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import LimitReached

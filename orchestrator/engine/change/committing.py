@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.sql import group_commit, uncertain_commits
+from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.batch import Statement
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.queue import wake_queue_after_commit
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def commit_together(
             found.left_out.append(work)
     _written([change for _, change in found.done])
     if passes(found.refusal):
-        uncertain_commits.note()  # last: it closes the connection
+        note_uncertain_commit()  # last: it closes the connection
     return found
 
 

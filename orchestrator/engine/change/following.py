@@ -24,7 +24,8 @@ from orchestrator.engine.change import redoing, retrying, secret_values
 from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.change.visits import make_elements
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
-from orchestrator.engine.sql import idle_limit, tables
+from orchestrator.engine.sql import tables
+from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
@@ -81,7 +82,7 @@ class Following:
 
     def carry_out(self, found: Advance) -> None:
         """Make rows of the pure core's decision."""
-        idle_limit.allow_rows(len(found.entered) + len(found.not_taken))
+        allow_idle_for_rows(len(found.entered) + len(found.not_taken))
         self.change.edge = ",".join(filter(None, [self.change.edge, *found.taken]))
         for name in found.not_taken:
             self._pass_over(name, found.joins.pop(name, None))
@@ -236,7 +237,7 @@ class Following:
     def _spread(self, each: Each, head: StepRun) -> None:
         """Start a map: a row for the whole map, and one for each element."""
         rows = make_elements(each, head, self._result)
-        idle_limit.allow_rows(len(rows))
+        allow_idle_for_rows(len(rows))
         if not rows:
             head.status, head.finished_at = StepStatus.DONE, self.change.now
             head.left = self.change.revision

@@ -17,7 +17,7 @@ from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange, lock_child
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.sql.tables import commands, events, instances, step_runs
 from orchestrator.engine.storage import inbox
 from orchestrator.models import (
@@ -78,7 +78,7 @@ def try_steps_again(change: WorkflowChange, but: Collection[int] = ()) -> None:
         but: the keys of visits that stay as they are.
     """
     found = list(troubled_visits(change).exclude(pk__in=but))
-    idle_limit.allow_rows(len(found))
+    allow_idle_for_rows(len(found))
     for run in found:
         if run.status == StepStatus.FAILED:
             revive(change, run.node)
@@ -193,7 +193,7 @@ def revive(change: WorkflowChange, node: str) -> None:
     )
     begun: dict[str, int] = {}
     found = list(cancelled.order_by("item", "pk"))
-    idle_limit.allow_rows(len(found))
+    allow_idle_for_rows(len(found))
     for run in found:
         change.instance.open_steps += 1
         values = dict(REVIVED)

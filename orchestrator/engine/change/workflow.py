@@ -18,8 +18,8 @@ from orchestrator.engine.change.visits import (
     must_end_first,
     undoable_visits,
 )
-from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import Batch, Statement, database_now
+from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.sql.row_statements import Update
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
@@ -176,7 +176,7 @@ class WorkflowChange(ProcessChange):
             return []
         runs = self.instance.step_runs.filter(node__in=names, finished_at=None)
         found = [run for run in runs if run.pk not in self.closed]
-        idle_limit.allow_rows(len(found))
+        allow_idle_for_rows(len(found))
         return found
 
     # Joins
@@ -239,7 +239,7 @@ class WorkflowChange(ProcessChange):
         """Cancel all open visits and begin to undo. With nothing to undo the process ends."""
         self.stop(undo=True)
         done = undoable_visits(self.instance, self.plan)
-        idle_limit.allow_rows(len(done))
+        allow_idle_for_rows(len(done))
         for number, run in enumerate(done):
             self.undo_visit(run, begins=number == 0)
 
@@ -250,7 +250,7 @@ class WorkflowChange(ProcessChange):
     def _given_up(self, undo: bool, by: Text) -> list[StepRun]:
         """Return the open visits to cancel; resolve their incidents, and cancel their sub-processes."""
         found = []
-        idle_limit.allow_rows(self.instance.open_steps)
+        allow_idle_for_rows(self.instance.open_steps)
         runs = self.instance.step_runs.filter(finished_at=None)
         for run in runs.exclude(pk__in=self.closed).defer("result", "element", "saved"):
             if undo and must_end_first(run, self.plan):

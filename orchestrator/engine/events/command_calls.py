@@ -7,8 +7,7 @@ from typing import Any
 from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.events import outbox
-from orchestrator.engine.sql import uncertain_commits
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.work import failures, releasing
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call
@@ -58,7 +57,7 @@ class CommandCall(Call):
                 outbox.settle_command(self.command, result)
             except Exception as error:
                 if passes(error):  # the answer is kept, and stored later
-                    uncertain_commits.note()
+                    note_uncertain_commit()
                     raise
                 self.store_error(error)
         return None

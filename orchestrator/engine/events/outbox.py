@@ -18,8 +18,8 @@ from orchestrator.engine.change.application_code import (
 )
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import commands, instances
 from orchestrator.engine.storage import inbox
 from orchestrator.engine.work import failures, leases, releasing
@@ -75,7 +75,7 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
     asked = time.monotonic()
     message, context = arguments(command, handler)
     if leases.lease_may_end(asked):
-        uncertain_commits.note()  # another worker may have carried it out before the answer came
+        note_uncertain_commit()  # another worker may have carried it out before the answer came
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.engine.change import incidents
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import events
-from orchestrator.engine.work.event_order import wake_followers
+from orchestrator.engine.work.claims import wake_followers
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
 from orchestrator.text import Text, pack_text
 

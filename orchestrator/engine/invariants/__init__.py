@@ -28,7 +28,7 @@ from orchestrator.engine.invariants.workflow_rows import (
     sub_processes,
     undoing,
 )
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
@@ -76,7 +76,7 @@ def violations(shown: ShowProgress | None = None) -> list[str]:
     """
     shown = shown or _unseen
     with snapshot():
-        idle_limit.allow(idle_limit.LONG)
+        allow_idle(LONG_IDLE)
         found: list[str] = []
         with shown("Tables", len(OF_TABLES)) as bar:
             for check in OF_TABLES:

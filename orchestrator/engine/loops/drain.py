@@ -17,17 +17,26 @@ from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.runner import EventRunner
 from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer
 from orchestrator.engine.operations.bulk.slices import run_slice
-from orchestrator.engine.sql import uncertain_commits
+from orchestrator.engine.sql.connection import (
+    has_uncertain_commit,
+    note_uncertain_commit,
+)
 from orchestrator.engine.sql.row_statements import ALL
 from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM
-from orchestrator.engine.steps.runner import CLAIMED, StepRunner
+from orchestrator.engine.steps.session import CLAIMED, StepRunner
 from orchestrator.engine.work import leases, take_over
-from orchestrator.engine.work.due_work import find_due
-from orchestrator.engine.work.event_order import ClaimedElsewhere, Lines, postpone
-from orchestrator.engine.work.held_work import BEGIN_SECONDS, UNSEEN, Claim, HeldWork
-from orchestrator.engine.work.worker_slice import Watch, WorkerSlice, no_watch
+from orchestrator.engine.work.claims import ClaimedElsewhere, Lines, find_due, postpone
+from orchestrator.engine.work.worker_slice import (
+    BEGIN_SECONDS,
+    UNSEEN,
+    Claim,
+    HeldWork,
+    Watch,
+    WorkerSlice,
+    no_watch,
+)
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
 from orchestrator.queue import suppress_wakes, wake_queue
 
@@ -71,7 +80,7 @@ def drain(
     with suppress_wakes(queue):
         while not worker_slice.over():
             leases.end_uncertain_leases(owner)
-            if not (ready.run_once() or uncertain_commits.is_noted()):
+            if not (ready.run_once() or has_uncertain_commit()):
                 return ready.done
     wake_queue(queue)
     return ready.done
@@ -171,7 +180,7 @@ class ReadyWork:
             here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
-            uncertain_commits.note()  # another worker may have claimed these rows before the answer came
+            note_uncertain_commit()  # another worker may have claimed these rows before the answer came
             return False
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
@@ -191,7 +200,7 @@ class ReadyWork:
         steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
-                uncertain_commits.note()  # another worker may have claimed these rows before the answer came
+                note_uncertain_commit()  # another worker may have claimed these rows before the answer came
                 break
             asked, following = steps.since, steps.take()
             lines = Lines([Claimed(run) for run in following])
@@ -234,7 +243,7 @@ class ReadyWork:
             self.events.finish()
         finally:
             held.release()
-        if not uncertain_commits.is_noted():
+        if not has_uncertain_commit():
             self._postpone(early)
             works = [item.work for item in mine[begun:]]
             if works or self._is_late(asked):
@@ -254,7 +263,7 @@ class ReadyWork:
         free = number if self.events.holds else 0
         # It is shown before the question: a supervisor that reads it later does not give the work to others.
         self.worker_slice.held.show_begun(number, free)
-        return not (self._is_late(asked) or self.stop() or uncertain_commits.is_noted())
+        return not (self._is_late(asked) or self.stop() or has_uncertain_commit())
 
     def _leave_to_others(self, works: list[Any]) -> None:
         if not works:

@@ -9,12 +9,12 @@ from typing import Any
 
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.events import command_calls as waiting_commands
-from orchestrator.engine.sql import uncertain_commits
+from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, instances, step_runs
 from orchestrator.engine.steps import step_calls as waiting_steps
-from orchestrator.engine.steps.runner import CLAIMED
+from orchestrator.engine.steps.session import CLAIMED
 from orchestrator.engine.steps.step_calls import StepCallKind
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.call_room import Room
@@ -68,7 +68,7 @@ class CallsToMake:
                 )
                 found += [item.work for item in claimed]
         if leases.lease_may_end(asked):
-            uncertain_commits.note()  # other workers may have taken the work over before the answer came
+            note_uncertain_commit()  # other workers may have taken the work over before the answer came
             return []
         self.more = len(found) == most
         return found

@@ -10,7 +10,7 @@ from orchestrator.configuration.notice_settings import Topic
 from orchestrator.engine.change import incidents
 from orchestrator.engine.notices import lock
 from orchestrator.engine.sql.batch import Statement, database_now, send
-from orchestrator.engine.work.due_work import unattended_queues
+from orchestrator.engine.work.claims import unattended_queues
 from orchestrator.models import QueueOutage
 
 PATIENCE = timedelta(seconds=15)

@@ -1,8 +1,8 @@
-"""Group commit: one statement and one commit write the changes of several processes.
+"""Writing many rows together: the changes of several processes in one commit, and the alike writes of one change.
 
-Each change belongs to one process, and succeeds or fails independently. The statement first locks the rows that the
-changes must find (`rows=1`), without waiting for any, and writes the changes whose rows all were there and free. The
-others are sent singly afterwards, which shows the reason.
+In a group commit each change belongs to one process, and succeeds or fails independently. The statement first locks the
+rows that the changes must find (`rows=1`), without waiting for any, and writes the changes whose rows all were there
+and free. The others are sent singly afterwards, which shows the reason.
 
 Changes of one form share a statement: the same tables, columns and conditions in the same order. SQLite, whose cost is
 the commit, takes the changes one after the other, each under a savepoint of its own.
@@ -13,13 +13,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from orchestrator.engine.sql.batch import SHAPES, Batch, Statement, prepared_cursor
+from orchestrator.engine.sql.batch import (
+    SHAPES,
+    Batch,
+    Statement,
+    Touched,
+    prepared_cursor,
+)
+from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.json_rows import JsonRows, RowsWrite, recordset
-from orchestrator.engine.sql.passing_errors import passes
 from orchestrator.engine.sql.row_statements import Insert
 from orchestrator.exceptions import LeaseLost
 
@@ -173,3 +179,64 @@ def _after(number: int, forms: Sequence[RowsWrite]) -> str:
     same = (n for n in range(number) if forms[n].is_new)
     before = [n for n in same if forms[n].table is forms[number].table]
     return f" WHERE (SELECT COUNT(*) FROM w{before[-1]}) >= 0" if before else ""  # noqa: S608  # our own names
+
+
+MANY_ROWS = 4
+"""More new rows are sent as JSON."""
+
+
+def merge_alike(statements: Sequence[Statement]) -> Sequence[Statement]:
+    """Return the same writes, with alike ones merged in the place of the first.
+
+    Writes that may meet stay as they are, and so do all writes on SQLite, which takes each statement singly anyway.
+    """
+    groups = defaultdict[object, list[Any]](list)
+    for place, statement in enumerate(statements):
+        groups[_alike_form(statement) or place].append(statement)
+    several = [len(group) > 1 or _is_long(group[0]) for group in groups.values()]
+    if not any(several) or connection.vendor != "postgresql":
+        return statements
+    if Batch(statements).meeting() is not None:
+        return statements
+    return [
+        _one_of(group) if many else group[0]
+        for group, many in zip(groups.values(), several, strict=True)
+    ]
+
+
+def _is_long(statement: Statement) -> bool:
+    """Whether a statement would be a long text with many parameters, which Python takes long to build."""
+    return isinstance(statement, Insert) and len(statement.items) > MANY_ROWS
+
+
+def _alike_form(statement: Statement) -> object:
+    """The same value for alike writes; None for a write that goes alone."""
+    if isinstance(statement, Insert):
+        return None if statement.known else statement.form
+    by_key = statement.touched.how == "key" and statement.rows == 1
+    return statement.form if by_key else None
+
+
+def _one_of(group: Sequence[Any]) -> Statement:
+    first = group[0]
+    if isinstance(first, Insert):
+        items = [item for one in group for item in one.items]
+        sql, rows = _sent_rows(group, len(items))
+        if first.known:
+            told = f"{sql} RETURNING {first.table.key}"
+            return Statement(told, rows, first.touched, None, first.receive)
+        keys = [item.pk for item in items] if items[0].pk is not None else ()
+        return Statement(sql, rows, first.touched, len(items), None, keys)
+    touched_keys = frozenset(one.touched.key for one in group)
+    touched = Touched(first.table.table, "keys", touched_keys)
+    return Statement(*_sent_rows(group, len(group)), touched, len(group))
+
+
+def _sent_rows(group: Sequence[Any], number: int) -> tuple[str, list[str]]:
+    rows = JsonRows(number)
+    return _rows_sql(RowsWrite.of(group, rows)), [rows.text()]
+
+
+@lru_cache(SHAPES)
+def _rows_sql(write: RowsWrite) -> str:
+    return write.sql("given", recordset(write.columns))

@@ -2,32 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Model
 
-from orchestrator.engine.sql.event_table import EventTable
-from orchestrator.engine.sql.outside_id_table import OutsideIdTable
+from orchestrator.definition.outside_ids import MOST, Identifier, identifiers
+from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.engine.sql.batch import Statement, Touched
+from orchestrator.engine.sql.row_statements import Condition
 from orchestrator.engine.sql.table import Table
 from orchestrator.exceptions import KeyTaken, LeaseLost
 from orchestrator.models import (
     BulkItem,
     BulkOperation,
     Checkpoint,
+    InboxEvent,
     Incident,
     IssuedCommand,
     Occurrence,
     OperatorAction,
+    OutsideId,
     ProcessInstance,
     StepKind,
     StepRun,
     StepStatus,
 )
+
+T = TypeVar("T")
+
+UNDECIDED = "wake_at IS NOT NULL AND handled_at IS NULL"
+UNDECIDED_OF_KEY = f"{UNDECIDED} AND NOT (correlation_key = '')"
+"""The conditions of the indexes of undecided events, word by word: else SQLite does not use the indexes."""
+
+BY_ID = Condition(f" AND {UNDECIDED}", ())
+BY_KEY = Condition(f" AND {UNDECIDED_OF_KEY}", ())
+"""The undecided events of one process, found through the index of its id or of its key."""
+
+
+class EventTable(Table[InboxEvent]):
+    """The statements of the inbox."""
+
+    def __init__(self) -> None:
+        super().__init__(InboxEvent)
+
+    def besides(
+        self, ids: Collection[UUID], keys: Collection[tuple[str, str]]
+    ) -> Condition:
+        """Return the condition that excludes the events of some processes, by id, or by target and correlation key."""
+        sql, params = "", list[Any]()
+        if ids:
+            known = _padded(ids)
+            marks = ", ".join(["%s"] * len(known))
+            sql += f" AND (process_id IS NULL OR process_id NOT IN ({marks}))"
+            params += [self._param(self.fields["process_id"], one) for one in known]
+        if keys:
+            pairs = _padded(keys)
+            rows = ", ".join(["(%s, %s)"] * len(pairs))
+            sql += f" AND (target, correlation_key) NOT IN (VALUES {rows})"
+            params += [text for pair in pairs for text in pair]
+        return Condition(sql, tuple(params))
+
+    @cache  # noqa: B019  # there is one, for the life of the process
+    def _ahead(self, vendor: str, limit: int) -> str:
+        """The column with the keys of older undecided events of a claimed event's process, at most a batch."""
+        this, process = self.name, f'"{ProcessInstance._meta.db_table}"'
+        # SQLite finds nothing by index for a column of the row that it returns, only for an expression.
+        its = f"+{this}" if vendor == "sqlite" else this
+        live = (
+            f"(SELECT p.id FROM {process} AS p WHERE p.name = {its}.target AND p.finished_at IS NULL"  # noqa: S608  # names are the models'
+            f" AND p.correlation_key = {its}.correlation_key AND NOT (p.correlation_key = ''))"
+        )
+        own = f"FROM {process} AS p WHERE p.id = {its}.process_id"
+        by_id = f"process_id = COALESCE({this}.process_id, {live}) AND {UNDECIDED}"
+        by_key = (
+            f"target = COALESCE((SELECT p.name {own}), {this}.target) AND {UNDECIDED_OF_KEY}"
+            f" AND correlation_key = COALESCE((SELECT p.correlation_key {own}), {this}.correlation_key)"
+        )
+        found = " UNION ".join(
+            f"SELECT * FROM (SELECT id FROM {this} AS older WHERE {same} AND older.id < {this}.id"  # noqa: S608  # names are the models'
+            f" ORDER BY id LIMIT {limit}) AS {name}"
+            for name, same in (("by_id", by_id), ("by_key", by_key))
+        )
+        keys = "GROUP_CONCAT(id)"
+        if vendor == "postgresql":
+            keys = "STRING_AGG(id::text, ',')"
+        return f", (SELECT {keys} FROM ({found}) AS ahead)"  # noqa: S608  # names are the models'
+
+
+def _padded(values: Collection[T]) -> list[T]:
+    """The values, with the last one repeated up to a power of two, so that few different statements exist."""
+    found = list(values)
+    return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found))
+
+
+MOST_FIELDS = 50
+"""The most fields whose ids are read for one process; no definition has more."""
+
+
+class OutsideIdTable(Table[OutsideId]):
+    """The statements of the outside ids."""
+
+    def __init__(self) -> None:
+        super().__init__(OutsideId)
+
+    def changes(
+        self,
+        definition: type[ProcessDefinition],
+        process: UUID,
+        was: Mapping[str, Any],
+        now: Mapping[str, Any],
+    ) -> list[Statement]:
+        """Return the writes by which a process's outside ids follow its data; none where nothing changes.
+
+        Args:
+            definition: the definition, with the fields of its outside ids.
+            process: the process id.
+            was: the stored data; empty for a new process.
+            now: the new data.
+        """
+        if not definition.outside_ids:
+            return []
+        before = identifiers(definition.outside_ids, was)
+        return self._replaced(process, before, identifiers(definition.outside_ids, now))
+
+    def renewals(
+        self, process: UUID, definition: type[ProcessDefinition], now: Mapping[str, Any]
+    ) -> list[Statement]:
+        """Return the same after a change of the definition: the stored ids are read from the table.
+
+        Args:
+            process: the process id.
+            definition: the new definition, with the fields of its outside ids.
+            now: the process's data.
+        """
+        rows = OutsideId.objects.filter(instance=process)
+        stored = rows.values_list("field", "value")[: MOST * MOST_FIELDS]
+        before = dict.fromkeys(Identifier(*row) for row in stored)
+        return self._replaced(process, before, identifiers(definition.outside_ids, now))
+
+    def _replaced(
+        self,
+        process: UUID,
+        before: Mapping[Identifier, None],
+        after: Mapping[Identifier, None],
+    ) -> list[Statement]:
+        gone = [one for one in before if one not in after]
+        new = [one for one in after if one not in before]
+        removal = [self._removed(process, gone)] if gone else []
+        return [*removal, *self.inserts(list(outside_id_rows(process, new)))]
+
+    def _removed(self, process: UUID, gone: list[Identifier]) -> Statement:
+        marks = ", ".join(["(%s, %s)"] * len(gone))
+        return Statement(
+            f"DELETE FROM {self.name} WHERE instance_id = %s AND (field, value) IN (VALUES {marks})",  # noqa: S608  # names are the model's
+            [
+                self._param(self.fields["instance"], process),
+                *(part for one in gone for part in one),
+            ],
+            Touched(self.table, "keys", frozenset((process, *one) for one in gone)),
+        )
+
+
+def outside_id_rows(process: UUID, ids: Iterable[Identifier]) -> Iterable[OutsideId]:
+    """Return new rows of a process."""
+    return (OutsideId(instance_id=process, field=f, value=v) for f, v in ids)
 
 
 class InstanceTable(Table[ProcessInstance]):

@@ -15,9 +15,8 @@ from django.db import transaction
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import incidents, secret_values, settling
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Clock
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps.attempts import policy_of
 from orchestrator.engine.storage import definitions
@@ -102,7 +101,7 @@ class KnownProcess:
             if kept and passes(error):
                 self.keep_secrets_out(error, run, result)
                 self.forget()
-                uncertain_commits.note()
+                note_uncertain_commit()
                 raise
             self._store_failure(run, error, result)
         return None

@@ -17,11 +17,10 @@ from orchestrator.containers import group_by_key
 from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.workflow import WorkflowChange
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Statement
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps.known_process import HeldResult
-from orchestrator.engine.work.held_work import (
+from orchestrator.engine.work.worker_slice import (
     TAKE_SECONDS,
     HeldWork,
     Holding,
@@ -120,7 +119,7 @@ def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
     for one in group:  # also for results that other workers have stored
         one.session.forget()
     if passes(refusal):
-        uncertain_commits.note()  # they may have been committed, with claims of the visits that follow
+        note_uncertain_commit()  # they may have been committed, with claims of the visits that follow
     _singly(find_held_results(group), following)
 
 

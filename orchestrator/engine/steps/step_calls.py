@@ -16,8 +16,7 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.sql import uncertain_commits
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps import quick_results
 from orchestrator.engine.steps.attempts import (
     check_branches,
@@ -95,7 +94,7 @@ class StepCall(Call):
                 following = self.session.settle_result(self.run, result)
             except Exception as error:
                 if passes(error):  # the result is kept, and stored later
-                    uncertain_commits.note()
+                    note_uncertain_commit()
                     raise
                 following = self.session.settle_failure(self.run, error)
         return prepare_call(self.session, following, self.room)

@@ -1,7 +1,8 @@
-"""The stored definition of an instance, and its class and plan in the running code."""
+"""The stored definition of an instance, its class and plan in the running code, and its input, read once."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,15 +15,80 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.containers import LruCache
 from orchestrator.definition import ProcessManager, Workflow
-from orchestrator.definition.codec import decode, digest, encode, limited_digest
+from orchestrator.definition.annotations import hints, is_immutable
+from orchestrator.definition.codec import (
+    decode,
+    decode_text,
+    digest,
+    encode,
+    limited_digest,
+)
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.sql import idle_limit
-from orchestrator.engine.storage.inputs import Input
-from orchestrator.exceptions import UnknownDefinition
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
+from orchestrator.exceptions import InvalidMessage, UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.registry import DefinitionClass
+
+SPREAD = 8
+"""About the bytes in memory for one byte of JSON text, as values and as text."""
+
+LEAST_BYTES = 2_000
+
+
+class Input:
+    """The input of one process. Each step gets values that no other step can change.
+
+    Immutable values are shared; all others are decoded anew for each step from the text of their field.
+
+    Args:
+        form: the workflow's `Input`.
+        body: the input as JSON values.
+
+    Raises:
+        InvalidMessage: the input does not have the declared form.
+    """
+
+    def __init__(self, form: type[Any], body: Any) -> None:
+        self._form = form
+        self._value = decode(form, body)
+        self._text = json.dumps(body)
+        self._fixed: dict[str, bool] = {}
+        self._texts: dict[str, str | None] = {}
+        self.size = LEAST_BYTES + SPREAD * len(self._text)
+        """About the bytes that it takes in memory."""
+
+    def whole(self) -> Any:
+        """Return the whole input."""
+        if is_immutable(self._form):
+            return self._value
+        return decode_text(self._form, self._text)
+
+    def field(self, name: str) -> Any:
+        """Return one field of the input."""
+        hint = hints(self._form)[name]
+        if name not in self._fixed:
+            self._fixed[name] = is_immutable(hint)
+        if self._fixed[name]:
+            return getattr(self._value, name)
+        if name not in self._texts:
+            self._texts[name] = self._text_of(name, hint)
+        text = self._texts[name]
+        return getattr(self.whole(), name) if text is None else decode_text(hint, text)
+
+    def _text_of(self, name: str, hint: Any) -> str | None:
+        """The text of a field; None where the class converts the field itself."""
+        body = json.loads(self._text)
+        if name not in body:
+            return None
+        text = json.dumps(body[name])
+        try:
+            alike = decode_text(hint, text) == getattr(self._value, name)
+        except InvalidMessage:
+            return None
+        return text if alike else None
+
 
 _rows: dict[DefinitionClass, int] = {}
 _known: dict[int, tuple[int, str]] = {}
@@ -142,7 +208,7 @@ def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -
     """The plan that a class makes from an input with this checksum."""
     plan = _plans.get((definition, checksum))
     if plan is None:
-        idle_limit.allow(idle_limit.LONG)
+        allow_idle(LONG_IDLE)
         plan = definition.plan(input())
         _plans.keep((definition, checksum), plan)
     return plan

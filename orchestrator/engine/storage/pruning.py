@@ -25,7 +25,7 @@ from django.db.models import Model, Q, QuerySet
 
 from orchestrator.containers import group_by_key
 from orchestrator.engine.sql.batch import chunks, database_now
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.storage.pruning_items import prune_items
 from orchestrator.models import (
     Checkpoint,

@@ -11,8 +11,7 @@ from django.db.models import Q
 
 from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.advance import Arrivals, Ending, Settled
-from orchestrator.definition.workflow.links import Link
-from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.plan import Link, Plan, Vertex
 from orchestrator.definition.workflow.replay import Replay, Visit, replay_history
 from orchestrator.engine.storage.results import GIVEN, check_result, element_results
 from orchestrator.engine.storage.switches import Switch, switches_of

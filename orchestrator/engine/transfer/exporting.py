@@ -14,8 +14,8 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.utils.duration import duration_iso_string
 
-from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import chunks, database_now
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.transfer.due_work import check_settled
 from orchestrator.engine.transfer.form import FORMAT, KIND, PARTS, ExportedTable
 from orchestrator.exceptions import OperationRefused
@@ -43,7 +43,7 @@ def write_export(
     Raises:
         OperationRefused: the process is missing or is a sub-process, or an ended process of the tree has due work.
     """
-    idle_limit.allow(idle_limit.LONG)
+    allow_idle(LONG_IDLE)
     tree = _tree(process_id)
     check_settled(tree)
     if expect is not None:

@@ -32,10 +32,9 @@ from orchestrator.engine.invariants.history import dense_history
 from orchestrator.engine.invariants.progress import wrong_steps
 from orchestrator.engine.invariants.records import miscounted_parked
 from orchestrator.engine.invariants.stored_sets import ProcessSet
-from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import chunks
-from orchestrator.engine.sql.outside_id_table import outside_id_rows
-from orchestrator.engine.sql.tables import instances
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
+from orchestrator.engine.sql.tables import instances, outside_id_rows
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.transfer.due_work import check_settled
 from orchestrator.engine.transfer.form import ExportedTable, PinnedDefinition
@@ -70,7 +69,7 @@ def store_import(reading: ExportFile, cause: Cause, now: datetime) -> ProcessIns
     Raises:
         OperationRefused: the process exists here, the running code cannot continue it, or the export is inconsistent.
     """
-    idle_limit.allow(idle_limit.LONG)
+    allow_idle(LONG_IDLE)
     if reading.head.exported_at > now + AHEAD:
         raise OperationRefused(
             Text("it was exported in the future: look at both clocks")

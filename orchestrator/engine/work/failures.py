@@ -14,10 +14,10 @@ from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.tables import instances, table_of
 from orchestrator.engine.work import backoff, releasing
-from orchestrator.engine.work.event_order import wake_followers
+from orchestrator.engine.work.claims import wake_followers
 from orchestrator.exceptions import (
     HandlerMissing,
     InvalidMessage,

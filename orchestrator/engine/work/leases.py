@@ -9,8 +9,11 @@ from typing import Any
 
 from orchestrator.configuration.conf import conf
 from orchestrator.containers import group_by_key
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Raw, Statement, at_commit, database_now, send
+from orchestrator.engine.sql.connection import (
+    clear_uncertain_commits,
+    has_uncertain_commit,
+)
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import WORK, step_runs
@@ -57,10 +60,10 @@ def end_uncertain_leases(owner: str, besides: Collection[str] = ()) -> bool:
     Returns:
         Whether anything was uncertain.
     """
-    if not uncertain_commits.is_noted():
+    if not has_uncertain_commit():
         return False
     end_leases([owner], besides=besides)
-    uncertain_commits.clear()
+    clear_uncertain_commits()
     return True
 
 

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.engine.change import incidents
-from orchestrator.engine.sql import uncertain_commits
 from orchestrator.engine.sql.batch import Statement, database_now, send
+from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import table_of
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
@@ -69,7 +69,7 @@ def release_refused(work: Work, refusal: Exception, **noted: Any) -> None:
     The fence shows at the next claim whether the lost transaction was committed after all.
     """
     log.warning("the database refused, %s is tried again: %s", work, refusal)
-    uncertain_commits.note()
+    note_uncertain_commit()
     send([release(work, random_moment(0.05, 0.5), **noted)])
 
 

@@ -33,9 +33,12 @@ from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.child_failure import failure_of
 from orchestrator.engine.change.following import Following, follow_settled
 from orchestrator.engine.change.workflow import WorkflowChange, cancel_child, lock_child
-from orchestrator.engine.sql import idle_limit, uncertain_commits
 from orchestrator.engine.sql.batch import send
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import (
+    allow_idle_for_rows,
+    note_uncertain_commit,
+    passes,
+)
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import backoff, failures, releasing
@@ -82,7 +85,7 @@ def fail_run(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) 
         if passes(error):
             if policy.idempotent and releasing.release_refused_step(run, error):
                 return
-            uncertain_commits.note()
+            note_uncertain_commit()
             error = error if policy.idempotent else releasing.unknown_effect(run, error)
         if _is_set_aside(run, error, plan):
             with transaction.atomic(durable=True):
@@ -114,7 +117,7 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
         if passes(worse):
             if policy.idempotent and releasing.release_refused_step(run, worse):
                 return
-            uncertain_commits.note()
+            note_uncertain_commit()
         log.exception("what the failure of %s leads to failed too", run)
         worse.__context__ = error
         with transaction.atomic(durable=True):
@@ -323,7 +326,7 @@ def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
         node=item.node, kind=StepKind.ITEM, finished_at=None
     )
     others = list(rows.exclude(pk=item.pk))
-    idle_limit.allow_rows(len(others))
+    allow_idle_for_rows(len(others))
     for other in others:
         change.close_open(other, StepStatus.CANCELLED)
 

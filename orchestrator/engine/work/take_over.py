@@ -15,7 +15,7 @@ from orchestrator.engine.sql.batch import NOW, Statement, database_now, send
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.work import leases
-from orchestrator.engine.work.held_work import UnstoredResult
+from orchestrator.engine.work.worker_slice import UnstoredResult
 from orchestrator.models import StepRun, StepStatus
 
 

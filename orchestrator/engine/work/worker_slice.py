@@ -1,16 +1,140 @@
-"""A worker at a queue for one time slice, and the watch over each piece of its work."""
+"""A worker at a queue for one time slice: the watch over its work, its unbegun claims and its unstored results.
+
+While a worker runs a function it can neither begin its other claims nor store its results. It shows both to its
+supervisor, which after a moment has other workers take them over (`take_over`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.work import leases
-from orchestrator.engine.work.held_work import UNSEEN, HeldWork
 from orchestrator.models import Work
+
+T = TypeVar("T")
+
+MOST = 50
+"""The most results in one commit."""
+
+BEGIN_SECONDS = 0.1
+"""How long after a claim a worker begins claimed work; it releases the rest."""
+
+HOLD_SECONDS = 0.01
+"""How long a worker holds a result while it goes on with other work."""
+
+TAKE_SECONDS = HOLD_SECONDS + 0.006
+"""How long results are held before other workers store them.
+
+By then they see what the worker wrote in its own time. Most often the worker itself stores its results together with
+that of a quick element that is running.
+"""
+
+
+class UnstoredResult(NamedTuple):
+    """A result that is not stored yet.
+
+    Args:
+        key: its visit's key.
+        attempt: the attempt that returned it.
+        result: its JSON values.
+        checksum: their checksum.
+    """
+
+    key: int
+    attempt: int
+    result: Any
+    checksum: str
+
+
+class Claim(NamedTuple):
+    """A piece of claimed work.
+
+    Args:
+        work: its name (`leases.work_name`).
+        order: the same text for work that must run in order; "" for work without an order.
+    """
+
+    work: str
+    order: str
+
+
+class HeldWork:
+    """The place where a worker shows its unbegun claims and its unstored results.
+
+    This class is for a worker without a supervisor: such a worker releases its claims, and stores each result at once.
+    """
+
+    def show_claimed(self, claims: Sequence[Claim], asked: float) -> None:
+        """Show claims in the order in which they begin, asked for at a monotonic time; the first has begun."""
+
+    def show_begun(self, number: int, free: int = 0) -> None:
+        """Show that the worker has come to another claim. Only then it looks whether it may still begin it.
+
+        Args:
+            number: the claim's number, counted from 0.
+            free: the number of first claims that other workers may take over nevertheless: they are only decided.
+        """
+
+    def release(self) -> None:
+        """Show that no claim waits any more."""
+
+    def show_result(self, result: UnstoredResult) -> bool:
+        """Show a held result. Return False if no supervisor sees it: the worker must store it now."""
+        return False
+
+    def show_calling(self) -> None:
+        """Show that the worker is about to call another function, which may take its time.
+
+        Until then, and from the next result on, the worker stores its results itself.
+        """
+
+    def show_stored(self) -> None:
+        """Show that no result is held any more."""
+
+
+UNSEEN = HeldWork()
+
+
+class Holding(Generic[T]):
+    """Results that are held for a moment before they are stored, so that several share a commit."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, T] = {}
+        self._since = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def hold(self, key: Hashable, one: T) -> None:
+        """Hold a result under a key of its own."""
+        if not self._held:
+            self._since = time.monotonic()
+        self._held[key] = one
+
+    @property
+    def waited(self) -> float:
+        """Seconds since the first result was held."""
+        return time.monotonic() - self._since
+
+    @property
+    def are_due(self) -> bool:
+        """Whether the results are to be stored now."""
+        full = len(self._held) >= MOST
+        return bool(self._held) and (full or self.waited > HOLD_SECONDS)
+
+    def take(self) -> list[T]:
+        """Return the held results, to be stored."""
+        held, self._held = self._held, {}
+        return [*held.values()]
+
 
 Reporting = Callable[[], AbstractContextManager[None]]
 """Reports a heartbeat of the piece of work. The engine's own work inside this context does not count against it."""

@@ -16,7 +16,7 @@ from orchestrator.engine.operations import (
     forbidden_in_bulk,
 )
 from orchestrator.engine.operations.bulk.request import item_request
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import passes
 from orchestrator.exceptions import OperationRefused, PermissionMissing, StaleRevision
 from orchestrator.models import (
     BulkItem,

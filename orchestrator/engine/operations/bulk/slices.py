@@ -29,7 +29,7 @@ from orchestrator.engine.operations.bulk.single_press import (
     refuse_forbidden,
 )
 from orchestrator.engine.sql.batch import Statement, chunks, database_now, send
-from orchestrator.engine.sql.merging import merge_alike
+from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.tables import bulk_items, bulk_operations
 from orchestrator.models import BulkItem, BulkOperation, BulkStatus, BulkVerdict
 from orchestrator.models.bulk_operation import GOING_ON

@@ -20,7 +20,7 @@ from orchestrator.engine.operations.migrating.workflow import (
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.repairing.plan import refuse_code_errors
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.switches import MIGRATE
 from orchestrator.models import Definition, ProcessInstance
@@ -64,7 +64,7 @@ class MigrateProcess(ProcessOperation):
         return told if is_workflow else {**told, "data": instance.data}
 
     def effect(self, press: Press, version: Any, steps_json: Any) -> dict[str, Any]:
-        idle_limit.allow(idle_limit.LONG)
+        allow_idle(LONG_IDLE)
         told = _migration(press.process, version, steps_json).carry_out(press)
         return {**self.before(press.process), **told}
 

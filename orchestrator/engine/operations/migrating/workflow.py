@@ -20,7 +20,7 @@ from orchestrator.engine.operations.migrating.plan import (
     MigrationTarget,
     check_key_kept,
 )
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.sql.tables import outside_ids
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.definitions import Pin
@@ -115,7 +115,7 @@ def plan_workflow_migration(
         NotMigrated: the process does not fit the other version now.
         Exception: raised by the application's code.
     """
-    idle_limit.allow(idle_limit.LONG)
+    allow_idle(LONG_IDLE)
     _check_unclaimed(instance)
     pin = _pin(instance, target)
     mapping, given_up = _mapping(instance, target, pin.plan)

@@ -20,7 +20,7 @@ from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.sql import idle_limit
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.sql.tables import events
 from orchestrator.engine.storage import settled_visits
 from orchestrator.engine.storage.settled_visits import State
@@ -56,7 +56,7 @@ class ResumeProcess(ProcessOperation):
     def effect(self, press: Press, revision: int) -> dict[str, Any]:
         instance = press.process
         _check(instance, revision)
-        idle_limit.allow(idle_limit.LONG)
+        allow_idle(LONG_IDLE)
         change = WorkflowChange.of(instance, press.cause, press.now)
         known = settled_visits.state_at(instance, change.plan, revision)
         _offer_again(change, known, press.request)

@@ -20,7 +20,7 @@ from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.event import NO_STEP_TAKES
 from orchestrator.engine.operations.repairing.edits import Edit
-from orchestrator.engine.sql.passing_errors import passes
+from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.storage import inbox
 from orchestrator.exceptions import InvalidMessage, OperationRefused, ProcessionError
 from orchestrator.models import ProcessInstance

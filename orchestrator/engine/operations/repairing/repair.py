@@ -21,8 +21,8 @@ from orchestrator.engine.operations.repairing.plan import (
     refuse_code_errors,
 )
 from orchestrator.engine.operations.repairing.workflow import plan_workflow_repair
-from orchestrator.engine.sql import idle_limit
 from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.models import Cause, CauseKind, ProcessInstance
@@ -146,7 +146,7 @@ def apply_edits(press: Press, wanted: list[Edit]) -> dict[str, Any]:
     Raises:
         OperationRefused: one of the edits is not possible; none is applied.
     """
-    idle_limit.allow(idle_limit.LONG)
+    allow_idle(LONG_IDLE)
     plan = _plan(press.process, wanted, press)
     OperationRefused.raise_for(plan.refusal)
     facts = plan.carry_out(press)

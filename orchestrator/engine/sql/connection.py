@@ -1,15 +1,23 @@
-"""The errors of the database that pass by themselves: the same work may succeed a moment later.
+"""The database's connection: errors that pass by themselves, commits with an unknown outcome, idle transactions.
 
-A deadlock, an ended session or a full disk is no mistake of the work: no attempt is charged. A wrong query stays wrong.
-The error's code decides, never its class: the driver reports an ended session as an OperationalError, an
-InterfaceError, an InternalError or a bare DatabaseError.
+After an error that passes by itself the same work may succeed a moment later: a deadlock, an ended session or a full
+disk is no mistake of the work, and no attempt is charged. A wrong query stays wrong. The error's code decides, never
+its class: the driver reports an ended session as an OperationalError, an InterfaceError, an InternalError or a bare
+DatabaseError.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+)
 from django.db.transaction import TransactionManagementError
 
 ROLLED_BACK = "40"
@@ -104,3 +112,63 @@ def _sqlite_code(said: BaseException | None) -> int:
     """SQLite's primary result code, without its extension; 0 for another error."""
     code: int = getattr(said, "sqlite_errorcode", 0)
     return code & 0xFF
+
+
+_uncertain: set[int] = set()
+"""The processes that have commits or claims whose outcome is unknown."""
+
+
+def note_uncertain_commit() -> None:
+    """Note that the outcome of a commit or claim is unknown: this worker may hold work without knowing it.
+
+    The connection is closed, and not used again.
+    """
+    _uncertain.add(os.getpid())
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def has_uncertain_commit() -> bool:
+    """Whether this worker may hold work without knowing it."""
+    return os.getpid() in _uncertain
+
+
+def clear_uncertain_commits() -> None:
+    """Note that all leases of this worker were ended."""
+    _uncertain.discard(os.getpid())
+
+
+LONG_IDLE = 60.0
+"""Seconds that a transaction may stand idle for work on a whole workflow: making its plan, replaying its history."""
+
+FEW_ROWS = 200
+"""Python makes this many rows within the usual limit on any machine."""
+
+SECONDS_A_ROW = 0.02
+
+IDLE_TIMEOUT = "idle_in_transaction_session_timeout"
+"""PostgreSQL ends a session whose transaction stands idle for longer: a stalled worker locks rows for a moment only.
+
+Work that keeps Python busy for longer raises the limit for its transaction.
+"""
+
+RAISE_TIMEOUT = (
+    f"SELECT set_config(name, %s, true) FROM pg_settings WHERE name = '{IDLE_TIMEOUT}'"  # noqa: S608  # our own text
+    " AND setting::bigint BETWEEN 1 AND %s"
+)
+"""Raises the limit, in milliseconds, until the end of the transaction; a longer limit, or none, stays."""
+
+
+def allow_idle(seconds: float) -> None:
+    """Let the running transaction, if there is one, stand idle for some seconds. SQLite has no limit."""
+    if connection.vendor != "postgresql" or not connection.in_atomic_block:
+        return
+    limit = int(seconds * 1000)
+    with connection.cursor() as cursor:
+        cursor.execute(RAISE_TIMEOUT, [str(limit), limit])
+
+
+def allow_idle_for_rows(number: int) -> None:
+    """Let the running transaction stand idle for as long as Python may take to make this number of rows."""
+    if number > FEW_ROWS:
+        allow_idle(max(number * SECONDS_A_ROW, 10))
