@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import iscoroutinefunction
 from types import ModuleType
 from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
@@ -16,7 +17,6 @@ from asgiref.sync import async_to_sync
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
-from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.exceptions import (
     InvalidDefinition,
@@ -110,7 +110,7 @@ class Handler:
     @property
     def is_call(self) -> bool:
         """Whether it waits outside: a worker has many such calls in flight at once."""
-        return self.threads is not None or is_asynchronous(self.function)
+        return self.threads is not None or iscoroutinefunction(self.function)
 
     def __call__(self, message: Command | Event, context: CommandContext) -> Answer:
         returned = self.call_function(message, context)
@@ -239,7 +239,7 @@ def _handler_refusals(handler: Handler) -> Iterator[str]:
 
 
 def _waiting_refusals(handler: Handler) -> Iterator[str]:
-    if issubclass(handler.message, Event) and is_asynchronous(handler.function):
+    if issubclass(handler.message, Event) and iscoroutinefunction(handler.function):
         yield "it is asynchronous, and runs inside a transaction, where nothing may wait: write a plain function"
     if inspect.isasyncgenfunction(handler.function):
         yield "it is asynchronous and yields: a handler returns its events"
@@ -249,7 +249,7 @@ def _waiting_refusals(handler: Handler) -> Iterator[str]:
             f"it {what}, and runs inside the commit, where nothing may wait: "
             "write a plain function, or say after_commit=True"
         )
-    elif handler.threads is not None and is_asynchronous(handler.function):
+    elif handler.threads is not None and iscoroutinefunction(handler.function):
         yield f"it is asynchronous and needs no threads: leave threads={handler.threads!r} out"
 
 

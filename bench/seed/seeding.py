@@ -26,7 +26,7 @@ from bench.seed.written import copied_models
 from examples.order_listing.models import Order
 from examples.support_inquiry.models import Ticket
 from orchestrator.engine.sql.batch import database_now
-from orchestrator.engine.sql.connection import LONG, allow_idle
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.storage.start_locks import LOCKS, OURS
 from orchestrator.exceptions import ProcessionError
 from orchestrator.models import Definition, ProcessInstance
@@ -142,7 +142,7 @@ def _batch(
     lines: dict[type[Model], list[str]] = defaultdict(list)
     with transaction.atomic():
         _take_turn(batch[0])
-        allow_idle(LONG)
+        allow_idle(LONG_IDLE)
         now = database_now()
         step = (now - begun) / (last - batch[0] + 1)
         ids = {model: iter(tables.reserve_ids(model, n)) for model, n in needed.items()}

@@ -90,14 +90,13 @@ def is_delay(value: object) -> bool:
     return isinstance(value, timedelta) and timedelta(0) < value <= LONGEST
 
 
-def is_asynchronous(function: object) -> bool:
-    """Return whether a function is an `async def`. Workers await its calls."""
-    return inspect.iscoroutinefunction(function)
-
-
 def why_deferred(function: object) -> str:
     """Return why a call gives no plain value, or "". A condition would take a coroutine or a generator as true."""
-    return "is asynchronous" if is_asynchronous(function) else why_generator(function)
+    return (
+        "is asynchronous"
+        if inspect.iscoroutinefunction(function)
+        else why_generator(function)
+    )
 
 
 def why_generator(function: object) -> str:

@@ -12,7 +12,7 @@ from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager, Workflow
-from orchestrator.engine.change import starting
+from orchestrator.engine.change.workflows import starting
 from orchestrator.engine.storage import inbox, receipts
 from orchestrator.engine.storage.inbox import Address
 from orchestrator.engine.storage.receipts import TURNS, Arrival, Receipt, StartReceipt

@@ -9,7 +9,7 @@ from django.db import OperationalError, ProgrammingError
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, join, start, step, then
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain

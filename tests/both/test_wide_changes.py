@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow
-from orchestrator.engine.change import starting
+from orchestrator.engine.change.workflows import starting
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.batch import MANY_PARAMS
 from orchestrator.engine.sql.connection import IDLE_TIMEOUT, allow_idle

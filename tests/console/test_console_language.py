@@ -14,7 +14,7 @@ from monitoring.diagrams.drawing import Drawing
 from monitoring.diagrams.sketch import best_sketch, level_sketch
 from monitoring.diagrams.words import detail_of, phrase
 from orchestrator.definition.graph import Graph, Node
-from orchestrator.engine.change import retrying
+from orchestrator.engine.change.workflows import retrying
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import Incident
 from tests.apps.patterns.ways import Broad

@@ -12,7 +12,7 @@ from examples.order_listing.orders import place_order
 from orchestrator import send_event
 from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.failure_cause import normalize
+from orchestrator.engine.change.incidents import normalize
 from orchestrator.engine.operations import (
     assign_failures,
     cancel,

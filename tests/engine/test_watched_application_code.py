@@ -22,7 +22,7 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import maps
+from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.operations import retry
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.steps.attempts import MOST_STARTS
@@ -288,7 +288,7 @@ def test_a_map_whose_condition_kills_its_workers_is_given_up_until_it_is_retried
 ) -> None:
     process = begun(definition, Numbers([1, 2, 3]))
     with monkeypatch.context() as deadly:  # an exception in a condition ends no worker
-        deadly.setattr(maps, "_result", lambda *_: look())
+        deadly.setattr(settling, "_result", lambda *_: look())
         deaths = sum(bool(lost()) for _ in range(20))
 
     process.refresh_from_db()

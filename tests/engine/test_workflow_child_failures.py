@@ -12,7 +12,7 @@ from pytest_django import Settings
 from orchestrator import Permanent
 from orchestrator.definition import Workflow
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change.child_failure import failure_of
+from orchestrator.engine.change.workflows.child_failure import failure_of
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import (

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from orchestrator.engine.change.failure_cause import (
+from orchestrator.engine.change.incidents import (
     error_class_name,
     fingerprint,
     normalize,

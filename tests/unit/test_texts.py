@@ -17,8 +17,7 @@ from django.utils import translation
 
 from monitoring.base.translation import translate
 from orchestrator import exceptions
-from orchestrator.engine.change.failure_cause import fingerprint
-from orchestrator.engine.change.incidents import named_error
+from orchestrator.engine.change.incidents import fingerprint, named_error
 from orchestrator.engine.change.secret_values import attach
 from orchestrator.exceptions import (
     CorruptInput,

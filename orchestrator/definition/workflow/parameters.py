@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, NoReturn
 
 from orchestrator.definition.annotations import (
@@ -24,7 +25,7 @@ from orchestrator.definition.annotations import (
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.guards import Stored
 from orchestrator.definition.labels import name_of
-from orchestrator.definition.refusals import is_asynchronous, refuse_row
+from orchestrator.definition.refusals import refuse_row
 from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.context import (
     AsyncStepContext,
@@ -172,7 +173,7 @@ class _Parameters:
         """Refuse an asynchronous context in a plain function, and a plain one in an asynchronous function."""
         step = self.vertex.undo if self.undoes else self.vertex.step
         function = step.function if step is not None else None
-        wanted = AsyncStepContext if is_asynchronous(function) else StepContext
+        wanted = AsyncStepContext if iscoroutinefunction(function) else StepContext
         if annotation is not wanted:
             how = "asynchronous" if wanted is AsyncStepContext else "a plain function"
             self._invalid(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from inspect import iscoroutinefunction
 from typing import Any
 
 from orchestrator.definition.annotations import is_class, takes_arguments
@@ -13,7 +14,6 @@ from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.refusals import (
     DELAY,
     LONGEST,
-    is_asynchronous,
     is_delay,
     why_generator,
     why_not_plain,
@@ -80,7 +80,7 @@ def _call(step: Step) -> Iterator[str]:
     policy, threads = step.policy, step.policy.threads
     if threads is not None and not is_int_from(threads, 1):
         yield f"threads={threads!r} must be a whole number from 1"
-    elif is_asynchronous(step.function) and threads is not None:
+    elif iscoroutinefunction(step.function) and threads is not None:
         yield f"{name_of(step.function)} is asynchronous and needs no threads: leave threads={threads} out"
     elif step.is_call and policy.transactional:
         what = "threads" if threads is not None else "asynchronous"

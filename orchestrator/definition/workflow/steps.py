@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from inspect import iscoroutinefunction
 from typing import Any, Literal
 
 from orchestrator.definition.guards import Guard, read_guards
 from orchestrator.definition.labels import name_of, spoken_delay
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition
-from orchestrator.definition.refusals import is_asynchronous
 
 Function = Callable[..., Any]
 """A step function. The engine binds its parameters by name."""
@@ -99,7 +99,7 @@ class Step:
     @property
     def is_call(self) -> bool:
         """Whether a worker keeps many calls of its function in flight at once."""
-        return self.policy.threads is not None or is_asynchronous(self.function)
+        return self.policy.threads is not None or iscoroutinefunction(self.function)
 
     def __str__(self) -> str:
         return self.name

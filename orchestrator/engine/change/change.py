@@ -2,30 +2,41 @@
 
 Each cause (event, step, deadline, failure, operator) collects its writes in a change while the process's row is locked.
 One message sends them, with the revision as a second fence, and a signal announces them after the commit. `manager` and
-`workflow` add the parts of process managers and of workflows.
+`workflows` add the parts of process managers and of workflows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Model
 
 from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition.codec import digest
-from orchestrator.engine.change import incidents, offering, pausing
-from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.status import TROUBLED, status_of
+from orchestrator.engine.change import incidents, offering
+from orchestrator.engine.change.status import (
+    TROUBLED,
+    resume_work,
+    status_of,
+    suspend_work,
+)
 from orchestrator.engine.sql.batch import Batch, Statement, send
 from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import LimitReached
 from orchestrator.models import (
+    BulkOperation,
     Cause,
     CauseKind,
     Checkpoint,
+    InboxEvent,
     Incident,
     ProcessInstance,
     Status,
@@ -34,6 +45,7 @@ from orchestrator.models import (
     Work,
 )
 from orchestrator.queue import wake_queue_after_commit
+from orchestrator.signals import Change, committed
 from orchestrator.text import pack_text, storable_text
 
 
@@ -135,7 +147,7 @@ class ProcessChange:
         """Resume a paused process, with the time that its work had left."""
         if self.instance.paused_at is not None:
             self.instance.paused_at = self.extra["paused_at"] = None
-            self.to_wake |= pausing.resume_work(self.instance.pk, self.now)
+            self.to_wake |= resume_work(self.instance.pk, self.now)
 
     @property
     def paused(self) -> bool:
@@ -171,7 +183,7 @@ class ProcessChange:
     def after_write(self) -> None:
         """Announce the change and wake queues, after its writes were sent."""
         if self.paused:
-            pausing.suspend_work(self.instance.pk, self.now)
+            suspend_work(self.instance.pk, self.now)
         self.instance.revision = self.revision
         announce(self.instance, self.steps or {self.instance.step: ""}, self.edge)
         for queue in self.to_wake:
@@ -340,3 +352,36 @@ def settle_without_move(
     change = ProcessChange(process, Cause.of(cause, work.pk, process.revision), now)
     change.mark(*marks)
     change.write()
+
+
+def announce(instance: ProcessInstance, steps: Mapping[str, str], edge: str) -> None:
+    """Announce a transition: the instance as it is now, the new statuses of its step runs, and the edge."""
+    touched = {node: str(status) for node, status in steps.items()}
+    stands = {"revision": instance.revision, "status": str(instance.status)}
+    about = {**stands, "steps": touched, "edge": edge}
+    _tell(ProcessInstance, instance.pk, instance.name, **about)
+
+
+def announce_event(event: InboxEvent) -> None:
+    """Announce that only an event's verdict has changed."""
+    _tell(InboxEvent, event.process_id)
+
+
+def announce_bulk(operation: BulkOperation) -> None:
+    """Announce progress of a bulk operation."""
+    _tell(BulkOperation, None, bulk=operation.pk)
+
+
+def announce_failures(definition: str) -> None:
+    """Announce that a person has marked failures, of one definition or of several."""
+    _tell(Incident, None, definition)
+
+
+def _tell(
+    sender: type[Model], process_id: UUID | None, name: str = "", **about: Any
+) -> None:
+    def tell() -> None:
+        change = Change(process_id, name, **about, at=time.time())
+        committed.send_robust(sender=sender, change=change)
+
+    transaction.on_commit(tell, robust=True)

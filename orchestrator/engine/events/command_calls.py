@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from typing import Any
 
-from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
@@ -29,7 +29,7 @@ class CommandCall(Call):
     def __init__(
         self, command: IssuedCommand, handler: Handler, worker_slice: WorkerSlice
     ) -> None:
-        asynchronous = is_asynchronous(function_in_use(handler.function))
+        asynchronous = iscoroutinefunction(function_in_use(handler.function))
         super().__init__(
             command,
             timeout=handler.timeout,

@@ -12,10 +12,11 @@ from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
-from orchestrator.engine.change import incidents, pausing
+from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
+from orchestrator.engine.change.status import paused_time
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
@@ -79,7 +80,7 @@ def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Sta
         "error": "",
     }
     if following < len(timers):
-        begun = run.started_at + pausing.paused_time(run.instance_id, run.started_at)
+        begun = run.started_at + paused_time(run.instance_id, run.started_at)
         later = run.extended or timedelta(0)
         values["wake_at"] = begun + timers[following] + later
     return step_runs.update(values, {**run.fence, "finished_at": None})

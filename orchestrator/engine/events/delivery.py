@@ -21,7 +21,7 @@ from orchestrator.definition.codec import decode
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.events import unrouted
 from orchestrator.engine.events.parking import Parking
 from orchestrator.engine.events.verdicts import EventHandling

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from orchestrator.engine.change import offering
-from orchestrator.engine.change.announcements import announce_event
-from orchestrator.engine.change.change import settle_without_move
+from orchestrator.engine.change.change import announce_event, settle_without_move
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.change.announcements import announce_event
+from orchestrator.engine.change.change import announce_event
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.storage import inbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.definition.workflow.advance import is_starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change.following import arrivals_of, failed_branches
+from orchestrator.engine.change.workflows.following import arrivals_of, failed_branches
 from orchestrator.engine.work.leases import HOW_LOST
 from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus

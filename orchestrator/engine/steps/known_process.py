@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.change import incidents, secret_values, settling
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change import incidents, secret_values
+from orchestrator.engine.change.workflows import settling
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Clock
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.sql.tables import instances

@@ -14,9 +14,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from orchestrator.containers import group_by_key
-from orchestrator.engine.change import maps, settling
 from orchestrator.engine.change.committing import commit_together
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows import settling
+from orchestrator.engine.change.workflows.settling import completes_map, count_elements
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps.known_process import HeldResult
@@ -187,7 +188,7 @@ def _is_decided_on(change: WorkflowChange, same: Group) -> bool:
     """Whether these are the last elements of a map about whose results the application decides."""
     run = same[0].run
     asks = run.kind == StepKind.ITEM and change.plan[run.node].decides
-    return asks and maps.completes_map(change, run, len(same))
+    return asks and completes_map(change, run, len(same))
 
 
 def _settle(change: WorkflowChange, same: Group) -> None:
@@ -199,7 +200,7 @@ def _settle(change: WorkflowChange, same: Group) -> None:
         return
     for one in same:
         change.close(one.run, StepStatus.DONE, **one.given)
-    maps.count_elements(change, first, {one.run.item or 0: one.result for one in same})
+    count_elements(change, first, {one.run.item or 0: one.result for one in same})
 
 
 def _change_of(one: HeldResult) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any
 from uuid import UUID
 
@@ -16,12 +17,11 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 
 from orchestrator.definition.codec import decode
-from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
-from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.workflow import load_plan
+from orchestrator.engine.change.change import announce
+from orchestrator.engine.change.workflows.workflow_change import load_plan
 from orchestrator.engine.sql.batch import Clock, Raw, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import instances
@@ -232,7 +232,7 @@ class Session(KnownProcess):
             )
         bindings = vertex.undo_bindings if undo else vertex.bindings
         function = function_in_use(step.function)
-        if is_asynchronous(step.function) or is_asynchronous(function):
+        if iscoroutinefunction(step.function) or iscoroutinefunction(function):
             awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)
             wait = as_plain if elsewhere is None else as_awaitable

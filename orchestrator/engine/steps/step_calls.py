@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from orchestrator.definition.refusals import is_asynchronous
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
-from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.change import announce
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps import quick_results
 from orchestrator.engine.steps.attempts import (
@@ -73,7 +73,7 @@ class StepCall(Call):
         self.function, self.arguments = session.bind(
             run, vertex, context, lambda function: partial(self.call_engine, function)
         )
-        if is_asynchronous(self.function):
+        if iscoroutinefunction(self.function):
             self.threads = None
         elif self.threads is None:
             self.threads = 1  # a plain function stands in for an asynchronous one

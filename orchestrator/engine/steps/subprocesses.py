@@ -10,8 +10,8 @@ from uuid6 import uuid7
 from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.engine.change import retrying, starting
-from orchestrator.engine.change.child_failure import failure_of
+from orchestrator.engine.change.workflows import retrying, starting
+from orchestrator.engine.change.workflows.child_failure import failure_of
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.known_process import KnownProcess

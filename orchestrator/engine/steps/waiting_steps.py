@@ -17,10 +17,11 @@ from orchestrator.definition.guards import Stored
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import incidents, settling
+from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import application_call
-from orchestrator.engine.change.following import follow_settled
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows import settling
+from orchestrator.engine.change.workflows.following import follow_settled
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.attempts import check_step_attempts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,12 @@ SPREAD = 8
 LEAST_BYTES = 2_000
 
 
+@lru_cache(1000)
+def immutable_fields(form: Hashable) -> frozenset[str]:
+    """Return the names of an input's fields whose values are immutable."""
+    return frozenset(name for name, hint in hints(form).items() if is_immutable(hint))
+
+
 class Input:
     """The input of one process. Each step gets values that no other step can change.
 
@@ -54,7 +61,6 @@ class Input:
         self._form = form
         self._value = decode(form, body)
         self._text = json.dumps(body)
-        self._fixed: dict[str, bool] = {}
         self._texts: dict[str, str | None] = {}
         self.size = LEAST_BYTES + SPREAD * len(self._text)
         """About the bytes that it takes in memory."""
@@ -68,9 +74,7 @@ class Input:
     def field(self, name: str) -> Any:
         """Return one field of the input."""
         hint = hints(self._form)[name]
-        if name not in self._fixed:
-            self._fixed[name] = is_immutable(hint)
-        if self._fixed[name]:
+        if name in immutable_fields(self._form):
             return getattr(self._value, name)
         if name not in self._texts:
             self._texts[name] = self._text_of(name, hint)

@@ -24,9 +24,9 @@ from orchestrator import registry
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.definition.outside_ids import identifiers
-from orchestrator.engine.change import starting
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
+from orchestrator.engine.change.workflows import starting
 from orchestrator.engine.invariants import process_findings
 from orchestrator.engine.invariants.history import dense_history
 from orchestrator.engine.invariants.progress import wrong_steps

@@ -19,20 +19,22 @@ from orchestrator.definition.workflow.advance import Settled, error_link
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.definition.workflow.tolerance import tolerates_failure
-from orchestrator.engine.change import (
-    incidents,
-    maps,
-    redoing,
-    retrying,
-    secret_values,
-    settling,
-    visits,
-)
-from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import from_engine
-from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.change.following import Following, follow_settled
-from orchestrator.engine.change.workflow import WorkflowChange, cancel_child, lock_child
+from orchestrator.engine.change.change import announce
+from orchestrator.engine.change.workflows import redoing, retrying, settling, visits
+from orchestrator.engine.change.workflows.child_failure import failure_of
+from orchestrator.engine.change.workflows.following import Following, follow_settled
+from orchestrator.engine.change.workflows.settling import (
+    count_elements,
+    lookup_map_row,
+    tolerates_element,
+)
+from orchestrator.engine.change.workflows.workflow_change import (
+    WorkflowChange,
+    cancel_child,
+    lock_child,
+)
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.connection import (
     allow_idle_for_rows,
@@ -256,7 +258,7 @@ def _another_way(
         return f"{caught.target} catches it"
     if item and _is_put_up_with(change, run, error, policy):
         _close(change, run, error)
-        maps.count_elements(change, run, {})
+        count_elements(change, run, {})
         return "its map puts up with it"
     if not item and tolerates_failure(change.plan, run.node, Following(change).look):
         _close(change, run, error)
@@ -277,7 +279,7 @@ def _is_put_up_with(
     died = from_engine(error, WorkerDied | TimedOut)
     if vertex.decides and died and item.attempt > policy.attempts(error) + 1:
         return False
-    return maps.tolerates_element(change, item, vertex)
+    return tolerates_element(change, item, vertex)
 
 
 def _close(
@@ -320,7 +322,7 @@ def attempt_columns(error: Exception) -> dict[str, Any]:
 
 def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
     """Settle the map of an element whose failure is caught as failed, and cancel its other elements."""
-    head = maps.lookup_map_row(change, item)
+    head = lookup_map_row(change, item)
     change.close_open(head, StepStatus.FAILED, **failure_columns(item, error))
     rows = change.instance.step_runs.filter(
         node=item.node, kind=StepKind.ITEM, finished_at=None

@@ -11,9 +11,10 @@ from orchestrator.definition.process_manager.migration import (
     MigratedManager,
     migrate_place,
 )
-from orchestrator.engine.change import pausing, secret_values
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.manager import ManagerChange
+from orchestrator.engine.change.status import paused_time
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.migrating.plan import (
     BUSY,
@@ -99,7 +100,7 @@ class ManagerMigration:
 
         For a paused process the pause ends now.
         """
-        still = pausing.paused_time(instance.pk, self.run.started_at)
+        still = paused_time(instance.pk, self.run.started_at)
         if instance.paused_at is not None:
             still += now - instance.paused_at
         return self.run.started_at + still + (self.run.extended or timedelta(0))

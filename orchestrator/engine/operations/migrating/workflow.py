@@ -9,10 +9,11 @@ from typing import Any
 from orchestrator.definition.codec import encode
 from orchestrator.definition.migrating import migrate_data
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.change import maps, secret_values
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
-from orchestrator.engine.change.visits import queue_of
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows.settling import fill_windows
+from orchestrator.engine.change.workflows.visits import queue_of
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.migrating.history_fit import HistoryFit
 from orchestrator.engine.operations.migrating.plan import (
@@ -64,7 +65,7 @@ class WorkflowMigration:
         _give_up(instance, self.given_up)
         _rename(instance, renamed)
         _requeue_given_up(change)
-        maps.fill_windows(change)
+        fill_windows(change)
         pinned = pin.row()
         definitions.keep_secrets(pinned, self.pinned)
         change.pin(pinned)

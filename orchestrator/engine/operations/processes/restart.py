@@ -12,8 +12,8 @@ from uuid6 import uuid7
 from orchestrator import registry
 from orchestrator.definition import Workflow
 from orchestrator.definition.codec import decode
-from orchestrator.engine.change import retrying, starting
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows import retrying, starting
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
 from orchestrator.engine.operations.process import ProcessOperation

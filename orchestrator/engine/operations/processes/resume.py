@@ -14,8 +14,13 @@ from typing import Any
 from django.db.models import Max, Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import following, incidents, retrying, visits
-from orchestrator.engine.change.workflow import WorkflowChange, cancel_child, lock_child
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.workflows import following, retrying, visits
+from orchestrator.engine.change.workflows.workflow_change import (
+    WorkflowChange,
+    cancel_child,
+    lock_child,
+)
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import ProcessOperation

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change import retrying, retrying_together
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows import retrying, retrying_together
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.outcomes import retry_outcomes

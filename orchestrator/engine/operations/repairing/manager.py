@@ -9,10 +9,11 @@ from typing import Any
 
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
-from orchestrator.engine.change import retrying, secret_values
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.change.manager import ManagerChange
+from orchestrator.engine.change.workflows import retrying
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.processes.retry import wake_workers
 from orchestrator.engine.operations.processes.skip_command import (

@@ -7,8 +7,8 @@ from typing import Any
 
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import canonical_json
-from orchestrator.engine.change import redoing, retrying
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows import redoing, retrying
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.repairing.manager import why_no_move
 from orchestrator.engine.operations.repairing.plan import refuse_code_errors
 from orchestrator.engine.operations.repairing.workflow import (

@@ -12,9 +12,9 @@ from django.db.models import Q, QuerySet
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.advance import Arrivals, Settled
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.change import following, redoing, retrying
-from orchestrator.engine.change.following import decide
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows import following, redoing, retrying
+from orchestrator.engine.change.workflows.following import decide
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.repairing.edits import OF_MANAGERS, Edit, EditKind
 from orchestrator.engine.operations.repairing.plan import Edited, Effect, RepairPlan

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation

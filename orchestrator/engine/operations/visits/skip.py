@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.process import ProcessOperation

@@ -7,8 +7,12 @@ from typing import Any
 
 from django.db import Error as DatabaseError
 
-from orchestrator.engine.change import incidents, retrying, settling
-from orchestrator.engine.change.workflow import WorkflowChange, cancel_child
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.workflows import retrying, settling
+from orchestrator.engine.change.workflows.workflow_change import (
+    WorkflowChange,
+    cancel_child,
+)
 from orchestrator.engine.storage.results import seal_result
 from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
 from orchestrator.models import ProcessInstance, StepRun, StepStatus

@@ -13,8 +13,12 @@ from typing import Any
 from django.db.models import Max, QuerySet
 
 from orchestrator.definition.codec import digest, encode
-from orchestrator.engine.change import incidents, visits
-from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
+from orchestrator.engine.change import incidents
+from orchestrator.engine.change.workflows import visits
+from orchestrator.engine.change.workflows.workflow_change import (
+    UNBLOCKED,
+    WorkflowChange,
+)
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.storage import inbox
 from orchestrator.engine.storage.results import GIVEN, is_intact, last_visit

@@ -20,10 +20,14 @@ from orchestrator.definition.workflow.advance import (
 )
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
-from orchestrator.engine.change import redoing, retrying, secret_values
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_call
-from orchestrator.engine.change.visits import make_elements
-from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange
+from orchestrator.engine.change.workflows import redoing, retrying
+from orchestrator.engine.change.workflows.visits import make_elements
+from orchestrator.engine.change.workflows.workflow_change import (
+    UNBLOCKED,
+    WorkflowChange,
+)
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.storage import definitions

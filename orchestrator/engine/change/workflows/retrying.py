@@ -15,8 +15,12 @@ from django.db.models import Q, QuerySet
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.child_failure import failure_of
-from orchestrator.engine.change.workflow import UNBLOCKED, WorkflowChange, lock_child
+from orchestrator.engine.change.workflows.child_failure import failure_of
+from orchestrator.engine.change.workflows.workflow_change import (
+    UNBLOCKED,
+    WorkflowChange,
+    lock_child,
+)
 from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.sql.tables import commands, events, instances, step_runs
 from orchestrator.engine.storage import inbox

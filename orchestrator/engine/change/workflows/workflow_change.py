@@ -12,7 +12,7 @@ from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
-from orchestrator.engine.change.visits import (
+from orchestrator.engine.change.workflows.visits import (
     make_undo,
     make_visit,
     must_end_first,

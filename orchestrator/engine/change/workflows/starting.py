@@ -15,8 +15,8 @@ from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
-from orchestrator.engine.change.following import Following
-from orchestrator.engine.change.workflow import WorkflowChange
+from orchestrator.engine.change.workflows.following import Following
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import instances, outside_ids
 from orchestrator.engine.storage import definitions, inbox

@@ -14,9 +14,9 @@ from uuid import UUID
 from django.db.models import Q
 
 from orchestrator.containers import group_by_key
-from orchestrator.engine.change import retrying
 from orchestrator.engine.change.change import ProcessChange, is_independent
-from orchestrator.engine.change.workflow import UNBLOCKED
+from orchestrator.engine.change.workflows import retrying
+from orchestrator.engine.change.workflows.workflow_change import UNBLOCKED
 from orchestrator.engine.sql.tables import commands, incidents, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.models import (
