@@ -380,6 +380,8 @@ def announce_failures(definition: str) -> None:
 def _tell(
     sender: type[Model], process_id: UUID | None, name: str = "", **about: Any
 ) -> None:
+    """Send the signal to live pages after the commit, which a failing receiver cannot harm."""
+
     def tell() -> None:
         change = Change(process_id, name, **about, at=time.time())
         committed.send_robust(sender=sender, change=change)

@@ -110,8 +110,7 @@ def _passes_on_postgresql(error: Exception, said: Any) -> bool:
 
 def _sqlite_code(said: BaseException | None) -> int:
     """SQLite's primary result code, without its extension; 0 for another error."""
-    code: int = getattr(said, "sqlite_errorcode", 0)
-    return code & 0xFF
+    return int(getattr(said, "sqlite_errorcode", 0)) & 0xFF
 
 
 _uncertain: set[int] = set()

@@ -188,6 +188,7 @@ MANY_ROWS = 4
 def merge_alike(statements: Sequence[Statement]) -> Sequence[Statement]:
     """Return the same writes, with alike ones merged in the place of the first.
 
+    Updates by key are alike if they set the same columns under the same conditions; so are new rows of one table.
     Writes that may meet stay as they are, and so do all writes on SQLite, which takes each statement singly anyway.
     """
     groups = defaultdict[object, list[Any]](list)

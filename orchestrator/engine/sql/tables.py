@@ -45,7 +45,12 @@ BY_KEY = Condition(f" AND {UNDECIDED_OF_KEY}", ())
 
 
 class EventTable(Table[InboxEvent]):
-    """The statements of the inbox."""
+    """The statements of the inbox, whose events are claimed in the order of their receipts.
+
+    An event comes after all earlier undecided events of its process, whether they name the process by its id or by its
+    key. Events name a process that does not exist yet by the same id or key; the event that starts it has both. The
+    model defines undecided events and their indexes.
+    """
 
     def __init__(self) -> None:
         super().__init__(InboxEvent)

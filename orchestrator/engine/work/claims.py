@@ -1,4 +1,4 @@
-"""What a worker may claim: due work, and events in their order, each after all earlier events of its process.
+"""Claimable work: due work, and events in their order, each after all earlier events of its process.
 
 The supervisors and the status ask for due work on all queues.
 """
