@@ -25,11 +25,11 @@ def load(file: Path = FIRST) -> None:
     """
     lines = read(file)
     first = next(lines)
-    passed = timezone.now() - datetime.fromisoformat(first["moment"])
     executor = MigrationExecutor(connection)
     then = list(dict(first["migrations"]).items())  # the last one of each app
     executor.migrate(then)
     models = executor.loader.project_state(then).apps
+    passed = timezone.now() - datetime.fromisoformat(first["moment"])
     rows: dict[Any, list[Model]] = {}
     for line in lines:
         model = models.get_model(line["model"])
