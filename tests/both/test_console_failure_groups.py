@@ -13,7 +13,7 @@ from examples.order_listing.orders import place_order
 from monitoring.lists.failures import failures as lists
 from monitoring.lists.failures.failure_group import common_words, members_page
 from monitoring.lists.failures.failures import failure_groups
-from monitoring.templatetags.failures import body_of
+from monitoring.views.tags.failures import body_of
 from orchestrator import send_event, start_process
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance
 from orchestrator.testing import failing, pass_time, run

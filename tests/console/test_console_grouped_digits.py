@@ -15,7 +15,7 @@ from monitoring.lists.failures import failure_group
 from monitoring.lists.waits import decisions
 from monitoring.process.history import history
 from monitoring.process.steps import visits
-from monitoring.templatetags.console import unlocalized
+from monitoring.views.tags.console import unlocalized
 from orchestrator import send_event, start_process
 from orchestrator.models import (
     Definition,
