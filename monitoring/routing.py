@@ -8,14 +8,16 @@ from weakref import WeakSet
 from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, get_resolver, resolve
 from django.utils.translation import get_language_from_path, override
 
 from monitoring.live.consumers import live_app
 from monitoring.live.turns import Application, TurnLimiter, is_live_request
-from monitoring.urls import app_name
 
 __all__ = ["has_live_pages", "with_live_pages"]
+
+CONSOLE = "monitoring"
+"""The name that `monitoring.urls` gives the addresses of the console."""
 
 
 def with_live_pages(application: Application) -> Application:
@@ -24,6 +26,7 @@ def with_live_pages(application: Application) -> Application:
     Args:
         application: of the project, which answers all other requests.
     """
+    _ = get_resolver().url_patterns  # imports all pages now, not at the first request
     made = _WithLivePages(application)
     _made.add(made)
     return made
@@ -69,4 +72,4 @@ def _console_route(scope: dict[str, Any]) -> str:
             found = resolve(path)
     except Resolver404:
         return ""
-    return str(found.url_name) if found.app_names[-1:] == [app_name] else ""
+    return str(found.url_name) if found.app_names[-1:] == [CONSOLE] else ""
