@@ -2,8 +2,8 @@
 
 import pytest
 
+from monitoring.command_line.drawing import drawing_text
 from monitoring.diagrams import transition_table
-from monitoring.management.commands.draw import drawing_text
 from orchestrator.definition.graph import Graph
 from tests.apps.process_managers.processes import Shipping
 from tests.services.client import Client
