@@ -8,12 +8,12 @@ from typing import Any
 from django.utils.translation import gettext_lazy
 
 from monitoring.audit.words import action_word
+from monitoring.base.differences import FieldChange, differences
 from monitoring.base.graphs import labels_of
 from monitoring.base.masking import TELLING, masked_action, names_in, tells_data
 from monitoring.base.row_addresses import NO_CAUSE
 from monitoring.base.statuses import look
 from monitoring.base.translation import translate
-from monitoring.process.revision.entries import FieldChange, differences
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import Definition, InboxEvent, OperatorAction
 

@@ -15,6 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
+from monitoring.base.differences import MISSING, FieldChange
 from monitoring.base.masking import data_of, names_of
 from monitoring.base.moments import full_time
 from monitoring.diagrams import DiagramState
@@ -23,7 +24,7 @@ from monitoring.process.diagram import accepted_events, diagram_of, mark_current
 from monitoring.process.history.history import history_of
 from monitoring.process.parked import NOTHING, ParkedTypes, parked_types_of
 from monitoring.process.repeated_steps import RepeatedSteps
-from monitoring.process.revision.entries import MISSING, FieldChange, HistoryPage
+from monitoring.process.revision.entries import HistoryPage
 from monitoring.process.revision.moment import (
     ProcessMoment,
     process_moment,

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
+from monitoring.base.differences import FieldChange, json_diff
 from monitoring.base.masking import (
     data_of,
     masked_action,
@@ -20,7 +21,6 @@ from monitoring.base.masking import (
 )
 from monitoring.diagrams import DiagramState, Drawing
 from monitoring.process.diagram import diagram_of
-from monitoring.process.revision.entries import FieldChange, json_diff
 from monitoring.process.revision.moment import process_moment, stored_drawing
 from monitoring.queries.processes import process_rows
 from orchestrator import secret_names

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from monitoring.base.differences import FieldChange, differences
 from monitoring.base.graphs import labels_of
 from monitoring.base.masking import may_reveal
 from monitoring.lists.events.possible_processes import preview_text
-from monitoring.process.revision.entries import FieldChange, differences
 from monitoring.queries.processes import process_rows
 from orchestrator import registry, secret_names
 from orchestrator.engine.operations import (

@@ -10,6 +10,7 @@ from functools import cached_property
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
+from monitoring.base.differences import FieldChange, differences
 from monitoring.base.graphs import first_step, known_graph, stored_graph
 from monitoring.base.masking import names_of
 from monitoring.diagrams import words
@@ -23,10 +24,8 @@ from monitoring.process.history.checkpoints import (
 from monitoring.process.history.workflow_history import workflow_transitions
 from monitoring.process.revision.entries import (
     Entry,
-    FieldChange,
     HistoryPage,
     ShownCommand,
-    differences,
     status_change,
 )
 from monitoring.process.revision.moment import ProcessMoment

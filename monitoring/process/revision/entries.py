@@ -2,67 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from monitoring.base.differences import FieldChange
 from monitoring.base.statuses import look
 from monitoring.process.revision.overtaking import OvertakingEvents
-from orchestrator.definition.secrets import MASK
-from orchestrator.definition.secrets import mask_fields as masked_value
 from orchestrator.models import CommandStatus, InboxEvent, IssuedCommand
 
 SHOWN = 8
 """The number of commands of one transition that a row shows unfolded, besides failing ones."""
-
-PLACES = 100
-"""The maximum number of differences between two values that the page shows."""
-
-MISSING = object()
-
-
-@dataclass(frozen=True)
-class FieldChange:
-    """One field before and after; MISSING where it did not exist."""
-
-    name: str
-    before: Any
-    after: Any
-    hides: bool = False
-    """Whether the difference is masked."""
-    of_data: bool = False
-    """Whether it is a field of the data, which needs a permission."""
-
-    @property
-    def differs(self) -> bool:
-        return self.hides or self.before != self.after
-
-    def masked(self, names: frozenset[str]) -> FieldChange:
-        """Return the same change with secrets masked."""
-        if not names:
-            return self
-        inside = not names.isdisjoint(self.name.split("."))
-
-        def shown(value: Any) -> Any:
-            if value is MISSING:
-                return value
-            return MASK if inside else masked_value(value, names)
-
-        before, after = shown(self.before), shown(self.after)
-        hides = self.differs and before == after
-        return FieldChange(self.name, before, after, hides, self.of_data)
-
-    @property
-    def was_there(self) -> bool:
-        return self.before is not MISSING
-
-    @property
-    def is_there(self) -> bool:
-        return self.after is not MISSING
 
 
 @dataclass
@@ -159,56 +110,8 @@ class HistoryPage:
     cut: bool = False
 
 
-def differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], hidden: frozenset[str]
-) -> list[FieldChange]:
-    """Return the fields that differ between two states of the data, in the order of the newer one.
-
-    Args:
-        before: the older state.
-        after: the newer state.
-        hidden: the names of secret fields; they are masked after the comparison, so that a change is shown.
-    """
-    names = [*after, *(name for name in before if name not in after)]
-    both = ((one, before.get(one, MISSING), after.get(one, MISSING)) for one in names)
-    return [
-        FieldChange(name, was, now, of_data=True).masked(hidden)
-        for name, was, now in both
-        # A new field without a value is no difference.
-        if was != now and not (was is MISSING and now in ("", None))
-    ]
-
-
 def status_change(before: str, after: str) -> list[FieldChange]:
     """Return the change of a process's status, in the words of its chip; empty if it is the same."""
     if before == after:
         return []
     return [FieldChange(_("status"), str(look(before).word), str(look(after).word))]
-
-
-def json_diff(before: Any, after: Any, names: frozenset[str]) -> list[FieldChange]:
-    """Return the first differences between two JSON values, in the order of the newer value.
-
-    Values of secret names are masked.
-    """
-    found = islice(_differences("", before, after), PLACES)
-    return [change.masked(names) for change in found]
-
-
-def _differences(path: str, before: Any, after: Any) -> Iterator[FieldChange]:
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in [*after, *(name for name in before if name not in after)]:
-            inner = f"{path}.{name}" if path else name
-            yield from _differences(
-                inner, before.get(name, MISSING), after.get(name, MISSING)
-            )
-    elif isinstance(before, list) and isinstance(after, list):
-        for place in range(max(len(before), len(after))):
-            inner = f"{path}.{place}" if path else str(place)
-            pair = (
-                value[place] if place < len(value) else MISSING
-                for value in (before, after)
-            )
-            yield from _differences(inner, *pair)
-    elif type(before) is not type(after) or before != after:
-        yield FieldChange(path, before, after)

@@ -7,8 +7,9 @@ from functools import cached_property
 
 from django.utils.translation import gettext as _
 
+from monitoring.base.differences import FieldChange
 from monitoring.base.graphs import labels_of, stored_graph
-from monitoring.process.revision.entries import Entry, FieldChange
+from monitoring.process.revision.entries import Entry
 from orchestrator.definition.graph import Edge
 from orchestrator.engine.operations import (
     Switch,
