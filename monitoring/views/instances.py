@@ -27,8 +27,8 @@ from monitoring.base.access import (
 )
 from monitoring.base.masking import names_of, sees_data
 from monitoring.forms.buttons import dialogs_of
-from monitoring.forms.condition_form import ConditionForm
 from monitoring.lists.processes.columns import format_columns
+from monitoring.lists.processes.condition_form import ConditionForm
 from monitoring.lists.processes.declared_fields import field_names
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_batches
