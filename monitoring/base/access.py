@@ -20,7 +20,7 @@ from django.shortcuts import redirect
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_http_methods
 
-from monitoring.base.open_pages import is_from_script
+from monitoring.base.requests import is_from_script
 from orchestrator.grants import definitions_of, grants_of
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 from orchestrator.models import BulkOperation, Incident, ProcessInstance

@@ -30,7 +30,7 @@ from monitoring.base.access import (
     VIEW,
     visible_definitions,
 )
-from monitoring.base.open_pages import is_live
+from monitoring.base.requests import is_live
 from orchestrator.containers import LruCache
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.grants import Grants, grants_of

@@ -20,7 +20,7 @@ from monitoring.base.access import (
     selection_scope,
 )
 from monitoring.base.masking import sees_data, visible_selection
-from monitoring.base.open_pages import is_from_script
+from monitoring.base.requests import is_from_script
 from monitoring.base.row_addresses import NO_CAUSE
 from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.bulk_form import BulkForm

@@ -7,7 +7,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from monitoring.base.access import action_for, cause_scope, list_scope, page_for
-from monitoring.base.open_pages import is_from_script, is_live
+from monitoring.base.requests import is_from_script, is_live
 from monitoring.base.row_addresses import NO_CAUSE
 from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.buttons import Button, dialog_of

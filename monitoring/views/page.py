@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from monitoring.base.access import visible_definitions
 from monitoring.base.masking import sees_data
-from monitoring.base.open_pages import is_live
+from monitoring.base.requests import is_live
 from monitoring.live.fragments import Fragments
 from orchestrator.models import Definition
 

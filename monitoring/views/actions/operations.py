@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from monitoring.base.access import EVENTS, action_for, process_scope, shows_only
-from monitoring.base.open_pages import is_from_script
+from monitoring.base.requests import is_from_script
 from monitoring.base.translation import translate
 from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.lists.waits.decisions import decision_page

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from monitoring.base.access import action_for, form_for
-from monitoring.base.open_pages import is_from_script
+from monitoring.base.requests import is_from_script
 from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.buttons import Button, Dialog
 from monitoring.lists.tokens import tokens_page

@@ -3,7 +3,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from monitoring.base.access import EVENTS, page_for
-from monitoring.base.open_pages import is_live
+from monitoring.base.requests import is_live
 from monitoring.forms.buttons import event_dialogs
 from monitoring.lists.events.event_search import (
     KEPT,

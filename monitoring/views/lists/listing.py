@@ -1,6 +1,6 @@
 from django.http import HttpRequest
 
-from monitoring.base.open_pages import is_live
+from monitoring.base.requests import is_live
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import PAGE, ListPage, process_page, refresh_rows
 from monitoring.views.page import shown_rows

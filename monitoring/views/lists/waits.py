@@ -4,7 +4,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from monitoring.base.access import list_scope, page_for, visible_definitions
-from monitoring.base.open_pages import is_live
+from monitoring.base.requests import is_live
 from monitoring.forms.buttons import list_dialogs
 from monitoring.lists.waits.filters import DUES, WaitFilters
 from monitoring.lists.waits.kinds import KINDS
