@@ -11,8 +11,8 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from monitoring.admin.lists import MOST, ProcessRowAdmin, ReadOnlyAdmin
+from monitoring.base.requests import MOST_REVISION, client_address
 from monitoring.base.translation import translate
-from monitoring.forms.action_forms import MOST_REVISION, client_address
 from orchestrator.engine.operations import OPERATIONS, ActionRequest, Operation
 from orchestrator.exceptions import OperationRefused
 from orchestrator.text import text_from

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.admin.filters import ActionFilter
 from monitoring.admin.lists import ReadOnlyAdmin
-from monitoring.queries.lists import parse_uuid
+from monitoring.base.requests import parse_uuid
 from orchestrator.models import BulkItem, BulkOperation, FailureMark
 
 

@@ -13,7 +13,7 @@ from ninja.security.base import AuthBase
 from monitoring.api.answers import NotAnswered
 from monitoring.api.wrong_tokens import wrong_tokens
 from monitoring.base.access import Scope, may_open
-from monitoring.forms.action_forms import client_address
+from monitoring.base.requests import client_address
 from orchestrator.access_tokens import find_token, token_digest
 from orchestrator.models import AccessToken
 

@@ -18,8 +18,9 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.audit.words import action_word
 from monitoring.base.days import between_days, day_mistakes, midnight
+from monitoring.base.requests import parse_uuid
 from monitoring.base.statuses import look
-from monitoring.queries.lists import Search, parse_number, parse_uuid
+from monitoring.queries.lists import Search, parse_number
 from monitoring.queries.processes import processes_with_key
 from orchestrator.models import OperatorAction
 

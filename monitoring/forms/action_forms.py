@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Self
 from uuid import uuid4
 
@@ -14,6 +12,7 @@ from django import forms
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.base.requests import MOST_REVISION, client_address
 from orchestrator.definition.codec import MAX_BYTES
 from orchestrator.engine.operations import ActionRequest, Operation
 from orchestrator.exceptions import (
@@ -68,9 +67,6 @@ class JsonField(forms.CharField):
                 _("This is not JSON: %(why)s") % {"why": mistake}
             ) from None
 
-
-MOST_REVISION = 2**31 - 1
-"""The largest value of the column."""
 
 MOST_DAYS = 3_650
 
@@ -137,16 +133,6 @@ class ActionForm(forms.Form):
             address=client_address(request),
             way=getattr(request, "way", ""),
         )
-
-
-def client_address(request: HttpRequest) -> str | None:
-    """Return the address of a request's client, for the audit; None where a Unix socket or a proxy gives none."""
-    given = request.META.get("REMOTE_ADDR") or ""
-    host, _colon, _port = given.rpartition(":")  # some proxies add the port
-    for one in (given, host.strip("[]")):
-        with suppress(ValueError):
-            return str(ip_address(one.partition("%")[0]))  # the database knows no zones
-    return None
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from monitoring.base.access import names_of_operation
+from monitoring.base.requests import parse_uuid
 from monitoring.base.row_addresses import NO_CAUSE, place_of
 from monitoring.base.translation import translate
 from monitoring.lists.events.events import events_with_id
 from monitoring.lists.failures.failures import AlikeFailures, groups_with_text
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_page
-from monitoring.queries.lists import parse_uuid
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     BulkOperation,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from monitoring.base.requests import parse_uuid
 from monitoring.diagrams import DiagramState
 from monitoring.process.diagram import diagram_of
 from monitoring.process.revision.moment import (
@@ -19,7 +20,6 @@ from monitoring.process.revision.moment import (
 from monitoring.process.steps.step_states import step_states_of
 from monitoring.process.steps.trouble import Trouble, trouble_of
 from monitoring.process.steps.workflow import WorkflowView, workflow_view
-from monitoring.queries.lists import parse_uuid
 from monitoring.queries.processes import process_rows
 from orchestrator.models import Checkpoint, ProcessInstance
 from orchestrator.snapshot import snapshot

@@ -9,7 +9,6 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
@@ -212,14 +211,6 @@ def every_page(
 def parse_number(text: str, digits: int = 18) -> int | None:
     """Parse a number of an address; None for anything else."""
     return int(text[:digits]) if text.isascii() and text.isdecimal() else None
-
-
-def parse_uuid(text: object) -> UUID | None:
-    """Parse a UUID; None for anything else."""
-    try:
-        return UUID(str(text))
-    except ValueError:
-        return None
 
 
 def format_place(*place: datetime | int | None) -> str:

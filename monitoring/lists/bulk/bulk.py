@@ -12,12 +12,13 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 
 from monitoring.base.graphs import vertex_of
+from monitoring.base.requests import parse_uuid
 from monitoring.lists.bulk.selections import selected_failures, unchanged_arms
 from monitoring.lists.events.event_search import EventFilters
 from monitoring.lists.events.selected_events import LOOKED_AT, next_events
 from monitoring.lists.failures.causes import open_of_cause
 from monitoring.queries.counts import CAP, Capped, count_by, count_rows, uuid_from_sql
-from monitoring.queries.lists import KeyedPage, make_page, page_by_key, parse_uuid
+from monitoring.queries.lists import KeyedPage, make_page, page_by_key
 from monitoring.queries.processes import fetch_in_order, process_rows
 from orchestrator.engine.operations import (
     Operation,

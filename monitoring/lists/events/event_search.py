@@ -14,18 +14,13 @@ from django.utils.translation import gettext_lazy
 
 from monitoring.base.days import between_days, day_mistakes, midnight, parse_day
 from monitoring.base.graphs import labels_of
+from monitoring.base.requests import parse_uuid
 from monitoring.base.statuses import look
 from monitoring.lists.events.events import events_with_id, listed_events
 from monitoring.queries.any_of import any_of
 from monitoring.queries.bounded_search import first_matching
 from monitoring.queries.keys_by_time import first_since
-from monitoring.queries.lists import (
-    KeyedPage,
-    Search,
-    make_page,
-    parse_number,
-    parse_uuid,
-)
+from monitoring.queries.lists import KeyedPage, Search, make_page, parse_number
 from monitoring.queries.processes import processes_with_key
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS

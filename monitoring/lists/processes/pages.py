@@ -6,13 +6,14 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from monitoring.base.requests import parse_uuid
 from monitoring.lists.processes.arm import LOOKED_AT
 from monitoring.lists.processes.columns import with_times
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.ranking import keys_by_column
 from monitoring.queries.any_of import any_of
 from monitoring.queries.counts import count_by, uuid_from_sql
-from monitoring.queries.lists import KeyedPage, every_page, parse_uuid
+from monitoring.queries.lists import KeyedPage, every_page
 from monitoring.queries.processes import fetch_in_order
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet

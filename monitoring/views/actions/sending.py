@@ -10,11 +10,11 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from monitoring.base.access import EVENTS, form_for
+from monitoring.base.requests import parse_uuid
 from monitoring.base.translation import translate
 from monitoring.forms.action_forms import ActionAnswer
 from monitoring.forms.send_form import SendForm
 from monitoring.lists.events.event_preview import EventPreview, preview_sending
-from monitoring.queries.lists import parse_uuid
 from monitoring.views.actions.operations import answer_of
 from monitoring.views.page import page
 from orchestrator import registry
