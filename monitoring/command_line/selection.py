@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +16,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from monitoring.lists.processes.arm import LOOKED_AT
 from monitoring.lists.processes.filters import Filters
-from monitoring.lists.processes.pages import ListPage, process_page
-from monitoring.queries.lists import every_page
+from monitoring.lists.processes.pages import ListPage, process_batches, process_page
 from orchestrator.models import ProcessInstance, Status
 
 USAGE = 2
@@ -28,8 +28,6 @@ LOOKS = 20
 """Pages that are read at most to fill a list."""
 LONGEST_WAIT = 10.0**9
 """The longest wait in seconds, which fits into every system's clock."""
-ONE_PAGE = 500
-"""Processes of one query, where all are wanted."""
 
 
 def add_filters(parser: CommandParser) -> None:
@@ -81,10 +79,8 @@ def filters_from(options: Mapping[str, Any]) -> Filters:
 
 
 def matching_processes(filters: Filters, before: str = "") -> Iterator[ProcessInstance]:
-    """Yield all processes that match, newest first; each query continues where the last one ended."""
-    size = ONE_PAGE
-    for rows in every_page(lambda key: process_page(filters, key, size), before):
-        yield from rows
+    """Return all processes that match, newest first; each query continues where the last one ended."""
+    return chain.from_iterable(process_batches(filters, before))
 
 
 def newest_processes(filters: Filters, number: int, before: str = "") -> ListPage:

@@ -13,7 +13,7 @@ from django.db import connection
 from monitoring.base.graphs import labels_of
 from monitoring.command_line.selection import USAGE, process_id, wait_seconds
 from monitoring.command_line.terminal import Terminal
-from monitoring.queries.processes import process_rows
+from monitoring.process.summary import process_without_data
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.models import Checkpoint, ProcessInstance, Status
 
@@ -114,8 +114,7 @@ class ProcessWatch:
         return instance
 
     def _look(self) -> ProcessInstance:
-        rows = process_rows(data=False).filter(pk=self.pk)
-        instance: ProcessInstance | None = rows.first()
+        instance = process_without_data(self.pk)
         if instance is None:
             raise CommandError(f"there is no process {self.pk}", returncode=USAGE)
         self._began = self._began or instance.revision

@@ -1,4 +1,4 @@
-"""A process for a terminal: the contents of its page, without picture and buttons."""
+"""A process for a terminal: its row, or the contents of its page without picture and buttons."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ class Summary:
     open_visits: list[StepRun]
     incidents: list[Incident]
     history: HistoryPage
+
+
+def process_without_data(pk: UUID) -> ProcessInstance | None:
+    """Read a process without its data, which may be large; None without such a process."""
+    return process_rows(data=False).filter(pk=pk).first()
 
 
 def process_summary(pk: UUID) -> Summary | None:

@@ -19,8 +19,9 @@ from django.utils import timezone
 
 from examples.order_listing.messages import Destination, OrderCreated
 from examples.order_listing.processes import OrderListing
-from monitoring.command_line import selection, watching
+from monitoring.command_line import watching
 from monitoring.command_line.terminal import Terminal, text_width
+from monitoring.lists.processes import pages
 from orchestrator import start_process
 from orchestrator.engine.operations import cancel, pause, unpause
 from orchestrator.models import OperatorAction, ProcessInstance, Status
@@ -156,7 +157,7 @@ def test_pages_follow_each_other_and_all_is_all(
     assert [row["key"] for row in page] == ["P-4", "P-3"]
     assert f"--before {page[-1]['id']}" in capsys.readouterr().err
     assert keys("--limit", "2", "--before", page[-1]["id"]) == ["P-2", "P-1"]
-    monkeypatch.setattr(selection, "ONE_PAGE", 2)
+    monkeypatch.setattr(pages, "BATCH", 2)
     assert keys("--all") == words("P-4 P-3 P-2 P-1 P-0")
 
 

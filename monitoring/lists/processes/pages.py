@@ -122,9 +122,11 @@ def _with_columns(rows: ProcessInstanceQuerySet) -> Any:
     return told.defer("data", "definition__graph")
 
 
-def process_batches(filters: Filters) -> Iterator[list[ProcessInstance]]:
-    """Yield all rows of the list in its order, in batches."""
-    return every_page(lambda before: process_page(filters, before, BATCH))
+def process_batches(
+    filters: Filters, before: str = ""
+) -> Iterator[list[ProcessInstance]]:
+    """Yield all rows of the list in its order, in batches; with `before` those after that process id."""
+    return every_page(lambda key: process_page(filters, key, BATCH), before)
 
 
 def refresh_rows(
