@@ -91,33 +91,30 @@ def form_url(operation: ProcessOperation, instance: ProcessInstance, run: Any) -
 
 
 def header_buttons(
-    process: Circumstances,
+    instance: ProcessInstance,
+    actions: Mapping[ProcessOperation, str],
     refusals: Mapping[str, str],
-    *,
     primary: str = "",
-    warnings: Mapping[str, str] | None = None,
 ) -> list[Button]:
     """Return the buttons of a whole process: the actions that need no more than their dialog.
 
     Args:
-        process: the process.
+        instance: the process.
+        actions: each with a warning for its dialog; "" for none.
         refusals: the reason why each action cannot be done now.
         primary: the name of the action that is most useful now.
-        warnings: texts for the dialogs of some actions.
     """
-    said = warnings or {}
     return [
         Button(
             operation,
-            f"{name}-button",
-            form_url(operation, process.instance, None),
-            refusals[name],
-            str(process.instance),
-            tone="primary" if name == primary else "",
-            warning=said.get(name, ""),
+            f"{operation.name}-button",
+            form_url(operation, instance, None),
+            refusals[operation.name],
+            str(instance),
+            tone="primary" if operation.name == primary else "",
+            warning=warning,
         )
-        for name, operation in on_processes().items()
-        if operation.on_whole and operation.concerns(process)
+        for operation, warning in actions.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""The page of a process at a revision; the current page also has buttons, deadlines and accepted events."""
+"""The page of a process at a revision; the current page also has deadlines and accepted events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from monitoring.base.differences import MISSING, FieldChange
 from monitoring.base.masking import data_of, names_of
 from monitoring.base.moments import full_time
 from monitoring.diagrams import DiagramState
-from monitoring.forms.buttons import Button, header_buttons
 from monitoring.process.diagram import accepted_events, diagram_of, mark_current_steps
 from monitoring.process.history.history import history_of
 from monitoring.process.parked import NOTHING, ParkedTypes, parked_types_of
@@ -48,7 +47,12 @@ from monitoring.process.subprocess import OpenedSubprocess
 from monitoring.process.timeline import Timeline, timeline_of
 from monitoring.queries.processes import process_rows
 from orchestrator.definition.graph import Edge
-from orchestrator.engine.operations import Circumstances, refusals_of
+from orchestrator.engine.operations import (
+    Circumstances,
+    ProcessOperation,
+    on_processes,
+    refusals_of,
+)
 from orchestrator.models import Definition, ProcessInstance, StepRun
 from orchestrator.models.process_instance import ENDED
 from orchestrator.snapshot import snapshot
@@ -97,7 +101,7 @@ class InstancePage(HistoryPart):
 
     Args:
         state: the state of its diagram.
-        buttons: the buttons of the whole process.
+        actions: the actions on the whole process, each with a warning for its dialog.
         timeline: the timeline of its whole life.
         workflow: the open steps and children of a workflow; None for a process manager.
         trouble: the trouble that stops it. This field and the next ones, up to `declined`, are set on the current page.
@@ -112,7 +116,7 @@ class InstancePage(HistoryPart):
     """
 
     state: DiagramState
-    buttons: list[Button]
+    actions: dict[ProcessOperation, str]
     timeline: Timeline
     workflow: WorkflowView | None
     trouble: Trouble | None = None
@@ -133,6 +137,11 @@ class InstancePage(HistoryPart):
     def present(self) -> ProcessInstance:
         """The process as it is now."""
         return self.moment.present
+
+    @property
+    def primary(self) -> str:
+        """The name of the action that is most useful now; "" for none."""
+        return "retry" if self.trouble is not None and self.trouble.fatal else ""
 
     @cached_property
     def accepted(self) -> list[tuple[Edge, str]]:
@@ -294,26 +303,24 @@ def _page(
     process = Circumstances(moment.present)
     part = _history(moment, process, user, before)
     states = step_states_of(moment) if moment.is_workflow else {}
-    trouble = None if moment.is_past else trouble_of(moment.present)
     page = InstancePage(
         **vars(part),
         state=mark_current_steps(diagram_of(moment, states), moment),
-        buttons=_buttons(process, part, trouble),
+        actions=_actions(process, part),
         timeline=timeline_of(moment),
         workflow=workflow_view(moment, states) if moment.is_workflow else None,
-        trouble=trouble,
+        trouble=None if moment.is_past else trouble_of(moment.present),
     )
     return page if moment.is_past else _with_now(page, states, filters)
 
 
-def _buttons(
-    process: Circumstances, part: HistoryPart, trouble: Trouble | None
-) -> list[Button]:
-    warnings, refusals = {}, part.refusals
-    if part.again is not None and not refusals["retry"]:
-        warnings = {"retry": part.again.of_failed}
-    primary = "retry" if trouble is not None and trouble.fatal else ""
-    return header_buttons(process, refusals, primary=primary, warnings=warnings)
+def _actions(process: Circumstances, part: HistoryPart) -> dict[ProcessOperation, str]:
+    again = part.again if not part.refusals["retry"] else None
+    return {
+        action: again.of_failed if again and name == "retry" else ""
+        for name, action in on_processes().items()
+        if action.on_whole and action.concerns(process)
+    }
 
 
 def _with_now(

@@ -26,7 +26,7 @@ from monitoring.base.access import (
     visible_definitions,
 )
 from monitoring.base.masking import names_of, sees_data
-from monitoring.forms.buttons import dialogs_of
+from monitoring.forms.buttons import dialogs_of, header_buttons
 from monitoring.lists.processes.columns import format_columns
 from monitoring.lists.processes.condition_form import ConditionForm
 from monitoring.lists.processes.declared_fields import field_names
@@ -254,6 +254,9 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "moved": crossed or not place,
         # Not while the reader has scrolled down in the history.
         "told": crossed or not (place or "held" in request.GET),
+        "buttons": header_buttons(
+            shown.present, shown.actions, shown.refusals, shown.primary
+        ),
         # Not for an open page, which has them.
         "dialogs": partial(dialogs_of, Circumstances(shown.present), request.user),
         "drawn": shown.instance.definition.fingerprint,
