@@ -28,20 +28,19 @@ from monitoring.base.access import (
 from monitoring.base.masking import data_of, sees_data
 from monitoring.base.translation import translate
 from monitoring.lists.bulk import bulk
-from monitoring.lists.failures.causes import open_of_cause
+from monitoring.lists.failures.causes import failures_page
 from monitoring.lists.failures.failures import failure_groups
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_page
 from monitoring.lists.processes.saved_views import views_for
+from monitoring.lists.tokens import newest_tokens
 from monitoring.process.history.checkpoints import checkpoints_of
 from monitoring.process.history.history_lines import json_transitions
 from monitoring.process.steps.visits import workflow_result
-from monitoring.queries.lists import page_by_key
 from monitoring.views.failures import fingerprint_of
 from monitoring.views.instances import process_row
 from monitoring.views.lists.events import events_context
 from monitoring.views.page import definition_in
-from orchestrator.access_tokens import tokens_of
 from orchestrator.engine.operations import Circumstances, refusals_of
 from orchestrator.models import (
     BulkOperation,
@@ -149,9 +148,10 @@ def failure_group(
     request: HttpRequest, cause: str, asked: Annotated[ask.OfCause, Known(...)]
 ) -> dict[str, Any]:
     """A page of the failures of one cause, newest first."""
-    rows = open_of_cause(fingerprint_of(cause)).select_related("instance__definition")
-    rows = rows.defer("instance__data", "instance__definition__graph")
-    return _page_by_key(request, "failures", rows, asked, {"cause": cause})
+    before = request.GET.get("before", "")
+    found = failures_page(fingerprint_of(cause), before, asked.limit)
+    about = {"cause": cause}
+    return _page(request, "failures", found.rows, about, before=found.older)
 
 
 @get("operations/", "api-operations", schemas.PageOfOperations)
@@ -199,20 +199,9 @@ def tokens(
     request: HttpRequest, asked: Annotated[ask.OfTokens, Known(...)]
 ) -> dict[str, Any]:
     """A page of the user's own tokens, newest first, without their values."""
-    return _page_by_key(request, "tokens", tokens_of(request.user), asked)
-
-
-def _page_by_key(
-    request: HttpRequest,
-    name: str,
-    rows: Any,
-    asked: ask.OfPage,
-    more: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return a page of rows in the order of their keys, the last one first."""
-    before = "" if asked.before is None else str(asked.before)
-    page = page_by_key(rows, asked.limit, before)
-    return _page(request, name, page.rows, more, before=page.older)
+    before = request.GET.get("before", "")
+    found = newest_tokens(request.user, before, asked.limit)
+    return _page(request, "tokens", found.rows, before=found.older)
 
 
 def _page(

@@ -22,14 +22,11 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from monitoring.api.answers import NotAnswered
 from monitoring.lists.events.events import TABS
 from monitoring.lists.failures.failures import ORDERS as ORDERS_OF_FAILURES
-from monitoring.lists.processes.filters import ORDERS
-from monitoring.queries.activity import HERE, LEFT, NOW, WINDOWS
+from monitoring.lists.processes.filters import ACTIVITIES, ORDERS
 from orchestrator.models import BulkVerdict, Status, Verdict
 
 MOST = 200
 """Rows of a page at most."""
-
-LEFT_IN = tuple(f"{LEFT}{window}" for window in WINDOWS)
 
 
 class KnownParameters(QueryModel):
@@ -169,7 +166,7 @@ class OfProcesses(Schema):
     graph: str | None = None
     status: Annotated[str, OneOf("live", *Status.values)] | None = None
     step: str | None = None
-    doing: Annotated[str, OneOf(HERE, *NOW, *LEFT_IN)] | None = None
+    doing: Annotated[str, OneOf(*ACTIVITIES)] | None = None
     escalated: str | None = None
     overdue: str | None = None
     stalled: str | None = None

@@ -1,4 +1,4 @@
-"""The access tokens of one person, as their page shows them."""
+"""The access tokens of one person, as their page shows them and as programs list them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.access_tokens import tokens_of
 from orchestrator.models import AccessToken
 
@@ -25,6 +26,11 @@ def tokens_page(owner: Any) -> list[tuple[AccessToken, str]]:
     others = mine.exclude(pk__in=[row.pk for row in living])
     rows = [*living, *others[:PAGE]]
     return [(row, _state(row, now)) for row in rows[:PAGE]]
+
+
+def newest_tokens(owner: Any, before: str, size: int) -> KeyedPage[AccessToken]:
+    """Return a page of the tokens of one person, newest first, whatever their states."""
+    return page_by_key(tokens_of(owner), size, before)
 
 
 def _state(row: AccessToken, now: datetime) -> str:

@@ -2,6 +2,7 @@
 
 from django.db.models import QuerySet
 
+from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import Incident
 
 
@@ -10,3 +11,10 @@ def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
     # A range of one value: PostgreSQL might otherwise scan all open incidents, newest first.
     rows = Incident.objects.open().filter(fingerprint__range=(fingerprint, fingerprint))
     return rows.order_by("fingerprint", "-pk")
+
+
+def failures_page(fingerprint: str, before: str, size: int) -> KeyedPage[Incident]:
+    """Return a page of the open incidents of one cause, newest first, without the data of their processes."""
+    rows = open_of_cause(fingerprint).select_related("instance__definition")
+    rows = rows.defer("instance__data", "instance__definition__graph")
+    return page_by_key(rows, size, before)

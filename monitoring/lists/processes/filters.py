@@ -27,7 +27,9 @@ from monitoring.lists.processes.text_search import (
 )
 from monitoring.queries.activity import (
     HERE,
+    LEFT,
     NOW,
+    WINDOWS,
     activity_word,
     ended_within,
     open_visits,
@@ -56,6 +58,8 @@ ORDERS = (
 )
 """The orders beside newest first: by another column, with "-" descending."""
 
+ACTIVITIES = (HERE, *NOW, *(f"{LEFT}{window}" for window in WINDOWS))
+"""The values of `doing`."""
 
 EACH = 10
 """The maximum number of a version's graphs that are read one by one; more are searched among all processes."""
