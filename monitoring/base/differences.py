@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 from orchestrator.definition.secrets import MASK, mask_fields
@@ -55,6 +55,14 @@ class FieldChange:
         return self.after is not MISSING
 
 
+def pair_fields(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each field of two states with both values, in the order of the newer state; MISSING for an absent value."""
+    for name in [*after, *(name for name in before if name not in after)]:
+        yield name, before.get(name, MISSING), after.get(name, MISSING)
+
+
 def differences(
     before: Mapping[str, Any], after: Mapping[str, Any], hidden: frozenset[str]
 ) -> list[FieldChange]:
@@ -65,11 +73,9 @@ def differences(
         after: the newer state.
         hidden: the names of secret fields; they are masked after the comparison, so that a change is shown.
     """
-    names = [*after, *(name for name in before if name not in after)]
-    both = ((one, before.get(one, MISSING), after.get(one, MISSING)) for one in names)
     return [
         FieldChange(name, was, now, of_data=True).masked(hidden)
-        for name, was, now in both
+        for name, was, now in pair_fields(before, after)
         # A new field without a value is no difference.
         if was != now and not (was is MISSING and now in ("", None))
     ]
@@ -86,18 +92,10 @@ def json_diff(before: Any, after: Any, names: frozenset[str]) -> list[FieldChang
 
 def _differences(path: str, before: Any, after: Any) -> Iterator[FieldChange]:
     if isinstance(before, dict) and isinstance(after, dict):
-        for name in [*after, *(name for name in before if name not in after)]:
-            inner = f"{path}.{name}" if path else name
-            yield from _differences(
-                inner, before.get(name, MISSING), after.get(name, MISSING)
-            )
+        for name, was, now in pair_fields(before, after):
+            yield from _differences(f"{path}.{name}" if path else name, was, now)
     elif isinstance(before, list) and isinstance(after, list):
-        for place in range(max(len(before), len(after))):
-            inner = f"{path}.{place}" if path else str(place)
-            pair = (
-                value[place] if place < len(value) else MISSING
-                for value in (before, after)
-            )
-            yield from _differences(inner, *pair)
+        for place, pair in enumerate(zip_longest(before, after, fillvalue=MISSING)):
+            yield from _differences(f"{path}.{place}" if path else str(place), *pair)
     elif type(before) is not type(after) or before != after:
         yield FieldChange(path, before, after)

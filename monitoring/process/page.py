@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 
-from monitoring.base.differences import MISSING, FieldChange
+from monitoring.base.differences import FieldChange, pair_fields
 from monitoring.base.masking import data_of, names_of
 from monitoring.base.moments import full_time
 from monitoring.diagrams import DiagramState
@@ -226,15 +226,9 @@ class InstancePage(HistoryPart):
     @property
     def compared(self) -> list[FieldChange]:
         """The data of the moment beside the data of now, every field."""
-        then, now = self.instance.data, self.present.data
-        names = [*now, *(name for name in then if name not in now)]
         hidden = names_of(self.instance.definition)
-        return [
-            FieldChange(name, then.get(name, MISSING), now.get(name, MISSING)).masked(
-                hidden
-            )
-            for name in names
-        ]
+        both = pair_fields(self.instance.data, self.present.data)
+        return [FieldChange(*pair).masked(hidden) for pair in both]
 
     @property
     def data(self) -> Any:
