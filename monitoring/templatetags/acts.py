@@ -1,5 +1,3 @@
 """The library of `{% load acts %}`, where Django looks for it."""
 
 from monitoring.views.tags.acts import register
-
-__all__ = ["register"]

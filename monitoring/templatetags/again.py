@@ -1,5 +1,3 @@
 """The library of `{% load again %}`, where Django looks for it."""
 
 from monitoring.views.tags.again import register
-
-__all__ = ["register"]

@@ -1,5 +1,3 @@
 """The library of `{% load charts %}`, where Django looks for it."""
 
 from monitoring.views.tags.charts import register
-
-__all__ = ["register"]

@@ -1,5 +1,3 @@
 """The library of `{% load failures %}`, where Django looks for it."""
 
 from monitoring.views.tags.failures import register
-
-__all__ = ["register"]

@@ -1,5 +1,3 @@
 """The library of `{% load live %}`, where Django looks for it."""
 
 from monitoring.views.tags.live import register
-
-__all__ = ["register"]

@@ -1,5 +1,3 @@
 """The library of `{% load waits %}`, where Django looks for it."""
 
 from monitoring.views.tags.waits import register
-
-__all__ = ["register"]
