@@ -1,1 +1,1 @@
-"""Parts that all rooms of the console use: access, masking, addresses, labels, icons and times."""
+"""Parts that all rooms of the console use: access, masking, requests, addresses, labels, differences and times."""

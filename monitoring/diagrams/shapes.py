@@ -8,7 +8,39 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from monitoring.base.icons import ICONS
+ICONS = {
+    "waiting": "M8 2.2a5.8 5.8 0 1 0 0 11.6a5.8 5.8 0 1 0 0-11.6M8 4.8V8l2.3 1.5",
+    "running": "M5 3.2v9.6L12.8 8z",
+    "retrying": "M13 8a5 5 0 1 1-1.5-3.6L13 5.8M13 2.6v3.2H9.8",
+    "failed": "M5.5 2h5L14 5.5v5L10.5 14h-5L2 10.5v-5zM8 5v3.5M8 10.9v.2",
+    "done": "M3 8.5l3.3 3.3L13 4.8",
+    "skipped": "M3.5 4l4 4-4 4M8.5 4l4 4-4 4",
+    "cancelled": "M4 4l8 8M12 4l-8 8",
+    "paused": "M5.5 3.5v9M10.5 3.5v9",
+    "ready": "M8 3v10M3 8h10",
+    "parked": "M2.5 9l1.7-5.5h7.6L13.5 9v3.5h-11zM2.5 9h3l1 1.7h3l1-1.7h3",
+    "escalated": "M8 13V3M3.8 7.2L8 3l4.2 4.2",
+    "search": "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9M10.3 10.3L14 14",
+    "not_taken": "M3.5 8h1M7.5 8h1M11.5 8h1",
+    "handled": "M10.5 2.6a3.4 3.4 0 0 0-3.1 4.7L2.6 12l1.4 1.4 4.8-4.7a3.4 3.4 0 0 0 4.5-4l-2 2-1.9-.5-.5-1.9z",
+    "undone": "M8.5 4v8L3 8zM13.5 4v8L8 8z",
+    "undo": "M8.5 4v8L3 8zM13.5 4v8L8 8z",
+    "bolt": "M9 1.8L3.8 9H8l-1 5.2L12.2 7H8z",
+    "map": "M4 3v10M8 3v10M12 3v10",
+    "run": "M2.5 2.5h11v11h-11zM8 5v6M5 8h6",
+    "group": "M2.5 5h11M2.5 8h11M2.5 11h11",
+    "wait": "M2 4h12v8.5H2zM2 4.5l6 4.5 6-4.5",
+    "ask": "M8 2.5a2.6 2.6 0 1 0 0 5.2a2.6 2.6 0 1 0 0-5.2M2.8 13.5c.4-3 2.4-4.3 5.2-4.3s4.8 1.3 5.2 4.3",
+    "sleep": "M8 2.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 1 0 0-11M8 5v3.2l2.4 1.6",
+    "step": "M3 4.5h10v7H3z",
+    "child": "M3 3v6h8M8.5 6l3 3-3 3",
+    "restart": "M3 3v4h4M3.3 7A5 5 0 1 1 3.6 10.5M8 5.5v5l3.5-2.5z",
+    "person": "M8 2.5a2.6 2.6 0 1 0 0 5.2a2.6 2.6 0 1 0 0-5.2M2.8 13.5c.4-3 2.4-4.3 5.2-4.3s4.8 1.3 5.2 4.3",
+    "locked": "M4 7.5h8v6H4zM5.5 7.5V5.3a2.5 2.5 0 0 1 5 0v2.2",
+    "arrow": "M2.5 8h11M9.5 4l4 4-4 4",
+    "external": "M6 3H3v10h10v-3M9 3h4v4M13 3L7 9",
+}
+"""Icons as stroked paths on a 16 by 16 grid; chips and parts show a status by one, besides its colour."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from django.utils.translation import gettext as _
 from monitoring.attention.health import Health, health
 from monitoring.base.access import shown_definitions, visible_definitions
 from monitoring.base.graphs import labels_of
-from monitoring.base.icons import ICONS
 from monitoring.base.keys import SHEET
 from monitoring.base.masking import event_body, names_of
 from monitoring.base.moments import age_text, clock, exact, full_time, span
@@ -29,6 +28,7 @@ from monitoring.base.statuses import look
 from monitoring.base.translation import translate
 from monitoring.definition.page import DefinitionPage
 from monitoring.diagrams import DiagramState, Drawing, Svg
+from monitoring.diagrams.shapes import ICONS
 from monitoring.diagrams.words import detail_of
 from monitoring.lists.processes.filters import OLDEST, Filters
 from monitoring.live.sharing import shared_part
