@@ -7,9 +7,12 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache, partial
+from itertools import permutations
 from pathlib import Path
 from types import ModuleType
 
+import grimp
 import pytest
 from _pytest.fixtures import FixtureFunctionDefinition
 from django.core.management import call_command
@@ -37,11 +40,9 @@ NAMES_OF_SEVERAL = {
     "Text",  # what the engine says; what a reader of the examples finds in a picture
 }
 
-FOUND_BY_NAME = set(
-    words("""
+FOUND_BY_NAME = words("""
     __init__ admin apps checks consumers management middleware migrations routing templatetags urls
-    """)
-)
+""")
 """Modules that Django or Channels looks for by name; they are no rooms."""
 
 MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
@@ -57,6 +58,9 @@ MORE_ROOMS = {
     "orchestrator/workers": 15,
 }
 """The folders that still have more: how many. These numbers only become smaller."""
+
+MOST_FLOORS = {"orchestrator.engine": (8, 42), "monitoring": (8, 51)}
+"""How many floors a package has at most, and how many arrows, each from a room to one below that it imports."""
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -128,22 +132,15 @@ import orchestrator.definition
 
 
 def test_examples_import_public_names_only() -> None:
-    private = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in modules("examples")
-        for name in imported(path)
-        if name.split(".")[0] in ("orchestrator", "monitoring") and name not in PUBLIC
-    ]
+    found = graph().find_matching_direct_imports("examples.** -> orchestrator.**")
 
-    assert private == []
+    assert {one["imported"] for one in found} <= PUBLIC
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+@cache
+def graph() -> grimp.ImportGraph:
+    """Return all imports, also those inside functions and for types alone."""
+    return grimp.build_graph(*PACKAGES, include_external_packages=True, cache_dir=None)
 
 
 def test_modules_are_named_after_what_they_are() -> None:
@@ -167,7 +164,20 @@ def rooms_by_folder() -> Iterator[tuple[str, int]]:
         inside = (p for p in path.iterdir() if p.suffix == ".py" or any(p.glob("*.py")))
         name = str(path.relative_to(ROOT))
         if "management" not in path.parts:
-            yield name, len({p.stem for p in inside} - FOUND_BY_NAME)
+            yield name, len({p.stem for p in inside}.difference(FOUND_BY_NAME))
+
+
+def test_packages_have_few_floors_and_few_arrows() -> None:
+    ties = partial(graph().direct_import_exists, as_packages=True)
+    for package, (most_floors, most_arrows) in MOST_FLOORS.items():
+        pairs = permutations(graph().find_children(package), 2)
+        arrows = [(a, b) for a, b in pairs if ties(importer=a, imported=b)]
+        assert max(floor(room, arrows) for room, _ in arrows) <= most_floors, package
+        assert len(arrows) <= most_arrows, package
+
+
+def floor(room: str, arrows: list[tuple[str, str]]) -> int:
+    return 1 + max((floor(b, arrows) for a, b in arrows if a == room), default=0)
 
 
 def test_no_package_has_more_code_than_the_design_allows() -> None:
@@ -264,9 +274,8 @@ def test_every_dependency_says_up_to_where_it_was_tried() -> None:
 
 def declared(*groups: str) -> list[Requirement]:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    project = pyproject["project"]
-    found = {**project["optional-dependencies"], **pyproject["dependency-groups"]}
-    found["dependencies"] = project["dependencies"]
+    project, groups_of = pyproject["project"], pyproject["dependency-groups"]
+    found = {**project, **project["optional-dependencies"], **groups_of}
     return [Requirement(line) for group in groups for line in found[group]]
 
 
@@ -276,9 +285,7 @@ def pins(lock: str) -> dict[str, str]:
 
 
 def test_nothing_unpickles() -> None:
-    picklers = {"pickle", "marshal", "shelve"}
-
-    assert [p for p in modules(*PACKAGES) if picklers & {*imported(p)}] == []
+    assert not {"pickle", "marshal", "shelve"} & graph().modules
 
 
 def test_every_variable_is_documented() -> None:
