@@ -13,13 +13,13 @@ from orchestrator.engine.operations import (
     Pace,
     cancel_bulk,
     escalate,
-    outcomes,
     pause_bulk,
     repeat_bulk,
     resume_bulk,
     start_bulk,
 )
 from orchestrator.engine.operations.bulk import gathering, single_press, slices
+from orchestrator.engine.operations.processes import outcomes
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import bulk_operations
 from orchestrator.engine.work import leases

@@ -53,8 +53,6 @@ from orchestrator.engine.operations.migrating.migration import migrate, plan_mig
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.processes.cancel import cancel
 from orchestrator.engine.operations.processes.escalate import escalate
-from orchestrator.engine.operations.processes.export_process import export
-from orchestrator.engine.operations.processes.import_process import import_
 from orchestrator.engine.operations.processes.nudge import (
     SleepingWork,
     nudge,
@@ -66,8 +64,8 @@ from orchestrator.engine.operations.processes.restart import restart
 from orchestrator.engine.operations.processes.resume import resume
 from orchestrator.engine.operations.processes.retry import retry
 from orchestrator.engine.operations.processes.reveal_secrets import reveal
-from orchestrator.engine.operations.processes.skip_command import skip_command
-from orchestrator.engine.operations.processes.skip_failed import skip_failed
+from orchestrator.engine.operations.processes.skip import skip_command, skip_failed
+from orchestrator.engine.operations.processes.transfer import export, import_
 from orchestrator.engine.operations.registry import (
     OPERATIONS,
     on_events,

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.operations.base import Press
+from orchestrator.engine.operations.base import Press, Tried
 from orchestrator.engine.operations.event import EventOperation, give_verdict
-from orchestrator.engine.operations.outcomes import delivery_outcomes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import inbox
-from orchestrator.models import InboxEvent
+from orchestrator.models import InboxEvent, Verdict
+from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
+
+STILL_UNROUTED = Text("there is still no process that takes it")
+STILL_PARKED = Text("it is still not expected where its process stands")
+
+
+def delivery_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
+    """Return whether processes have taken events since the events were offered again."""
+    events = InboxEvent.objects.defer("body").in_bulk([one.target for one in tried])
+    found: dict[Any, str | None] = {}
+    for one in tried:
+        event = events.get(one.target)
+        if event is None:
+            found[one.target] = ""
+        elif event.verdict in PROBLEMS:
+            found[one.target] = event.said or STILL_UNROUTED
+        elif event.verdict == Verdict.PARKED:
+            found[one.target] = STILL_PARKED
+        else:
+            found[one.target] = None if event.wake_at is not None else ""
+    return found
 
 
 class RedeliverEvent(EventOperation):

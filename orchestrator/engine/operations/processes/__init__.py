@@ -1,1 +1,1 @@
-"""The actions of operators on a process, one a module."""
+"""The actions of operators on a process, and the outcomes of those whose effect comes later."""

@@ -16,7 +16,7 @@ from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows import retrying
 from orchestrator.engine.operations.base import Press
 from orchestrator.engine.operations.processes.retry import wake_workers
-from orchestrator.engine.operations.processes.skip_command import (
+from orchestrator.engine.operations.processes.skip import (
     find_skippable,
     give_up_command,
 )

@@ -1,4 +1,4 @@
-"""The outcomes of actions whose effect comes later, read for many targets together.
+"""The outcomes of retries and cancellations, read for many processes together: their effect comes later.
 
 A retry resolves the incident at once. Its outcome is known when the retried work has ended or has failed again.
 """
@@ -23,13 +23,10 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
-from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.text import Text, unpack_text
 
 UNDER_WAY = IssuedCommand.UNDER_WAY
 STILL_FAILED = Text("it is still failed")
-STILL_UNROUTED = Text("there is still no process that takes it")
-STILL_PARKED = Text("it is still not expected where its process stands")
 
 
 def retry_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
@@ -63,23 +60,6 @@ def cancel_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
     failures = _failures_since(tried)
     ended = {one.target: "" for one in tried if one.target not in live}
     return {**{pk: failures.get(pk) for pk in live}, **ended}
-
-
-def delivery_outcomes(tried: Sequence[Tried]) -> dict[Any, str | None]:
-    """Return whether processes have taken events since the events were offered again."""
-    events = InboxEvent.objects.defer("body").in_bulk([one.target for one in tried])
-    found: dict[Any, str | None] = {}
-    for one in tried:
-        event = events.get(one.target)
-        if event is None:
-            found[one.target] = ""
-        elif event.verdict in PROBLEMS:
-            found[one.target] = event.said or STILL_UNROUTED
-        elif event.verdict == Verdict.PARKED:
-            found[one.target] = STILL_PARKED
-        else:
-            found[one.target] = None if event.wake_at is not None else ""
-    return found
 
 
 def _processes(tried: Sequence[Tried]) -> dict[UUID, ProcessInstance]:
