@@ -28,7 +28,7 @@ from orchestrator.engine.operations import (
     skip,
     unpause,
 )
-from orchestrator.engine.operations.circumstances import UNDOING
+from orchestrator.engine.operations.process import UNDOING
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.quick_results import QuickResults
 from orchestrator.engine.steps.session import CLAIMED, Session

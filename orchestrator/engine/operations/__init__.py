@@ -1,7 +1,7 @@
-"""The actions of operators on processes and events: one class for each action, in a module of its name.
+"""The actions of operators on processes and events: one class for each action.
 
-`base`, `process` and `event` have the base classes, `registry` lists all actions, `circumstances` has the facts that
-decide which actions are possible, `audit` records each action.
+`base`, `process` and `event` have the base classes, and `process` the facts that decide which actions are possible.
+`registry` lists all actions, `audit` records each action.
 """
 
 from orchestrator.engine.events.preview import Preview, preview_event, preview_targets
@@ -30,7 +30,6 @@ from orchestrator.engine.operations.bulk.starting import (
     start_bulk,
 )
 from orchestrator.engine.operations.bulk.target_definitions import definitions_of_each
-from orchestrator.engine.operations.circumstances import Circumstances
 from orchestrator.engine.operations.desk.access_tokens import make_token, revoke_token
 from orchestrator.engine.operations.desk.acknowledge import acknowledge
 from orchestrator.engine.operations.desk.assign import assign
@@ -50,7 +49,7 @@ from orchestrator.engine.operations.events.discard import discard
 from orchestrator.engine.operations.events.redeliver import redeliver
 from orchestrator.engine.operations.events.send_event import EventToSend, send
 from orchestrator.engine.operations.migrating.migration import migrate, plan_migration
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.processes.cancel import cancel
 from orchestrator.engine.operations.processes.escalate import escalate
 from orchestrator.engine.operations.processes.nudge import (

@@ -11,8 +11,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import LockedOperation, Press, lock_row
-from orchestrator.engine.operations.circumstances import ENDED
-from orchestrator.engine.operations.process import check_revision
+from orchestrator.engine.operations.process import ENDED, check_revision
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import events, instances
 from orchestrator.engine.storage import definitions

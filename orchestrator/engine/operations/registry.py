@@ -7,9 +7,12 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from orchestrator.engine.operations.base import Operation
-from orchestrator.engine.operations.circumstances import Circumstances, ProcessFacts
 from orchestrator.engine.operations.event import EventOperation
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import (
+    Circumstances,
+    ProcessFacts,
+    ProcessOperation,
+)
 from orchestrator.models import ProcessInstance
 
 AnyOperation = TypeVar("AnyOperation", bound=Operation)

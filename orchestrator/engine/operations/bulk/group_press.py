@@ -15,8 +15,7 @@ from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.operations import OPERATIONS, Press, ProcessOperation
 from orchestrator.engine.operations.audit import audit_row
 from orchestrator.engine.operations.bulk.request import item_request
-from orchestrator.engine.operations.circumstances import ProcessFacts
-from orchestrator.engine.operations.process import process_state
+from orchestrator.engine.operations.process import ProcessFacts, process_state
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import instances, operator_actions
 from orchestrator.models import BulkItem, BulkOperation, BulkVerdict, OperatorAction

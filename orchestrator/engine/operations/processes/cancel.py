@@ -9,8 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.processes.outcomes import cancel_outcomes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions

@@ -12,8 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, events, step_runs

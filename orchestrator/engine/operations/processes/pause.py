@@ -9,8 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.circumstances import Circumstances, ProcessFacts
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import (
+    Circumstances,
+    ProcessFacts,
+    ProcessOperation,
+)
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.tables import instances
 from orchestrator.models import ProcessInstance

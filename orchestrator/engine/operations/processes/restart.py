@@ -15,8 +15,11 @@ from orchestrator.definition.codec import decode
 from orchestrator.engine.change.workflows import retrying, starting
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.circumstances import UNDOING, Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import (
+    UNDOING,
+    Circumstances,
+    ProcessOperation,
+)
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs

@@ -11,8 +11,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflows import retrying, retrying_together
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.processes.outcomes import retry_outcomes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.storage import definitions

@@ -10,8 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.engine.change import incidents, manager
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.processes.outcomes import retry_outcomes
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visits.skip import skip

@@ -9,8 +9,11 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation, check_revision
+from orchestrator.engine.operations.process import (
+    Circumstances,
+    ProcessOperation,
+    check_revision,
+)
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.repairing import drafts
 from orchestrator.engine.operations.repairing.edits import Edit, add_edit, read_edits

@@ -8,8 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visits.visit import (
     clear_failure,

@@ -10,8 +10,7 @@ from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.operations.base import Given, Press
-from orchestrator.engine.operations.circumstances import Circumstances
-from orchestrator.engine.operations.process import ProcessOperation
+from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.operations.visits.visit import find_open_visit, skip_visit
 from orchestrator.exceptions import InvalidMessage, OperationRefused
