@@ -52,8 +52,6 @@ MORE_ROOMS = {
     "orchestrator": 32,  # public modules, settings, and what packages share
     "orchestrator/definition": 16,  # both kinds of definition, and what they share
     "orchestrator/definition/workflow": 19,  # one a rule or construct
-    "orchestrator/engine/operations": 14,
-    "orchestrator/engine/operations/processes": 13,  # one an operation
     "orchestrator/models": 22,  # one a table
     "orchestrator/workers": 15,
 }
