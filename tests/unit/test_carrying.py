@@ -16,7 +16,7 @@ from orchestrator.definition import (
     step,
     then,
 )
-from orchestrator.definition.difference import difference
+from orchestrator.definition.graph import difference
 from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.definition.process_manager.migration import (
     MigratedManager,

@@ -14,8 +14,7 @@ from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part
 from monitoring.queries.lists import parse_number
 from orchestrator import registry
-from orchestrator.definition.difference import Difference, difference
-from orchestrator.definition.graph import Graph, Node
+from orchestrator.definition.graph import Difference, Graph, Node, difference
 from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.models import Definition
 
