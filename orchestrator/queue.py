@@ -31,7 +31,7 @@ from rq.utils import utcformat
 from rq.worker_registration import REDIS_WORKER_KEYS, WORKERS_BY_QUEUE_KEY
 
 from orchestrator.configuration.conf import conf
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 
 log = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.workflow.plan import Plan

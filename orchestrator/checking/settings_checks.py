@@ -31,7 +31,7 @@ from orchestrator.configuration.webhook_settings import (
     unknown_source_lines,
 )
 from orchestrator.containers import group_by_key
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.notices.channel import channel_of, redact
 from orchestrator.queue import LONGEST_QUEUE, rq_name
 

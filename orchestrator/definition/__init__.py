@@ -1,8 +1,8 @@
 """The language of definitions: plain Python, no Django, no queue."""
 
-from orchestrator.definition.guards import stored
+from orchestrator.definition.declarations.guards import stored
+from orchestrator.definition.declarations.migrating import migrates_from
 from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.migrating import migrates_from
 from orchestrator.definition.process_manager.manager import Decision, ProcessManager
 from orchestrator.definition.process_manager.rows import (
     ANY,

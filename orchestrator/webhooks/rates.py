@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.configuration.webhook_settings import Rate
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.queue import connect_queue, set_timeouts
 from orchestrator.webhooks.not_accepted import NotAccepted
 

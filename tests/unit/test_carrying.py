@@ -16,8 +16,8 @@ from orchestrator.definition import (
     step,
     then,
 )
+from orchestrator.definition.declarations.migrating import MigratesFrom
 from orchestrator.definition.graph import difference
-from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.definition.process_manager.migration import (
     MigratedManager,
     migrate_place,

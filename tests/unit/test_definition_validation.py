@@ -14,12 +14,12 @@ from orchestrator.definition import (
     after,
     during,
     ignore,
-    outside_ids,
     reject,
     stored,
     when,
 )
-from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.declarations import outside_ids
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.process_manager.rows import TransitionRow
 from tests.services.cases import cases
 from tests.unit.shop import (

@@ -14,8 +14,8 @@ from monitoring.diagrams import DiagramState, Drawing, NodeState, drawing_of
 from monitoring.diagrams.sketch import Part
 from monitoring.queries.lists import parse_number
 from orchestrator import registry
+from orchestrator.definition.declarations.migrating import MigratesFrom
 from orchestrator.definition.graph import Difference, Graph, Node, difference
-from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.models import Definition
 
 ENDS = ("start", "final")

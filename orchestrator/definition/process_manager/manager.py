@@ -14,11 +14,11 @@ from functools import cache
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
+from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.declarations.process_definition import COMMON
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.guards import Stored
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import STRICT, Command, Event
-from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.process_manager.coverage import broken_coverage
 from orchestrator.definition.process_manager.drawing import manager_graph
 from orchestrator.definition.process_manager.rows import (

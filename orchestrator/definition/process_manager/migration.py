@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from orchestrator.definition.codec import encode
-from orchestrator.definition.migrating import MigratesFrom, migrate_data
+from orchestrator.definition.declarations.migrating import MigratesFrom, migrate_data
 from orchestrator.definition.process_manager.state_machine import StateMachine
 from orchestrator.exceptions import NotMigrated
 from orchestrator.text import Text

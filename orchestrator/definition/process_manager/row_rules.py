@@ -21,7 +21,7 @@ from orchestrator.definition.annotations import (
     without_none,
 )
 from orchestrator.definition.codec import encode_as
-from orchestrator.definition.guards import Stored
+from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.process_manager.rows import Issue, TransitionRow

@@ -8,7 +8,11 @@ from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, Literal
 
-from orchestrator.definition.guards import Guard, in_stable_order, read_guards
+from orchestrator.definition.declarations.guards import (
+    Guard,
+    in_stable_order,
+    read_guards,
+)
 from orchestrator.definition.labels import name_of, spoken_condition, spoken_delay
 from orchestrator.definition.messages import Command, Event
 

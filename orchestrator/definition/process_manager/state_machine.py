@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from orchestrator.definition.codec import stored_form
-from orchestrator.definition.guards import Stored
+from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.process_manager.rows import (
     Disposer,
     During,

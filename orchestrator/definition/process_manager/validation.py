@@ -13,9 +13,9 @@ from typing import Any
 
 from orchestrator.definition.annotations import is_class
 from orchestrator.definition.codec import adapter
+from orchestrator.definition.declarations.migrating import migration_mistakes
+from orchestrator.definition.declarations.outside_ids import identity_mistakes
 from orchestrator.definition.labels import name_of
-from orchestrator.definition.migrating import migration_mistakes
-from orchestrator.definition.outside_ids import identity_mistakes
 from orchestrator.definition.process_manager.reachability import reachability_mistakes
 from orchestrator.definition.process_manager.row_rules import (
     ROW_RULES,

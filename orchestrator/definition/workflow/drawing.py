@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import Any, Literal
 
 from orchestrator.definition.codec import stored_form
+from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.graph import Edge, Graph, Node
-from orchestrator.definition.guards import Stored
 from orchestrator.definition.labels import (
     name_of,
     spoken_condition,

@@ -8,9 +8,9 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from orchestrator.definition.annotations import is_class, takes_arguments
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.refusals import (
     DELAY,
     LONGEST,

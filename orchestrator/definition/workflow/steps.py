@@ -9,7 +9,8 @@ from enum import StrEnum
 from inspect import iscoroutinefunction
 from typing import Any, Literal
 
-from orchestrator.definition.guards import Guard, read_guards
+from orchestrator.definition.declarations.guards import Guard, read_guards
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.labels import name_of, spoken_delay
 from orchestrator.definition.messages import Event
 from orchestrator.definition.process_definition import ProcessDefinition

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 from orchestrator.definition.annotations import is_class, is_dataclass_type
 from orchestrator.definition.codec import make_strict, why_unwritable
+from orchestrator.definition.declarations.migrating import migration_mistakes
+from orchestrator.definition.declarations.outside_ids import identity_mistakes
+from orchestrator.definition.declarations.process_definition import COMMON
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import STRICT, Event
-from orchestrator.definition.migrating import migration_mistakes
-from orchestrator.definition.outside_ids import identity_mistakes
-from orchestrator.definition.process_definition import COMMON
 from orchestrator.definition.refusals import (
     attribute_mistakes,
     class_mistakes,

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from orchestrator.configuration.conf import conf
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.runner import EventRunner
 from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer

@@ -13,7 +13,7 @@ from django.db import transaction
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
-from orchestrator.definition.guards import Stored
+from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy

@@ -25,7 +25,7 @@ from orchestrator.definition.codec import (
     encode,
     text_digest,
 )
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.sql.batch import Statement, at_commit
 from orchestrator.engine.sql.tables import commands, events
 from orchestrator.engine.storage import definitions, receipts, start_locks

@@ -6,7 +6,7 @@ from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.queue import queue_of_rq_name, rq_name
 from orchestrator.workers import connections

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator import registry
-from orchestrator.definition.migrating import MigratesFrom
+from orchestrator.definition.declarations.migrating import MigratesFrom
 from orchestrator.engine.operations.repairing.plan import lost_key
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import NotMigrated, OperationRefused

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.definition.codec import encode
-from orchestrator.definition.migrating import migrate_data
+from orchestrator.definition.declarations.migrating import migrate_data
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors

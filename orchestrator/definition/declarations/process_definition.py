@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from orchestrator.definition.declarations.migrating import MigratesFrom
 from orchestrator.definition.messages import Event
-from orchestrator.definition.migrating import MigratesFrom
 from orchestrator.definition.secrets import NONE, Secrets
 
 COMMON = (

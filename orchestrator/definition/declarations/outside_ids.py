@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from uuid import UUID
 
 from orchestrator.definition.annotations import alternatives, hints
-from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.secrets import secret_key_mistake
 
 MOST = 100
