@@ -50,7 +50,6 @@ MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
 
 MORE_ROOMS = {
     "orchestrator": 32,  # public modules, settings, and what packages share
-    "orchestrator/definition/workflow": 19,  # one a rule or construct
     "orchestrator/models": 22,  # one a table
     "orchestrator/workers": 15,
 }

@@ -3,9 +3,8 @@
 from typing import Any
 
 from orchestrator.definition import case, catch, fork, join, needs, route, start, then
-from orchestrator.definition.workflow.advance import is_starved
+from orchestrator.definition.workflow.advance import is_starved, tolerates_failure
 from orchestrator.definition.workflow.replay import replay_history
-from orchestrator.definition.workflow.tolerance import tolerates_failure
 from tests.services.cases import cases
 from tests.unit.workflows import Process, huge, large, look, plan_of, steps
 

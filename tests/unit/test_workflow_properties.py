@@ -23,12 +23,12 @@ from orchestrator.definition.workflow.advance import (
     Arrivals,
     error_link,
     is_starved,
+    tolerates_failure,
 )
-from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.replay import Visit, replay_history
 from orchestrator.definition.workflow.steps import Step
-from orchestrator.definition.workflow.tolerance import tolerates_failure
+from orchestrator.definition.workflow.validation.certainty import Certainty
 from orchestrator.exceptions import NoCase
 from tests.services.sizes import size
 from tests.unit.workflows import Process

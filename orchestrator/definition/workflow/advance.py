@@ -1,11 +1,13 @@
-"""The consequences of a settled step: started steps, arrivals at joins, and branches that are not taken.
+"""The consequences of a settled step: started steps, arrivals at joins, branches not taken, tolerated failures.
 
 Pure functions; `read_joins` gives them the arrivals at joins. Each link is resolved once, as taken or as dead. If all
-links to a step are dead, the step is not taken, and its own links are dead.
+links to a step are dead, the step is not taken, and its own links are dead. A join that needs fewer branches continues
+without a failed one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -286,3 +288,31 @@ def _decided(target: Vertex, now: Arrivals) -> bool | None:
     if everything:
         return now.taken > 0 or is_starved(target, now)
     return None
+
+
+def tolerates_failure(plan: Plan, step: str, read_joins: ReadJoins) -> bool:
+    """Return whether a process can continue after a step's failure: all ways from it end in joins that need fewer."""
+    waiting, dead = [step], Counter[str]()
+    while waiting:
+        links = plan[waiting.pop()].regular
+        if not links:
+            return False
+        for link in links:
+            target = plan[link.target]
+            if target.join is not None and target.needed is not None:
+                dead[target.name] += 1
+            elif target.ways_in == 1:
+                waiting.append(target.name)
+            else:
+                return False
+    joins = read_joins(list(dead))
+    return all(
+        _still_reachable(plan[name], joins.get(name, Arrivals()), count)
+        for name, count in dead.items()
+    )
+
+
+def _still_reachable(target: Vertex, now: Arrivals, dead: int) -> bool:
+    """Return whether the join has started, or still can without the dead ways."""
+    open_ways = target.ways_in - now.arrived - dead
+    return now.fired or now.taken + open_ways >= (target.needed or 0)

@@ -34,9 +34,12 @@ from orchestrator.definition.workflow.rows import (
     Then,
     Undo,
 )
-from orchestrator.definition.workflow.signatures import read_returns
 from orchestrator.definition.workflow.steps import Policy, Step, StepLike, as_step
-from orchestrator.definition.workflow.structure import broken_structure
+from orchestrator.definition.workflow.validation import row_rules, step_rules
+from orchestrator.definition.workflow.validation.branching import broken_branching
+from orchestrator.definition.workflow.validation.parameters import bind_parameters
+from orchestrator.definition.workflow.validation.signatures import read_returns
+from orchestrator.definition.workflow.validation.structure import broken_structure
 
 
 class Compilation:

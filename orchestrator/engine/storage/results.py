@@ -15,7 +15,10 @@ from orchestrator.definition.annotations import MISSING, takes_none
 from orchestrator.definition.codec import decode, digest, encode_as, limited_digest
 from orchestrator.definition.workflow.context import AttemptContext, Failure
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
-from orchestrator.definition.workflow.signatures import FROM_FACTORY, step_parameters
+from orchestrator.definition.workflow.validation.signatures import (
+    FROM_FACTORY,
+    step_parameters,
+)
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus

@@ -15,7 +15,11 @@ from django.db import transaction
 
 from orchestrator.definition.codec import digest
 from orchestrator.definition.refusals import LONGEST
-from orchestrator.definition.workflow.advance import Settled, error_link
+from orchestrator.definition.workflow.advance import (
+    Settled,
+    error_link,
+    tolerates_failure,
+)
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.definition.workflow.tolerance import tolerates_failure

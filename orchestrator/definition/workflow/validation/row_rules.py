@@ -23,12 +23,12 @@ from orchestrator.definition.workflow.rows import (
     error_types,
     name,
 )
-from orchestrator.definition.workflow.step_rules import (
+from orchestrator.definition.workflow.steps import Step
+from orchestrator.definition.workflow.validation.step_rules import (
     condition_mistakes,
     is_int_from,
     why_no_step,
 )
-from orchestrator.definition.workflow.steps import Step
 
 
 def row_mistakes(row: FlowRow) -> Iterator[str]:

@@ -34,13 +34,14 @@ from orchestrator.definition.workflow.context import (
 )
 from orchestrator.definition.workflow.plan import Binding, Plan, Vertex
 from orchestrator.definition.workflow.rows import name as step_name
-from orchestrator.definition.workflow.signatures import (
+from orchestrator.definition.workflow.steps import Step
+from orchestrator.definition.workflow.validation.certainty import Certainty
+from orchestrator.definition.workflow.validation.signatures import (
     FROM_FACTORY,
     Parameter,
     read_signature,
     step_parameters,
 )
-from orchestrator.definition.workflow.steps import Step
 from orchestrator.exceptions import InvalidMessage
 
 

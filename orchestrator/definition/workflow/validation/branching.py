@@ -16,7 +16,7 @@ from orchestrator.definition.annotations import (
 from orchestrator.definition.labels import value_label
 from orchestrator.definition.workflow.plan import Choice, Plan, Vertex
 from orchestrator.definition.workflow.rows import ResultPredicate
-from orchestrator.definition.workflow.signatures import Parameter, parameters
+from orchestrator.definition.workflow.validation.signatures import Parameter, parameters
 
 
 def broken_branching(plan: Plan) -> Iterator[tuple[object, str]]:

@@ -1,0 +1,1 @@
+"""The checks of a workflow: its steps, rows, branches, parameters and structure."""
