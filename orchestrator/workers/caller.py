@@ -36,7 +36,7 @@ from orchestrator.models import Lost
 from orchestrator.queue import listen_for_bells, wake_queue
 from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.event_loop import CallEnd, EventLoop, Flight
-from orchestrator.workers.shared_calls import SharedCalls
+from orchestrator.workers.shared_memory.calls import SharedCalls
 
 log = logging.getLogger(__name__)
 

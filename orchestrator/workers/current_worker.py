@@ -16,7 +16,7 @@ from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.worker_slice import UNSEEN, HeldWork, Reporting
 from orchestrator.models import Lost
-from orchestrator.workers.slot import Slot
+from orchestrator.workers.shared_memory.slot import Slot
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from django.db import close_old_connections, connections
 
 from orchestrator.engine.work.calls import Call
 from orchestrator.exceptions import ExitRefused
-from orchestrator.workers.shared_calls import SharedCalls
+from orchestrator.workers.shared_memory.calls import SharedCalls
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.work import leases, take_over
 from orchestrator.engine.work.claims import sweep
 from orchestrator.models import Lost, Worker
-from orchestrator.workers.shared_claims import parse_results
+from orchestrator.workers.shared_memory.claims import parse_results
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.work import take_over
 from orchestrator.engine.work.worker_slice import TAKE_SECONDS
 from orchestrator.queue import wake_queue
-from orchestrator.workers.shared_calls import shared_value
-from orchestrator.workers.shared_claims import CLAIMS_SECONDS, SharedClaims
+from orchestrator.workers.shared_memory.calls import shared_value
+from orchestrator.workers.shared_memory.claims import CLAIMS_SECONDS, SharedClaims
 
 log = logging.getLogger(__name__)
 

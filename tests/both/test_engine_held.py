@@ -29,7 +29,7 @@ from orchestrator.engine.work.worker_slice import (
     UnstoredResult,
 )
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
-from orchestrator.workers.shared_claims import RESULTS_ROOM, SharedClaims
+from orchestrator.workers.shared_memory.claims import RESULTS_ROOM, SharedClaims
 from orchestrator.workers.take_over import GLANCE_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
 from tests.apps.long_work.processes import (

@@ -19,7 +19,7 @@ from orchestrator.engine.sql.tables import events
 from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
 from orchestrator.models import Checkpoint, InboxEvent, ProcessInstance
 from orchestrator.workers.current_worker import CurrentWorker
-from orchestrator.workers.shared_claims import SharedClaims
+from orchestrator.workers.shared_memory.claims import SharedClaims
 from tests.apps.many_together.processes import (
     MEANWHILE,
     Cards,

@@ -13,7 +13,7 @@ from orchestrator.testing import replaced, started
 from orchestrator.workers.caller import Caller
 from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.event_loop import Flight
-from orchestrator.workers.shared_calls import SharedCalls
+from orchestrator.workers.shared_memory.calls import SharedCalls
 from tests.apps.waiting_calls import processes as p
 from tests.apps.waiting_calls.fixtures import forgotten, waiting_calls
 from tests.apps.waiting_calls.ways import entries

@@ -30,7 +30,7 @@ from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import leases, take_over
 from orchestrator.exceptions import Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
-from orchestrator.workers.shared_claims import parse_results
+from orchestrator.workers.shared_memory.claims import parse_results
 from tests.apps.patterns.desk import statuses
 from tests.apps.watched.doubled import Numbers, doubled, given, total
 from tests.services.operated import knowing, operated

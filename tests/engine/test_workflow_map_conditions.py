@@ -7,7 +7,7 @@ from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import resume, skip
 from orchestrator.engine.work.worker_slice import MOST
 from orchestrator.models import ProcessInstance
-from orchestrator.workers.shared_claims import SharedClaims
+from orchestrator.workers.shared_memory.claims import SharedClaims
 from tests.apps.patterns.desk import finished, launch, statuses
 from tests.apps.watched.doubled import Numbers, doubled, given, total
 from tests.services.cases import cases

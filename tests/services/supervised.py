@@ -9,7 +9,7 @@ from orchestrator.engine.steps import session
 from orchestrator.engine.work import worker_slice
 from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
 from orchestrator.workers.current_worker import CurrentWorker
-from orchestrator.workers.shared_claims import SharedClaims
+from orchestrator.workers.shared_memory.claims import SharedClaims
 from orchestrator.workers.take_over import TakeOver
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from ctypes import Structure, c_char, c_double
 
-from orchestrator.workers.shared_calls import shared_value
+from orchestrator.workers.shared_memory.calls import shared_value
 
 
 class _ShownWork(Structure):

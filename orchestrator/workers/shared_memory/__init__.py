@@ -1,0 +1,1 @@
+"""Memory that a worker shares with its supervisor: its present work, its calls in flight, its claims and results."""
