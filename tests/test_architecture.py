@@ -51,7 +51,6 @@ MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
 MORE_ROOMS = {
     "orchestrator": 32,  # public modules, settings, and what packages share
     "orchestrator/models": 22,  # one a table
-    "orchestrator/workers": 15,
 }
 """The folders that still have more: how many. These numbers only become smaller."""
 

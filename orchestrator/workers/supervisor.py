@@ -28,8 +28,12 @@ from orchestrator.queue import calls_queue
 from orchestrator.retention import retention
 from orchestrator.workers import caller, notifier, pruner
 from orchestrator.workers.current_worker import CurrentWorker
-from orchestrator.workers.database_process import DatabaseProcess
-from orchestrator.workers.report import LivingWorker, LostWorker, WorkerReport
+from orchestrator.workers.database_process import (
+    DatabaseProcess,
+    LivingWorker,
+    LostWorker,
+    WorkerReport,
+)
 from orchestrator.workers.shared_memory.calls import SharedCalls
 from orchestrator.workers.shared_memory.claims import SharedClaims
 from orchestrator.workers.take_over import TakeOverProcess

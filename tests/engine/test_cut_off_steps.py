@@ -18,7 +18,7 @@ from orchestrator.engine.work.leases import work_name
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import pass_time, registered
 from orchestrator.workers.current_worker import CurrentWorker
-from orchestrator.workers.report import WorkerReport
+from orchestrator.workers.database_process import WorkerReport
 from orchestrator.workers.supervisor import WorkerProcess
 from tests.apps.patterns import lost
 from tests.apps.patterns.desk import go_on, launch, visit

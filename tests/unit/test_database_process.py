@@ -9,8 +9,7 @@ from django.db import InterfaceError
 
 from orchestrator import process_group
 from orchestrator.workers import database_process
-from orchestrator.workers.database_process import DatabaseProcess
-from orchestrator.workers.report import WorkerReport
+from orchestrator.workers.database_process import DatabaseProcess, WorkerReport
 from tests.services.patience import wait_for
 
 NOTHING = WorkerReport("supervisor", "default")
