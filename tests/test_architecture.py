@@ -50,7 +50,6 @@ MOST_ROOMS = {"orchestrator": 12, "monitoring": 15}
 
 MORE_ROOMS = {
     "orchestrator": 32,  # public modules, settings, and what packages share
-    "orchestrator/models": 22,  # one a table
 }
 """The folders that still have more: how many. These numbers only become smaller."""
 

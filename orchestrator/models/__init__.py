@@ -10,7 +10,6 @@ Permissions by definition belong to a group of Django's, and have the name of a 
 Failure marks have the fingerprint of a cause instead of a foreign key: a mark may outlive the incidents.
 """
 
-from orchestrator.models.access_token import AccessToken
 from orchestrator.models.bulk_operation import (
     BulkItem,
     BulkOperation,
@@ -18,13 +17,9 @@ from orchestrator.models.bulk_operation import (
     BulkVerdict,
 )
 from orchestrator.models.cause import Cause, CauseKind
-from orchestrator.models.checkpoint import Checkpoint
-from orchestrator.models.definition import Definition
-from orchestrator.models.definition_grant import DefinitionGrant
-from orchestrator.models.failure_group import FailureGroup
-from orchestrator.models.failure_mark import FailureMark
+from orchestrator.models.definition import Definition, DefinitionGrant
 from orchestrator.models.inbox_event import InboxEvent, Verdict
-from orchestrator.models.incident import Incident
+from orchestrator.models.incident import FailureGroup, FailureMark, Incident
 from orchestrator.models.issued_command import (
     CommandStatus,
     Delivery,
@@ -32,14 +27,14 @@ from orchestrator.models.issued_command import (
     command_id,
     in_issue_order,
 )
-from orchestrator.models.notice import Notice, NoticeStatus
-from orchestrator.models.occurrence import Occurrence
-from orchestrator.models.operator_action import OperatorAction
-from orchestrator.models.outside_id import OutsideId
-from orchestrator.models.process_instance import ProcessInstance, Status
-from orchestrator.models.queue_outage import QueueOutage
-from orchestrator.models.repair import Repair
-from orchestrator.models.saved_view import SavedView
+from orchestrator.models.notice import Notice, NoticeStatus, Occurrence, QueueOutage
+from orchestrator.models.person import AccessToken, OperatorAction, Repair, SavedView
+from orchestrator.models.process_instance import (
+    Checkpoint,
+    OutsideId,
+    ProcessInstance,
+    Status,
+)
 from orchestrator.models.step_run import Blocked, Lost, StepKind, StepRun, StepStatus
 from orchestrator.models.work import Work
 from orchestrator.models.worker import Worker

@@ -1,9 +1,13 @@
+"""Notices, and their sources: occurrences and dead queues."""
+
 from typing import Self
 
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
+
+from orchestrator.models.work import WithText
 
 
 class NoticeStatus(models.TextChoices):
@@ -87,3 +91,47 @@ class Notice(models.Model):
     def number(self) -> int:
         """The number of its occurrences."""
         return sum(self.counts.values())
+
+
+class Occurrence(WithText):
+    """Something for notices, stored with the change. It is deleted when the notices have it."""
+
+    topics = models.CharField(_("topics"), max_length=60)
+    """One or several topics, separated by spaces: a deadline may also escalate."""
+    recipients = models.JSONField(_("recipients"), default=list, blank=True)
+    """The names of recipients who get it whatever topics they subscribe to."""
+    state = models.CharField(_("state"), max_length=10, blank=True)
+    definition = models.CharField(_("definition name"), max_length=100, blank=True)
+    process_id = models.UUIDField(_("process id"), null=True, blank=True)
+    correlation_key = models.CharField(_("correlation key"), max_length=200, blank=True)
+    step = models.CharField(_("step"), max_length=100, blank=True)
+    queue = models.CharField(_("queue"), max_length=50, blank=True)
+    kind = models.CharField(_("kind"), max_length=20, blank=True)
+    error = models.CharField(_("type of the error"), max_length=200, blank=True)
+    place = models.CharField(_("place in the code"), max_length=200, blank=True)
+    message = models.CharField(_("message"), max_length=500, blank=True)
+    fingerprint = models.CharField(_("cause fingerprint"), max_length=64, blank=True)
+    at = models.DateTimeField(_("at"))
+
+    class Meta:
+        verbose_name = _("occurrence")
+        verbose_name_plural = _("occurrences")
+
+    def __str__(self) -> str:
+        return f"{self.topics} {self.correlation_key or self.process_id or self.queue}"
+
+
+class QueueOutage(models.Model):
+    """A queue with due work and without a live worker. The row is deleted when the outage ends."""
+
+    queue = models.CharField(_("queue"), primary_key=True, max_length=50)
+    since = models.DateTimeField(_("since"))
+    seen_at = models.DateTimeField(_("last seen"))
+    told_at = models.DateTimeField(_("told at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("dead queue")
+        verbose_name_plural = _("dead queues")
+
+    def __str__(self) -> str:
+        return self.queue
