@@ -17,7 +17,6 @@ from asgiref.sync import async_to_sync
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.labels import name_of
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.exceptions import (
     InvalidDefinition,

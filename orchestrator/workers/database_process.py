@@ -30,7 +30,7 @@ from orchestrator import queue as doorbell
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.work import leases, take_over
-from orchestrator.engine.work.due_work import sweep
+from orchestrator.engine.work.claims import sweep
 from orchestrator.models import Lost, Worker
 from orchestrator.workers.shared_memory.claims import parse_results
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.engine.work.worker_slice import Claim
-from orchestrator.workers.shared_claims import CLAIMS_SECONDS, SharedClaims
+from orchestrator.workers.shared_memory.claims import CLAIMS_SECONDS, SharedClaims
 from orchestrator.workers.take_over import Waker
 
 NEVER = float("inf")

@@ -9,9 +9,6 @@ from typing import Any, NoReturn
 
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.refusals import refuse, refuse_row
-from orchestrator.definition.workflow import row_rules, step_rules
-from orchestrator.definition.workflow.branching import broken_branching
-from orchestrator.definition.workflow.parameters import bind_parameters
 from orchestrator.definition.workflow.plan import (
     Choice,
     Link,

@@ -16,7 +16,6 @@ from orchestrator.definition.labels import (
     spoken_name,
     value_label,
 )
-from orchestrator.definition.process_definition import ProcessDefinition
 from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
 from orchestrator.definition.workflow.rows import error_types
 from orchestrator.definition.workflow.steps import Step

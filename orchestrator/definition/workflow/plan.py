@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn
 
 from orchestrator.definition import topology
 from orchestrator.definition.annotations import MISSING
-from orchestrator.definition.guards import Stored
+from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.workflow.rows import (
     Case,
     Each,

@@ -13,7 +13,6 @@ from orchestrator.definition.declarations.guards import Guard, read_guards
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.labels import name_of, spoken_delay
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_definition import ProcessDefinition
 
 Function = Callable[..., Any]
 """A step function. The engine binds its parameters by name."""

@@ -11,8 +11,12 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Model
 
-from orchestrator.definition.outside_ids import MOST, Identifier, identifiers
-from orchestrator.definition.process_definition import ProcessDefinition
+from orchestrator.definition.declarations.outside_ids import (
+    MOST,
+    Identifier,
+    identifiers,
+)
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.engine.sql.batch import Statement, Touched
 from orchestrator.engine.sql.row_statements import Condition
 from orchestrator.engine.sql.table import Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -39,7 +39,7 @@ LEAST_BYTES = 2_000
 
 
 @lru_cache(1000)
-def immutable_fields(form: Hashable) -> frozenset[str]:
+def immutable_fields(form: Any) -> frozenset[str]:
     """Return the names of an input's fields whose values are immutable."""
     return frozenset(name for name, hint in hints(form).items() if is_immutable(hint))
 
@@ -58,7 +58,7 @@ class Input:
     """
 
     def __init__(self, form: type[Any], body: Any) -> None:
-        self._form = form
+        self._form: Any = form
         self._value = decode(form, body)
         self._text = json.dumps(body)
         self._texts: dict[str, str | None] = {}

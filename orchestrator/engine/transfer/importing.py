@@ -23,7 +23,7 @@ from django.db.models import Model
 from orchestrator import registry
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode
-from orchestrator.definition.outside_ids import identifiers
+from orchestrator.definition.declarations.outside_ids import identifiers
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
 from orchestrator.engine.change.workflows import starting

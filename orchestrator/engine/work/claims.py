@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Q
 
-from orchestrator.definition.process_definition import DEFAULT_QUEUE
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.sql.batch import NOW, Statement, database_now, prepared_cursor
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.table import Claimed, Table

@@ -22,7 +22,6 @@ from orchestrator.definition.workflow.advance import (
 )
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.definition.workflow.tolerance import tolerates_failure
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.change import announce

@@ -26,7 +26,6 @@ from orchestrator.definition.codec import encode_as
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.refusals import refuse_row
-from orchestrator.definition.workflow.certainty import Certainty
 from orchestrator.definition.workflow.context import (
     AsyncStepContext,
     Failure,
