@@ -44,3 +44,5 @@ def test_a_call_is_tried_out_on_the_page_of_the_api(
     ).to_contain_text("200")
     expect(call.locator(".live-responses-table")).to_contain_text("bot's “own”")
     assert (wrong, elsewhere) == ([], [])
+    signed_in.emulate_media(color_scheme="dark")
+    expect(signed_in.locator("html.dark-mode")).to_be_attached()
