@@ -76,6 +76,8 @@ def test_s3_3_it_has_the_attempts_with_what_went_wrong_in_each(page_of: Read) ->
     shown = words(card(page_of(instance, "?step=reply")))
     for said in ("attempt", "failed for good", "went on", f"steprun:{visit.run.pk}"):
         assert said in shown
+    [handled] = panel(inquiry("T-2", trouble="text"), "read_text").visits
+    assert (handled.row.status, handled.attempts) == ("handled", [])
 
 
 def test_s3_3_it_has_what_the_step_gets_and_what_came_of_it(page_of: Read) -> None:

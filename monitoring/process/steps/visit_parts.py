@@ -84,9 +84,10 @@ def turns_of(instance: ProcessInstance, runs: Iterable[StepRun]) -> VisitTurns:
         found[run].add(VisitTurn(opened, "stopped"))
         if resolved is not None:
             found[run].add(VisitTurn(resolved, "on"))
-    tried = [run.pk for run in shown if _may_have_failed(run, found)]
-    for run, at, status in _failures(instance, tried):
-        if status != Status.FAILED:
+    ended = {run.pk: run.finished_at for run in shown if _may_have_failed(run, found)}
+    for run, at, status in _failures(instance, list(ended)):
+        # The last failure of an ended visit was handled, and not tried again.
+        if status != Status.FAILED and at != ended[run]:
             found[run].add(VisitTurn(at, "again"))
     # A visit that continues and fails at one moment continues first.
     order = {"on": 0, "again": 1, "stopped": 2}
