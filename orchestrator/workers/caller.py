@@ -197,7 +197,7 @@ class Caller:
             return  # the call has ended
         try:
             future.set_result(function())
-        except Exception as error:  # noqa: BLE001  # the call gets it
+        except BaseException as error:  # noqa: BLE001  # the call gets it
             if passes(error):
                 note_uncertain_commit()
                 connections.close_all()

@@ -100,15 +100,15 @@ def send_notice(notice: Notice, recipient: Recipient) -> SendingOutcome:
     except Retry as error:
         seconds = error.after.total_seconds() if error.after else 0.0
         return SendingOutcome(_reason(error, recipient), after=seconds)
-    except Exception as error:  # noqa: BLE001  # a backend or a channel may raise anything
+    except BaseException as error:  # noqa: BLE001  # a backend or a channel may raise anything
         return SendingOutcome(f"{type(error).__name__}: {_reason(error, recipient)}")
     return SendingOutcome()
 
 
-def _reason(error: Exception, recipient: Recipient) -> str:
+def _reason(error: BaseException, recipient: Recipient) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  # the channel's
+    except BaseException:  # noqa: BLE001  # the channel's
         text = ""
     # Never "", which means success.
     return one_line(redact(text, recipient.secrets), 400) or type(error).__name__

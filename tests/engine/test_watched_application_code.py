@@ -22,13 +22,14 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.change import application_code
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.operations import retry
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.steps.attempts import MOST_STARTS
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import leases, take_over
-from orchestrator.exceptions import Skip
+from orchestrator.exceptions import ExitRefused, Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun
 from orchestrator.workers.shared_memory.claims import parse_results
 from tests.apps.patterns.desk import statuses
@@ -171,8 +172,16 @@ known = knowing(Mapped, MappedStrictly, Routed, Made, MadeAsleep, MadeToAsk)
 
 
 @pytest.fixture(autouse=True)
-def nobody_looks() -> Iterator[None]:
+def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the graphs be made anew in each test, and the invariants ask whatever they like after it."""
+    usual = application_code.refuse_exit
+
+    def refuse_exit(name: str, ending: BaseException) -> ExitRefused:
+        if isinstance(ending, Killed):
+            raise ending  # no exception of a function ends a worker
+        return usual(name, ending)
+
+    monkeypatch.setattr(application_code, "refuse_exit", refuse_exit)
     looking.clear()
     definitions.forget_definitions()
     yield

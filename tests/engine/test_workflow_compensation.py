@@ -244,15 +244,15 @@ def test_a_worker_that_dies_while_undoing_is_followed_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     process = failing()
-    original = Session._call
+    original = Session.run
 
-    def deadly(self: Session, run: StepRun, *more: Any) -> object:
+    def deadly(self: Session, run: StepRun) -> StepRun | None:
         if run.kind == "undo":
             raise Killed
-        return original(self, run, *more)
+        return original(self, run)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_call", deadly)
+        patch.setattr(Session, "run", deadly)
         with pytest.raises(Killed):
             drain()
     run = undos(process)[0]

@@ -67,11 +67,15 @@ def _value(result: Any, name: str) -> Any:
 
 
 @contextmanager
-def application_errors(*ours: type[Exception]) -> Iterator[None]:
+def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
     """Mark errors inside this context as the application's.
 
     Args:
+        name: the name of the code that runs inside.
         ours: the classes of errors that the engine itself raises there.
+
+    Raises:
+        ExitRefused: the code raised an exception that ends programs.
     """
     try:
         yield
@@ -79,6 +83,35 @@ def application_errors(*ours: type[Exception]) -> Iterator[None]:
         if not isinstance(error, ours):
             vars(error).setdefault(FROM_APPLICATION, True)
         raise
+    except BaseException as ending:
+        refused = refuse_exit(name, ending)
+        vars(refused)[FROM_APPLICATION] = True
+        raise refused from ending
+
+
+def refuse_exit(name: str, ending: BaseException) -> ExitRefused:
+    """Return the error of code of the application that raised an exception that ends programs."""
+    said = f": {ending}" if str(ending) else ""
+    return ExitRefused(
+        "%(function)s raised %(error)s, which ends programs; a step fails by raising an Exception",
+        name,
+        f"{type(ending).__name__}{said}",
+    )
+
+
+def as_failure(error: BaseException, name: str) -> Exception:
+    """Return what came out of a piece of work as its error; the engine itself sends nothing that ends programs.
+
+    Raises:
+        KeyboardInterrupt: a person has interrupted the engine. In a worker process no signal raises this.
+    """
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    refused = refuse_exit(name, error)
+    refused.__cause__ = error
+    return refused
 
 
 @contextmanager
@@ -119,17 +152,8 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
     db = connections[DEFAULT_DB_ALIAS]
     before = _depth(db)
     try:
-        with application_errors(*ours):
+        with application_errors(name, *ours):
             yield
-    except Exception:
-        raise
-    except BaseException as ending:
-        said = f": {ending}" if str(ending) else ""
-        raise ExitRefused(
-            "%(function)s raised %(error)s, which ends programs; a step fails by raising an Exception",
-            name,
-            f"{type(ending).__name__}{said}",
-        ) from ending
     finally:
         if os.getpid() != worker:
             os._exit(0)
@@ -154,7 +178,7 @@ def blocking_transaction(name: str) -> Iterator[None]:
     """
     begun = time.monotonic()
     try:
-        with application_errors():
+        with application_errors(name):
             yield
         if time.monotonic() - begun > SHORTEST_IDLE_LIMIT:
             with connection.cursor() as cursor:

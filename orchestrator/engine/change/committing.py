@@ -74,11 +74,13 @@ def _prepared(
 ) -> Iterator[tuple[Work, Change, Sequence[Statement]]]:
     for work in works:
         try:
-            yield work, *prepare(work)
-        except Exception as error:  # noqa: BLE001  # singly it is stored with what is wrong
+            change, writes = prepare(work)
+        except BaseException as error:  # noqa: BLE001  # singly it is stored with what is wrong
             # The log names neither the work nor its error's message: both may contain a secret.
             log.info("a change is done singly: %s", type(error).__name__)
             left_out.append(work)
+        else:
+            yield work, change, writes
 
 
 def _written(changes: Iterable[ProcessChange]) -> None:

@@ -235,7 +235,7 @@ def error_text(error: BaseException) -> str:
     """Return the message of an error with masked secret values; the error's class may raise instead of returning it."""
     try:
         return secret_values.mask_error_text(error, text_from(error))
-    except Exception as unspoken:  # noqa: BLE001  # the application's
+    except BaseException as unspoken:  # noqa: BLE001  # the application's
         return f"its text cannot be had ({type(unspoken).__name__})"
 
 

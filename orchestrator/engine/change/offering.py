@@ -41,7 +41,7 @@ def awaited_types(instance: ProcessInstance) -> Types:
         return types_awaited_at(definitions.plan_of(instance), nodes)
     except UnknownDefinition:
         return None  # the delivery says so, and keeps the event until the code is back
-    except Exception:  # noqa: BLE001  # the application's function fails to make the graph
+    except BaseException:  # noqa: BLE001  # the application's function fails to make the graph
         return ()  # the change with which the process goes on offers them
 
 

@@ -132,6 +132,6 @@ def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:
     Raises:
         Exception: any error of the application's code.
     """
-    with application_errors():
+    with application_errors(definition.name):
         said = definition.summary(value)[:2_000]
     return mask_line(said, definition.name, body)[:200]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import Any
 
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import (
+    application_call,
+    as_failure,
+)
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.work import failures, releasing
@@ -55,11 +58,11 @@ class CommandCall(Call):
         with self.worker_slice.watched(self.command):
             try:
                 outbox.settle_command(self.command, result)
-            except Exception as error:
+            except BaseException as error:
                 if passes(error):  # the answer is kept, and stored later
                     note_uncertain_commit()
                     raise
-                self.store_error(error)
+                self.store_error(as_failure(error, self.command.type))
         return None
 
     def store_error(self, error: Exception) -> Call | None:
@@ -85,6 +88,6 @@ def prepare_command_call(
                 return None
             found = outbox.check_handler(command, handler)
             return CommandCall(command, found, worker_slice)
-        except Exception as error:  # noqa: BLE001  # it may not be read any more
+        except BaseException as error:  # noqa: BLE001  # it may not be read any more
             failures.fail_work(command, error, outbox.attempts_limit(handler))
     return None

@@ -38,7 +38,7 @@ def fire_deadline(run: StepRun) -> None:
             )
         with transaction.atomic(durable=True):
             _fire(run)
-    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything
         failures.fail_work(run, error)
 
 
@@ -53,7 +53,7 @@ def _fire(run: StepRun) -> None:
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     move = ManagerChange(instance, cause, now, run.attempt)
-    with application_errors():
+    with application_errors(run.node):
         decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)

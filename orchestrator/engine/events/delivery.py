@@ -47,7 +47,7 @@ def deliver_claimed(event: InboxEvent) -> bool:
         failures.check_attempts(event, conf().EVENT_ATTEMPTS)
         with transaction.atomic(durable=True):
             return _deliver(event)
-    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything
         failures.fail_work(event, error)
     return False
 
@@ -134,7 +134,7 @@ def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> No
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
     message = inbox.parse_event(event.type, event.body)
-    with application_errors():
+    with application_errors(event.type):
         decision = manager.execute(message, move.execute)
     if decision.outcome == "moved":
         move.take(definition, decision)
@@ -162,7 +162,7 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
     try:
         message = inbox.parse_event(row.type, row.body)
         return manager.decide(manager.step, manager.data, message).outcome
-    except Exception:  # noqa: BLE001  # predicates may raise anything
+    except BaseException:  # noqa: BLE001  # predicates may raise anything
         return "failed"
 
 
@@ -189,7 +189,7 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
     first = definition(move.instance.pk, definition.first, None)
-    with application_errors():
+    with application_errors(event.type):
         decision = first.execute(message, move.execute)
     if decision.outcome != "moved":
         unrouted.keep_unrouted(event, now)

@@ -40,7 +40,7 @@ def carry_out_command(command: IssuedCommand) -> None:
             releasing.move_to_queue(command, calls_queue(command.queue))
             return
         _carry_out(command, check_handler(command, handler))
-    except Exception as error:  # noqa: BLE001  # a handler may raise anything
+    except BaseException as error:  # noqa: BLE001  # a handler may raise anything
         failures.fail_work(command, error, attempts_limit(handler))
 
 
@@ -83,7 +83,7 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
                 answer = handler(message, context)
             _settle(command, answer)
     else:
-        with application_errors():
+        with application_errors(command.type):
             answer = handler(message, context)
         settle_command(command, answer)
 

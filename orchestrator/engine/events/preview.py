@@ -100,7 +100,7 @@ def _foreseen(
 ) -> tuple[ProcessInstance | None, Preview]:
     try:
         key = key or inbox.correlation_of(definition, inbox.parse_event(kind, body))
-    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+    except BaseException as error:  # noqa: BLE001  # the application's code may raise anything
         secret_values.attach_message(error, kind, body)
         return None, Preview("failed", why=named_error(error))
     starts = kind in definition.starting_events()
@@ -116,7 +116,7 @@ def _foreseen(
 def _starting(definition: type[ProcessManager], kind: str, body: object) -> Preview:
     """The effect of an event that starts a process."""
     message = inbox.parse_event(kind, body)
-    with application_errors():
+    with application_errors(definition.name):
         decision = definition.decide(definition.first, None, message)
     if decision.outcome != "moved":
         return Preview("unrouted")
@@ -136,7 +136,7 @@ def _without_trace(
         with transaction.atomic():
             found = decide()
             transaction.set_rollback(True)
-    except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+    except BaseException as error:  # noqa: BLE001  # the application's code may raise anything
         secret_values.attach_message(error, kind, body)
         if process is not None:
             secret_values.attach_process(error, process, body)
@@ -151,7 +151,7 @@ def _decided(kind: str, body: object, process: ProcessInstance) -> Preview:
         return Preview("not_known", process.step)
     message = inbox.parse_event(kind, body)
     if issubclass(definition, ProcessManager):
-        with application_errors():
+        with application_errors(definition.name):
             data = decode(definition.Data, process.data)
             return _by_manager(definition, process.step, data, message)
     run = EventWaits(process, definitions.plan_of(process)).find_taker(message)

@@ -63,7 +63,7 @@ class EventGroup:
         del self._known[instance.pk]  # until it is written
         try:
             return self._decided_on(event, instance)
-        except Exception:  # noqa: BLE001  # the single delivery stores the error
+        except BaseException:  # noqa: BLE001  # the single delivery stores the error
             return None
 
     def _decided_on(

@@ -41,7 +41,7 @@ def parked(some: ProcessSet) -> Iterator[str]:
         for event in parked.get(process.pk, ()):
             try:
                 taken = _takes(process, event, waiting[process.pk])
-            except Exception:  # noqa: BLE001  # the running code cannot decide: `model` reports it
+            except BaseException:  # noqa: BLE001  # the running code cannot decide: `model` reports it
                 break
             if taken:
                 yield f"event {event.pk} is parked, but {process.step} of {process.pk} takes {event.type}"

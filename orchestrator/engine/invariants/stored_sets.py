@@ -55,11 +55,11 @@ class ReplayedHistory:
         self.error = self._replay()
         """The error that ended the replay; None for a complete replay."""
 
-    def _replay(self) -> Exception | None:
+    def _replay(self) -> BaseException | None:
         try:
             for settled in self.history.settled(self.plan):
                 self.replay.settle(settled)
-        except Exception as error:  # noqa: BLE001  # predicates may raise anything
+        except BaseException as error:  # noqa: BLE001  # predicates may raise anything
             return error
         return None
 

@@ -154,7 +154,7 @@ def undoing(some: ProcessSet) -> Iterator[str]:
             continue
         try:
             plan = definitions.plan_of(instance)
-        except Exception:  # noqa: BLE001, S112  # the running code has no plan for it: `model` reports it
+        except BaseException:  # noqa: BLE001, S112  # the running code has no plan for it: `model` reports it
             continue
         if plan.undoable:
             over = [run for run in finished[instance.pk] if run.node in plan.undoable]

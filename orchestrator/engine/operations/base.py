@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from django.db.models import Model
 from django.utils.functional import Promise
 
-from orchestrator.engine.change.application_code import from_application
+from orchestrator.engine.change.application_code import as_failure, from_application
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations.audit import ActionRequest, carry_out_once
 from orchestrator.engine.sql.table import M, Table
@@ -108,7 +108,8 @@ def refuse_errors(note: Callable[[Exception], None]) -> Iterator[None]:
         yield
     except OperationRefused:
         raise
-    except Exception as error:
+    except BaseException as raised:
+        error = as_failure(raised, "the application")
         if from_application(error):
             note(error)
             raise OperationRefused(named_error(error)) from None

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import incidents, secret_values
+from orchestrator.engine.change.application_code import as_failure
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Clock
@@ -66,8 +67,9 @@ class KnownProcess:
 
     # Settling visits
 
-    def settle_failure(self, run: StepRun, error: Exception) -> StepRun | None:
+    def settle_failure(self, run: StepRun, error: BaseException) -> StepRun | None:
         """Store the consequence of a failed attempt. Return the visit that this worker goes on with."""
+        error = as_failure(error, run.node)
         if isinstance(error, Skip):
             return self.settle_singly(run, error.result, skip=error)
         self._store_failure(run, error)
@@ -98,7 +100,8 @@ class KnownProcess:
         try:
             with self.committing():
                 return self.settle(run, result, skip=skip)
-        except Exception as error:
+        except BaseException as raised:
+            error = as_failure(raised, run.node)
             if kept and passes(error):
                 self.keep_secrets_out(error, run, result)
                 self.forget()
@@ -123,7 +126,7 @@ class KnownProcess:
         """
         try:
             return self._settle_by_itself(run, result)
-        except Exception:
+        except BaseException:
             self.forget()
             raise
 

@@ -109,12 +109,12 @@ def _stored(
     following = list[StepRun]()  # also after results stored before a refusal
     try:
         together(group, max(room, 0), following)
-    except Exception as error:  # noqa: BLE001  # storing them singly shows which one has failed
+    except BaseException as error:  # noqa: BLE001  # storing them singly shows which one has failed
         _one_by_one(group, error, following)
     return following
 
 
-def _one_by_one(group: Group, refusal: Exception, following: Following) -> None:
+def _one_by_one(group: Group, refusal: BaseException, following: Following) -> None:
     """Store results one by one after they were refused together."""
     log.info("%s results could not be stored together: %s", len(group), refusal)
     for one in group:  # also for results that other workers have stored

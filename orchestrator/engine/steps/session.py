@@ -90,7 +90,7 @@ class Session(KnownProcess):
         try:
             plan = _plan_of(run, instance, worker_slice)
             return cls(instance, plan, worker_slice, clock, quick)
-        except Exception as error:  # noqa: BLE001  # the running code may have no such definition
+        except BaseException as error:  # noqa: BLE001  # the running code may have no such definition
             step_failures.fail_run(run, error, None, Policy())
             return None
 
@@ -115,7 +115,7 @@ class Session(KnownProcess):
         with self.worker_slice.watched(run, policy.timeout):
             try:
                 return self._run(run, vertex, policy)
-            except Exception as error:  # noqa: BLE001  # a step may raise anything
+            except BaseException as error:  # noqa: BLE001  # a step may raise anything
                 return self.settle_failure(run, error)
 
     def _run(

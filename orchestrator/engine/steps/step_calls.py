@@ -92,7 +92,7 @@ class StepCall(Call):
         with self.session.worker_slice.watched(self.run):
             try:
                 following = self.session.settle_result(self.run, result)
-            except Exception as error:
+            except BaseException as error:
                 if passes(error):  # the result is kept, and stored later
                     note_uncertain_commit()
                     raise
@@ -129,7 +129,7 @@ class StepCall(Call):
             return None
         try:
             given = result_columns(self.run, self.vertex.returns, result)
-        except Exception:  # noqa: BLE001  # storing it singly stores the error
+        except BaseException:  # noqa: BLE001  # storing it singly stores the error
             return None
         return HeldResult(self.session, self.run, result, given, kept=True)
 
@@ -190,7 +190,7 @@ def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | No
             call = StepCall(session, run, vertex, policy, room)
             room.note_prepared(call)
             return call
-        except Exception as error:  # noqa: BLE001  # as when a session runs it
+        except BaseException as error:  # noqa: BLE001  # as when a session runs it
             run = session.settle_failure(run, error)
     return None
 

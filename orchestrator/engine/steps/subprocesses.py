@@ -50,7 +50,7 @@ def child_input(definition: type[Workflow], arguments: dict[str, Any]) -> Any:
     try:
         given = definition.Input(**arguments)
         encode(given)
-    except Exception as error:
+    except BaseException as error:
         raise InvalidMessage(
             Text("the input of %(name)s: %(why)s", definition.name, error)
         ) from error

@@ -107,7 +107,7 @@ def wait_filter(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
     def found(row: InboxEvent) -> bool:
         try:
             return waiting.find_taker(inbox.parse_event(row.type, row.body)) is not None
-        except Exception:  # noqa: BLE001  # the delivery tries it, and shows the failure
+        except BaseException:  # noqa: BLE001  # the delivery tries it, and shows the failure
             return True
 
     return found
@@ -140,19 +140,19 @@ def settle_deadline(run: StepRun) -> None:
         check_step_attempts(run, Policy())
         with transaction.atomic(durable=True):
             _late(run)
-    except Exception as error:  # noqa: BLE001  # the running code may have no such definition
+    except BaseException as error:  # noqa: BLE001  # the running code may have no such definition
         plan = _plan_of(run, error) if run.kind == StepKind.SLEEP else None
         step_failures.fail_run(run, error, plan, Policy())
 
 
-def _plan_of(run: StepRun, error: Exception) -> Plan | None:
+def _plan_of(run: StepRun, error: BaseException) -> Plan | None:
     """The plan of a visit's workflow; None if the running code has none, or if making it may have ended a worker."""
     try:
         died = isinstance(error, WorkerDied)
         if died and not definitions.has_plan(run.instance):
             return None
         return definitions.plan_of(run.instance)
-    except Exception:  # noqa: BLE001  # the first error is the one that is stored
+    except BaseException:  # noqa: BLE001  # the first error is the one that is stored
         return None
 
 

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.change import incidents, offering, secret_values
-from orchestrator.engine.change.application_code import from_engine
+from orchestrator.engine.change.application_code import as_failure, from_engine
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import passes
@@ -57,16 +57,17 @@ MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
 """The engine's errors about something that a deploy will bring."""
 
 
-def fail_work(work: Work, error: Exception, attempts: int | None = None) -> None:
+def fail_work(work: Work, error: BaseException, attempts: int | None = None) -> None:
     """Store the failure of an event, a command, a deadline or the beginning of a visit.
 
     The work gets another attempt later, or an incident.
 
     Args:
         work: the claimed row.
-        error: the exception.
+        error: the exception; one that ends programs is a failure like any other.
         attempts: the most attempts in all; the setting EVENT_ATTEMPTS when None.
     """
+    error = as_failure(error, _name_of(work))
     if from_engine(error, LeaseLost):
         log.info("%s was settled by another worker: %s", work, error)
         return
@@ -207,6 +208,10 @@ KINDS: dict[type[Work], Incident.Kind] = {
 def _kind(work: Work) -> Incident.Kind:
     of_step = isinstance(work, StepRun) and work.kind
     return Incident.Kind.STEP_FAILED if of_step else KINDS[type(work)]
+
+
+def _name_of(work: Work) -> str:
+    return work.node if isinstance(work, StepRun) else str(getattr(work, "type", work))
 
 
 def _process_of(work: Work) -> UUID | None:

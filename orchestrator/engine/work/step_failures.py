@@ -23,7 +23,7 @@ from orchestrator.definition.workflow.advance import (
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents, secret_values
-from orchestrator.engine.change.application_code import from_engine
+from orchestrator.engine.change.application_code import as_failure, from_engine
 from orchestrator.engine.change.change import announce
 from orchestrator.engine.change.workflows import redoing, retrying, settling, visits
 from orchestrator.engine.change.workflows.child_failure import failure_of
@@ -77,8 +77,11 @@ FINAL = failures.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
 """The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
 
 
-def fail_run(run: StepRun, error: Exception, plan: Plan | None, policy: Policy) -> None:
+def fail_run(
+    run: StepRun, error: BaseException, plan: Plan | None, policy: Policy
+) -> None:
     """Store the consequence of a failed attempt; `plan` is None where the graph itself could not be made."""
+    error = as_failure(error, run.node)
     if from_engine(error, LeaseLost):
         log.info("%s is let go of: %s", run, error)
         return
@@ -116,7 +119,8 @@ def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) 
     try:
         with transaction.atomic(durable=True):
             _settle(run, error, plan, policy)
-    except Exception as worse:
+    except BaseException as unlike:
+        worse = as_failure(unlike, run.node)
         if from_engine(worse, LeaseLost):
             raise
         if passes(worse):

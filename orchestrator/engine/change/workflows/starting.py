@@ -73,7 +73,7 @@ def pin_input(definition: type[Workflow], input: Any) -> Pin:
         InvalidDefinition: the graph made from the input contradicts itself.
         Exception: any error of the application's function that makes the graph.
     """
-    with application_errors(InvalidDefinition, InvalidMessage):
+    with application_errors(definition.name, InvalidDefinition, InvalidMessage):
         return definitions.make_pin(definition, input)
 
 

@@ -329,8 +329,8 @@ def load_plan(instance: ProcessInstance) -> Plan:
         UnknownDefinition, InvalidDefinition, InvalidMessage: the running code has no plan for it.
         Exception: any error of that function.
     """
-    definitions.workflow_of(instance)
-    with application_errors(InvalidDefinition, InvalidMessage):
+    definition = definitions.workflow_of(instance)
+    with application_errors(definition.name, InvalidDefinition, InvalidMessage):
         return definitions.plan_of(instance)
 
 

@@ -82,7 +82,7 @@ def press_item(operation: BulkOperation, item: BulkItem, actor: Any) -> None:
         item.verdict = BulkVerdict.SKIPPED if changed else BulkVerdict.REFUSED
         item.say(refused.told)
     # An action of the project's own may raise anything; the other items continue.
-    except Exception as error:
+    except BaseException as error:
         if isinstance(error, DatabaseError) and passes(error):
             raise
         item.verdict = BulkVerdict.REFUSED

@@ -153,7 +153,7 @@ def _interested_names(kind: str) -> list[str]:
 
 def _read(wanted: EventToSend) -> Event:
     limited_digest(dict(wanted.body))  # the size limit of events from other senders
-    with application_errors(ProcessionError):
+    with application_errors(wanted.type, ProcessionError):
         return inbox.parse_event(wanted.type, dict(wanted.body))
 
 

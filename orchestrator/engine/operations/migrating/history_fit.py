@@ -57,7 +57,7 @@ class HistoryFit:
         yield from self._caught()
         try:
             replay = replay_history(self.plan, self.history.settled(self.plan))
-        except Exception as error:  # noqa: BLE001  # predicates may raise anything
+        except BaseException as error:  # noqa: BLE001  # predicates may raise anything
             secret_values.attach_process(error, self.instance)
             yield Text(
                 "its history cannot be told by the other version: %(why)s",

@@ -133,7 +133,7 @@ def plan_manager_migration(
     check_commands_done(instance)
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)
-    with application_errors(NotMigrated):
+    with application_errors(definition.name, NotMigrated):
         place = migrate_place(definition, run.node, mapping, instance.data, target.row)
     check_key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)

@@ -154,7 +154,8 @@ def _check_unclaimed(instance: ProcessInstance) -> None:
 def _pin(instance: ProcessInstance, target: MigrationTarget) -> Pin:
     """The input as the other version reads it, and the graph of the other version for this input."""
     definition: Any = target.definition
-    with application_errors(InvalidDefinition, InvalidMessage, NotMigrated):
+    ours = (InvalidDefinition, InvalidMessage, NotMigrated)
+    with application_errors(target.definition.name, *ours):
         made = migrate_data(definition.Input, instance.data, target.row)
         check_key_kept(definition, instance, made)
         try:

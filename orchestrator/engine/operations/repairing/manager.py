@@ -97,9 +97,9 @@ class ManagerPlan(RepairPlan):
                 Text("the process would have ended: nothing takes it")
             )
         try:
-            with application_errors():
+            with application_errors(self.definition.name):
                 decision = self.definition.decide(step, data, message)
-        except Exception as error:  # noqa: BLE001  # predicates may raise anything
+        except BaseException as error:  # noqa: BLE001  # predicates may raise anything
             secret_values.attach_process(error, self.instance, edit.value)
             raise OperationRefused(
                 "it could not be handled: %(why)s", named_error(error)

@@ -188,7 +188,7 @@ def refuse_code_errors(instance: ProcessInstance, *given: Any) -> Iterator[None]
     """
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         if isinstance(error, ProcessionError) or passes(error):
             raise
         secret_values.attach_process(error, instance, *given)

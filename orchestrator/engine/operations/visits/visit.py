@@ -45,7 +45,7 @@ def follow_or_refuse(run: StepRun, go_on: Callable[[], None]) -> None:
         go_on()
     except (DatabaseError, LeaseLost):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise OperationRefused(
             "the process cannot go on from %(step)s with this: %(why)s",
             run.node,

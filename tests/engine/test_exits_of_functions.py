@@ -1,0 +1,117 @@
+"""What ends programs is a failed attempt out of any function of the application: charged, told, and no worker ends."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator import registry, send_event, start_process
+from orchestrator.definition import Event
+from orchestrator.engine.storage import definitions
+from orchestrator.models import InboxEvent, Incident, IssuedCommand, StepRun
+from orchestrator.testing import pass_time, registered, started
+from tests.apps.process_managers.fixtures import SetHandler, handler
+from tests.apps.raising import exits
+from tests.apps.raising.exits import leave, leaving
+
+__all__ = ["handler"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known", "handlers")]
+
+LONG = timedelta(days=1)
+ENDS = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+MONTH = timedelta(days=30)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(*exits.DEFINITIONS):
+        yield
+
+
+@pytest.fixture
+def handlers(handler: SetHandler, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let each handler leave."""
+
+    def do(message: exits.Note | exits.Inform | exits.Knock) -> None:
+        leave()
+
+    handler(exits.Note, do)
+    handler(exits.Inform, do, after_commit=True, attempts=2)
+    reaction = registry.Handler(do, exits.Knock, True, 2, 300, "default")
+    monkeypatch.setitem(registry.reactions, "Knock", [reaction])
+    leaving.clear()
+    definitions.forget_definitions()
+    yield
+    leaving.clear()
+
+
+def told(event: Event) -> None:
+    process = started(exits.Guarding, exits.Opened(1))
+    send_event(event, id="1", process_id=process.id)
+
+
+def listened() -> None:
+    process = started(exits.Listening, exits.Number())
+    send_event(exits.Rung(1), id="1", process_id=process.id)
+
+
+def opened() -> None:
+    started(exits.Guarding, exits.Opened(1))
+    pass_time(MONTH - LONG / 2)
+
+
+def rested() -> None:
+    started(exits.Resting, exits.Number())
+    definitions.forget_definitions()
+
+
+PLACES: dict[str, tuple[Callable[[], object], type[Any], int]] = {
+    "predicate": (lambda: told(exits.Shut(1)), InboxEvent, 5),
+    "handler inside the transaction": (lambda: told(exits.Rung(1)), InboxEvent, 5),
+    "handler after the commit": (lambda: told(exits.Asked(1)), IssuedCommand, 2),
+    "value": (lambda: told(exits.Sealed(exits.Unread(1))), InboxEvent, 5),
+    "deadline": (opened, StepRun, 5),
+    "reaction": (lambda: send_event(exits.Knock(1), id="1"), IssuedCommand, 2),
+    "condition": (lambda: start_process(exits.Deciding, exits.Number()), StepRun, 2),
+    "predicate of a wait": (listened, InboxEvent, 5),
+    "graph": (rested, StepRun, 4),
+    "step": (lambda: start_process(exits.Calling, exits.Number()), StepRun, 2),
+}
+"""The places -> what leads to them, the work that fails there, and the number of its attempts."""
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("place", PLACES)
+def test_what_ends_programs_is_charged_and_told(
+    place: str, kind: type[BaseException]
+) -> None:
+    if (place, kind) == ("value", KeyboardInterrupt):
+        return  # a person may interrupt the engine itself
+    lead, work, attempts = PLACES[place]
+    lead()
+
+    def end() -> None:
+        raise kind("2")
+
+    leaving.append(end)
+    pass_time(LONG)
+
+    (incident,) = Incident.objects.open()
+    assert incident.message.startswith("ExitRefused: ")
+    assert f" raised {kind.__name__}: 2, which ends programs" in incident.message
+    row = work.objects.exclude(error="").get()
+    assert (row.attempt, row.owner) == (attempts, "")
+
+
+def test_a_parked_event_whose_predicate_exits_does_not_fail_another_event() -> None:
+    process = started(exits.Guarding, exits.Opened(1))
+    pass_time(MONTH)
+    assert process.send(exits.Shut(1)) == "parked"
+    leaving.append(exit)
+
+    assert process.send(exits.Back(1)) == "moved"
+    pass_time(LONG)
+    assert InboxEvent.objects.get(type="Shut").verdict == "failed"
