@@ -6,8 +6,10 @@ calls raise is a failure like any other.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +19,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from orchestrator.engine.sql.connection import is_idle_timeout
 from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
+
+log = logging.getLogger(__name__)
 
 SHORTEST_IDLE_LIMIT = 1.0
 """Seconds that every database lets a transaction stand idle."""
@@ -68,7 +72,7 @@ def _value(result: Any, name: str) -> Any:
 
 @contextmanager
 def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
-    """Mark errors inside this context as the application's.
+    """Mark errors inside this context, and what it leaves to the commit, as the application's.
 
     Args:
         name: the name of the code that runs inside.
@@ -77,8 +81,10 @@ def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
     Raises:
         ExitRefused: the code raised an exception that ends programs.
     """
+    hooks = len(connection.run_on_commit)
     try:
         yield
+        _name_hooks(hooks, name)
     except Exception as error:
         if not isinstance(error, ours):
             vars(error).setdefault(FROM_APPLICATION, True)
@@ -87,6 +93,40 @@ def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
         refused = refuse_exit(name, ending)
         vars(refused)[FROM_APPLICATION] = True
         raise refused from ending
+
+
+class CommitHook:
+    """Code of the application that runs after a commit, such as a hook of `transaction.on_commit`.
+
+    Its error comes too late to undo the commit, and is logged.
+
+    Args:
+        name: the name of the code that left it to the commit.
+        function: the code.
+    """
+
+    def __init__(self, name: str, function: Callable[[], object]) -> None:
+        self.name, self.function = name, function
+
+    def __call__(self) -> None:
+        try:
+            with application_call(self.name):
+                self.function()
+        except Exception as error:  # noqa: BLE001  # it may raise anything
+            # The log has the error's place and not its message, which may contain a secret.
+            kind = type(error.__cause__ if isinstance(error, ExitRefused) else error)
+            place = "".join(traceback.format_tb(error.__traceback__))
+            told = "what %s left to the commit raised %s:\n%s"
+            log.error(told, self.name, kind.__name__, place)
+
+
+def _name_hooks(first: int, name: str) -> None:
+    """Let no hook from this place on end the work whose commit calls it."""
+    hooks: list[Any] = connection.run_on_commit
+    for place in range(first, len(hooks)):
+        savepoints, function, *_ = hooks[place]
+        if not isinstance(function, CommitHook):
+            hooks[place] = (savepoints, CommitHook(name, function), False)
 
 
 def refuse_exit(name: str, ending: BaseException) -> ExitRefused:

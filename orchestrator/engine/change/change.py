@@ -20,6 +20,7 @@ from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents, offering
+from orchestrator.engine.change.application_code import CommitHook
 from orchestrator.engine.change.status import (
     TROUBLED,
     resume_work,
@@ -386,4 +387,4 @@ def _tell(
         change = Change(process_id, name, **about, at=time.time())
         committed.send_robust(sender=sender, change=change)
 
-    transaction.on_commit(tell, robust=True)
+    transaction.on_commit(CommitHook("a receiver of `committed`", tell))

@@ -161,7 +161,8 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
     """The decision of a process on an event. If this decision fails, the delivery tries it and shows the failure."""
     try:
         message = inbox.parse_event(row.type, row.body)
-        return manager.decide(manager.step, manager.data, message).outcome
+        with application_errors(row.type):
+            return manager.decide(manager.step, manager.data, message).outcome
     except BaseException:  # noqa: BLE001  # predicates may raise anything
         return "failed"
 
