@@ -38,3 +38,13 @@ def test_one_that_is_not_settled_holds_back_its_own_line_alone() -> None:
     lines.stop(one)
 
     assert [lines.may_run(item) for item in (two, three)] == [False, True]
+
+
+def test_the_row_that_starts_a_process_joins_those_by_its_id_and_those_by_its_key() -> (
+    None
+):
+    lines = claimed(_1=set(), _2=set(), _3={1, 2}, _4={2, 3}, _5={1, 3, 4}, _6=set())
+
+    lines.stop(lines.mine[2])
+
+    assert [lines.may_run(item) for item in lines.mine[3:]] == [False, False, True]

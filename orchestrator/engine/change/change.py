@@ -30,7 +30,7 @@ from orchestrator.engine.change.status import (
 from orchestrator.engine.sql.batch import Batch, Statement, send
 from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.exceptions import LimitReached
 from orchestrator.models import (
     BulkOperation,
@@ -149,6 +149,7 @@ class ProcessChange:
         if self.instance.paused_at is not None:
             self.instance.paused_at = self.extra["paused_at"] = None
             self.to_wake |= resume_work(self.instance.pk, self.now)
+            send(inbox.release_claimed(self.instance, self.now))
 
     @property
     def paused(self) -> bool:

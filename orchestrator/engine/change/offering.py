@@ -21,6 +21,7 @@ from orchestrator.engine.sql.tables import events, instances
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import InboxEvent, ProcessInstance, StepKind, Verdict
+from orchestrator.models.inbox_event import UNDECIDED
 from orchestrator.queue import wake_queue_after_commit
 
 ENDED = 64
@@ -107,6 +108,14 @@ def is_offered(event: InboxEvent) -> bool:
         return False
     stored = InboxEvent.objects.filter(pk=event.pk, handled_at=None)
     return event.handled_at is None or stored.exists()
+
+
+def is_overtaking(event: InboxEvent, instance: ProcessInstance) -> bool:
+    """Whether an older event of a locked process is undecided: a parked one was offered after the claim of this one."""
+    if instance.parked <= (event.verdict == Verdict.PARKED):
+        return False  # no other event is parked
+    older = InboxEvent.objects.filter(UNDECIDED, process=instance.pk, pk__lt=event.pk)
+    return older.exists()
 
 
 def unpark(

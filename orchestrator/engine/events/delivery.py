@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -18,6 +19,7 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.codec import decode
+from orchestrator.engine.change import offering
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
@@ -59,8 +61,7 @@ def _deliver(event: InboxEvent) -> bool:
     else:
         instance, now = _find(event)
     if instance is None and (definition := _started_by(event)) is not None:
-        _start(event, definition, now)
-        return True
+        return _start(event, definition, now)
     address = (event.process_id, event.target, event.correlation_key)
     if instance is None:
         if not start_locks.lock_out_starts(*address):
@@ -69,9 +70,8 @@ def _deliver(event: InboxEvent) -> bool:
         instance, now = _find(event)  # a start that was running may have been committed
     if instance is None:
         unrouted.keep_unrouted(event, now)
-    else:
-        _offer(event, instance, now)
-    return True
+        return True
+    return _offer(event, instance, now)
 
 
 def _find(event: InboxEvent) -> tuple[ProcessInstance | None, datetime]:
@@ -112,18 +112,23 @@ def _started_by(event: InboxEvent) -> type[ProcessManager] | None:
     return definition if event.type in definition.starting_events() else None
 
 
-def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> None:
+def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> bool:
+    """Offer an event to its locked process, unless an older one came to be offered since the claim."""
     handling = Parking(event, now, instance)
     if instance.finished_at is not None:
         handling.turn_away_late()
-        return
+        return True
     definition = definitions.definition_of(instance)
     if instance.paused_at is not None:
         handling.rest(definition)
+    elif offering.is_overtaking(event, instance):
+        send([release(event, now)])
+        return False
     elif issubclass(definition, Workflow):
         _offer_to_steps(handling, definition)
     else:
         _offer_to_manager(handling, definition)
+    return True
 
 
 def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> None:
@@ -176,7 +181,8 @@ def _offer_to_steps(handling: Parking, definition: type[Workflow]) -> None:
         handling.park(definition, waiting_steps.wait_filter(change))
 
 
-def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> None:
+def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> bool:
+    """Start a process by an event. Return whether there were no early events, which come before the later ones."""
     message = inbox.parse_event(event.type, event.body)
     if event.starts:
         instances.check_free(event.target, event.correlation_key)
@@ -194,11 +200,13 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
         decision = first.execute(message, move.execute)
     if decision.outcome != "moved":
         unrouted.keep_unrouted(event, now)
-        return
+        return True
     move.take(definition, decision)
-    known = event.process_id is not None
-    move.mark(*inbox.early_events(move.instance, now, id_known=known))
+    known, early = event.process_id is not None, list[Any]()
+    again = inbox.early_events(instance, now, id_known=known, receive=early.extend)
+    move.mark(*again)
     _settle(event, move, Verdict.STARTED)
+    return not early
 
 
 def _settle(event: InboxEvent, move: ProcessChange, outcome: Verdict) -> None:

@@ -26,8 +26,9 @@ from orchestrator.definition.codec import (
     text_digest,
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
-from orchestrator.engine.sql.batch import Statement, at_commit
-from orchestrator.engine.sql.tables import commands, events
+from orchestrator.engine.sql.batch import Raw, Receive, Statement, at_commit
+from orchestrator.engine.sql.row_statements import Condition
+from orchestrator.engine.sql.tables import BY_ID, BY_KEY, commands, events
 from orchestrator.engine.storage import definitions, receipts, start_locks
 from orchestrator.engine.storage.receipts import Arrival, Receipt
 from orchestrator.exceptions import InvalidMessage
@@ -225,7 +226,11 @@ def parse_event(kind: str, body: object) -> Event:
 
 
 def early_events(
-    instance: ProcessInstance, now: datetime, *, id_known: bool
+    instance: ProcessInstance,
+    now: datetime,
+    *,
+    id_known: bool,
+    receive: Receive | None = None,
 ) -> list[Statement]:
     """Return the updates that make a process's early events due, in the order of their receipts.
 
@@ -233,6 +238,7 @@ def early_events(
         instance: the process that starts.
         now: the database's time.
         id_known: whether a sender can have known the process id before.
+        receive: called with the keys of early events, for each way to address the process.
     """
     again = {**offered_columns(now), "process_id": instance.pk}
     key, pk = instance.correlation_key, instance.pk if id_known else None
@@ -241,8 +247,23 @@ def early_events(
     addressed += [{"target": instance.name, "correlation_key": key}] if key else []
     for address in addressed:
         unrouted = {**address, "verdict": Verdict.UNROUTED}
-        found.append(events.update(again, unrouted, rows=None))
+        made_due = events.update(again, unrouted, rows=None)
+        found.append(made_due.returning("id", receive) if receive else made_due)
     return found
+
+
+def release_claimed(instance: ProcessInstance, now: datetime) -> list[Statement]:
+    """Return the updates that release the claimed events of a process uncharged, since older ones came to be due."""
+    free = {"owner": "", "wake_at": now, "attempt": Raw("attempt - 1")}
+    lines = [({"process_id": instance.pk}, BY_ID)]
+    if key := instance.correlation_key:
+        lines.append(({"target": instance.name, "correlation_key": key}, BY_KEY))
+    return [
+        events.update(
+            free, line, None, Condition(f"{which.sql} AND NOT owner = ''", ())
+        )
+        for line, which in lines
+    ]
 
 
 def offered_columns(now: datetime) -> dict[str, Any]:

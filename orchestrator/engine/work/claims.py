@@ -129,7 +129,9 @@ A_MOMENT = timedelta(seconds=0.05)
 class Lines:
     """One claimed batch, the oldest first: the rows that run one after the other, and those that come too early.
 
-    Rows with the same first row ahead of them are in one line: they belong to one process, which may not exist yet.
+    Rows with the same first row ahead of them are in one line: they belong to one process, which may not exist yet. The
+    row that starts it has the process id and the key: rows that name it by its id and rows that name it by its key are
+    one line from then on.
     """
 
     def __init__(self, claimed: Sequence[Claimed[Any]]) -> None:
@@ -143,7 +145,13 @@ class Lines:
         for item in claimed:
             pk = item.work.pk
             first = min(item.ahead, default=pk)
-            line = self._lines[pk] = self._lines.get(first, first)
+            line = self._lines.get(first, first)
+            joined = {self._lines[one] for one in item.ahead & self._lines.keys()}
+            if joined - {line}:
+                broken |= {line} if broken & joined else set()
+                for one, its_line in self._lines.items():
+                    self._lines[one] = line if its_line in joined else its_line
+            self._lines[pk] = line
             if item.ahead <= here and line not in broken:
                 self.mine.append(item)
                 here.add(pk)

@@ -17,7 +17,7 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.workflows.following import Following
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
-from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.tables import instances, outside_ids
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.definitions import Pin
@@ -112,7 +112,14 @@ def begin_process(
     change.alone = not connection.in_atomic_block
     change.writes += outside_ids.changes(definition, instance.pk, {}, pin.data)
     Following(change).carry_out(advance.initial_advance(pin.plan))
-    change.mark(*inbox.early_events(instance, now, id_known=expected))
+
+    def release_later(early: list[Any]) -> None:
+        """Let later events, which workers have claimed before there was a process, wait for the early ones."""
+        send(inbox.release_claimed(instance, now) if early else ())
+
+    change.mark(
+        *inbox.early_events(instance, now, id_known=expected, receive=release_later)
+    )
     change.write()
     return instance
 
