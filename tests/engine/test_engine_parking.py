@@ -1,14 +1,16 @@
 """An event that its process does not expect now is kept as long as the process lives, and offered when it is."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.operations import escalate
-from orchestrator.models import InboxEvent, Incident
-from orchestrator.testing import pass_time, run
+from orchestrator.definition import Event, Workflow, start, wait
+from orchestrator.engine.operations import discard, escalate
+from orchestrator.models import InboxEvent, Incident, ProcessInstance
+from orchestrator.testing import pass_time, run, started
 from tests.apps.process_managers.desk import accept, overdue, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.apps.process_managers.messages import (
@@ -19,6 +21,8 @@ from tests.apps.process_managers.messages import (
     ParcelScanned,
 )
 from tests.apps.process_managers.processes import Shipping
+from tests.services.asking import asked
+from tests.services.crews import knowing
 from tests.services.doing import did, fresh, taking
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
@@ -26,6 +30,19 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 PATIENCE = timedelta(seconds=conf().PATIENCE_SECONDS)
 SECOND = timedelta(seconds=1)
 DELIVERED = ParcelDelivered("P-1")
+
+
+class LetterSent(Event):
+    pass
+
+
+class Letter(Workflow):
+    """Waits for a letter."""
+
+    flow = (start(wait(LetterSent)),)
+
+
+letters = knowing(Letter)
 
 
 def open_incident() -> Incident:
@@ -124,3 +141,54 @@ def test_a_definition_may_have_a_patience_of_its_own(
     pass_time(minutes=2)
 
     assert open_incident().event_id == event.pk
+
+
+class ParcelPainted(Event):
+    """No definition lists it."""
+
+
+def unlisted(parcel: ProcessInstance) -> InboxEvent:
+    event = tell(parcel, ParcelPainted())
+    assert (event.verdict, fresh(parcel).parked) == ("parked", 1)
+    return event
+
+
+def test_an_event_of_a_type_that_the_running_code_lacks_is_parked_and_holds_back_nobody() -> (
+    None
+):
+    parcel = underway()
+    event = unlisted(parcel)
+
+    assert tell(parcel, ParcelScanned("P-1", "Kobe")).verdict == "moved"
+    pass_time(minutes=5)
+    assert open_incident().kind == Incident.Kind.HANDLER_MISSING
+    assert (fresh(event).verdict, parcel.parked) == ("parked", 1)
+    assert tell(parcel, DELIVERED).verdict == "moved"
+    assert fresh(event).verdict == "unexpected"
+
+
+def test_an_event_of_a_type_that_the_running_code_lacks_can_be_discarded() -> None:
+    parcel = underway()
+    event = unlisted(parcel)
+
+    discard(event.pk, request=asked())
+
+    assert (fresh(event).verdict, fresh(parcel).parked) == ("discarded", 0)
+    assert not Incident.objects.open().exists()
+
+
+@pytest.mark.parametrize("definition", [Shipping, Letter])
+def test_an_event_is_offered_when_the_running_code_has_its_type_again(
+    definition: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older worker comes to it first, in a deployment."""
+    process = underway() if definition is Shipping else started(Letter).instance
+    event = ParcelScanned("P-1", "Kobe") if definition is Shipping else LetterSent()
+    with monkeypatch.context() as before:
+        before.setattr(definition, "events", {"ParcelPacked": ParcelPacked})
+        kept = tell(process, event)
+        assert kept.verdict == "parked"
+    pass_time(seconds=31)
+
+    assert fresh(kept).verdict == "moved"
+    assert not Incident.objects.open().exists()

@@ -17,7 +17,7 @@ from uuid6 import uuid7
 
 from orchestrator import registry
 from orchestrator.configuration.conf import conf
-from orchestrator.definition import ProcessManager, Workflow
+from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.application_code import application_errors
@@ -33,6 +33,7 @@ from orchestrator.engine.steps import waiting_steps
 from orchestrator.engine.storage import definitions, inbox, start_locks
 from orchestrator.engine.work import failures
 from orchestrator.engine.work.releasing import release
+from orchestrator.exceptions import UnknownEventType
 from orchestrator.models import Cause, CauseKind, InboxEvent, ProcessInstance, Verdict
 from orchestrator.text import Text
 
@@ -124,21 +125,33 @@ def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> bool:
     elif offering.is_overtaking(event, instance):
         send([release(event, now)])
         return False
-    elif issubclass(definition, Workflow):
-        _offer_to_steps(handling, definition)
     else:
-        _offer_to_manager(handling, definition)
+        _offer_to_live(handling, definition)
     return True
 
 
-def _offer_to_manager(handling: Parking, definition: type[ProcessManager]) -> None:
+def _offer_to_live(handling: Parking, definition: registry.DefinitionClass) -> None:
+    try:
+        kind = registry.event_class(handling.event.type)
+    except UnknownEventType as error:
+        handling.wait_for_code(definition, error)
+        return
+    message = decode(kind, handling.event.body)
+    if issubclass(definition, Workflow):
+        _offer_to_steps(handling, definition, message)
+    else:
+        _offer_to_manager(handling, definition, message)
+
+
+def _offer_to_manager(
+    handling: Parking, definition: type[ProcessManager], message: Event
+) -> None:
     event, instance, now = handling.event, handling.process, handling.now
     manager = definition(
         instance.pk, instance.step, decode(definition.Data, instance.data)
     )
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
-    message = inbox.parse_event(event.type, event.body)
     with application_errors(event.type):
         decision = manager.execute(message, move.execute)
     if decision.outcome == "moved":
@@ -172,10 +185,12 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
         return "failed"
 
 
-def _offer_to_steps(handling: Parking, definition: type[Workflow]) -> None:
+def _offer_to_steps(
+    handling: Parking, definition: type[Workflow], message: Event
+) -> None:
     event, cause = handling.event, Cause.of(CauseKind.EVENT, handling.event.pk)
     change = WorkflowChange.of(handling.process, cause, handling.now)
-    if waiting_steps.settle_wait(change, inbox.parse_event(event.type, event.body)):
+    if waiting_steps.settle_wait(change, message):
         _settle(event, change, Verdict.MOVED)
     else:
         handling.park(definition, waiting_steps.wait_filter(change))

@@ -2,7 +2,8 @@
 
 When the patience of the event is over, an incident is opened, once. The event stays parked; the incident is resolved
 when a step takes it. A change of the process offers the oldest parked event that may be taken (`change.offering`). If a
-guard does not hold and the event is parked again, the next event behind it that would be taken is offered.
+guard does not hold and the event is parked again, the next event behind it that would be taken is offered. An event
+whose type the running code lacks is parked too, until the code has it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from orchestrator.engine.change import offering
+from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import announce_event, settle_without_move
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.storage import inbox
+from orchestrator.engine.work.claims import wake_followers
+from orchestrator.engine.work.failures import HOLD, code_missing
 from orchestrator.models import (
     CauseKind,
     InboxEvent,
@@ -24,7 +27,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.registry import DefinitionClass
-from orchestrator.text import Text
+from orchestrator.text import Text, pack_text, storable_text
 
 LOOK = 500
 """The most parked events that one look reads."""
@@ -64,6 +67,19 @@ class Parking(EventHandling):
         step = self.process.step
         reason = Text("%(type)s is not expected in step %(step)s", event.type, step)
         return self.turn_away(Verdict.PARKED, reason, **kept)
+
+    def wait_for_code(self, definition: DefinitionClass, error: Exception) -> None:
+        """Park the event, whose type the running code lacks, and look again in a moment; people are told once."""
+        event, said = self.event, incidents.error_text(error)
+        told = {"error": storable_text(said), "text": pack_text(said)}
+        times = {"wake_at": self.now + HOLD, "patience_until": self._until(definition)}
+        marks = [
+            self.verdict(Verdict.PARKED, attempt=0, **times, **told),
+            *code_missing(event, error, self.now),
+            *wake_followers(event, self.process, self.now),
+            *self._counted(1),
+        ]
+        self._put_aside([*marks, *self._behind(lambda row: True)])
 
     def rest(self, definition: DefinitionClass) -> None:
         """Park the event of a paused process, with the rest of its patience."""

@@ -10,6 +10,7 @@ from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.invariants.stored_sets import ProcessSet
 from orchestrator.engine.storage import definitions, inbox
+from orchestrator.exceptions import UnknownEventType
 from orchestrator.models import (
     InboxEvent,
     ProcessInstance,
@@ -41,6 +42,8 @@ def parked(some: ProcessSet) -> Iterator[str]:
         for event in parked.get(process.pk, ()):
             try:
                 taken = _takes(process, event, waiting[process.pk])
+            except UnknownEventType:
+                continue  # it waits for the code that has its type
             except BaseException:  # noqa: BLE001  # the running code cannot decide: `model` reports it
                 break
             if taken:

@@ -187,15 +187,20 @@ def set_aside(work: Work, error: Exception) -> None:
     told = {"error": storable_text(said), "text": pack_text(said)}
     held = releasing.release(work, now + HOLD, **told)
     held.rows = 1
-    marks = [held]
+    send([held, *code_missing(work, error, now)])
+
+
+def code_missing(work: Work, error: Exception, now: datetime) -> list[Statement]:
+    """Return the writes of the one incident about work for which the running code lacks something."""
     about: dict[str, Any] = {"kind": Incident.Kind.HANDLER_MISSING, **_about(work)}
-    if not Incident.objects.open().filter(**about).exists():
-        about_whom = [pk] if (pk := _process_of(work)) else []
-        process = ProcessInstance.objects.filter(pk__in=about_whom).first()
-        marks += incidents.open_incident(
-            message=said, now=now, instance=process, error=error, **about
-        )
-    send(marks)
+    if Incident.objects.open().filter(**about).exists():
+        return []
+    pks = [pk] if (pk := _process_of(work)) else []
+    process = ProcessInstance.objects.filter(pk__in=pks).first()
+    said = incidents.error_text(error)
+    return incidents.open_incident(
+        message=said, now=now, instance=process, error=error, **about
+    )
 
 
 KINDS: dict[type[Work], Incident.Kind] = {
