@@ -255,7 +255,8 @@ def early_events(
 def release_claimed(instance: ProcessInstance, now: datetime) -> list[Statement]:
     """Return the updates that release the claimed events of a process uncharged, since older ones came to be due."""
     free = {"owner": "", "wake_at": now, "attempt": Raw("attempt - 1")}
-    lines = [({"process_id": instance.pk}, BY_ID)]
+    address: dict[str, Any] = {"process_id": instance.pk}
+    lines = [(address, BY_ID)]
     if key := instance.correlation_key:
         lines.append(({"target": instance.name, "correlation_key": key}, BY_KEY))
     return [
