@@ -18,6 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from orchestrator.engine.sql.connection import is_idle_timeout
+from orchestrator.engine.sql.session import session_of
 from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ def _value(result: Any, name: str) -> Any:
 
 @contextmanager
 def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
-    """Mark errors inside this context, and what it leaves to the commit, as the application's.
+    """Mark errors inside this context as the application's.
 
     Args:
         name: the name of the code that runs inside.
@@ -81,10 +82,8 @@ def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
     Raises:
         ExitRefused: the code raised an exception that ends programs.
     """
-    hooks = len(connection.run_on_commit)
     try:
         yield
-        _name_hooks(hooks, name)
     except Exception as error:
         if not isinstance(error, ours):
             vars(error).setdefault(FROM_APPLICATION, True)
@@ -120,9 +119,9 @@ class CommitHook:
             log.error(told, self.name, kind.__name__, place)
 
 
-def _name_hooks(first: int, name: str) -> None:
+def _name_hooks(db: BaseDatabaseWrapper, first: int, name: str) -> None:
     """Let no hook from this place on end the work whose commit calls it."""
-    hooks: list[Any] = connection.run_on_commit
+    hooks: list[Any] = db.run_on_commit
     for place in range(first, len(hooks)):
         savepoints, function, *_ = hooks[place]
         if not isinstance(function, CommitHook):
@@ -183,20 +182,23 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
 
     An exception that ends programs (SystemExit, KeyboardInterrupt, ...) becomes an error like any other: only its
     supervisor stops a worker. A child process that the code has forked ends here: it must not use the worker's database
-    connection.
+    connection. Whatever the code has changed in the session of that connection is undone.
 
     Raises:
         ExitRefused, Permanent: as `apply`.
     """
     worker = os.getpid()
     db = connections[DEFAULT_DB_ALIAS]
-    before = _depth(db)
+    before, hooks, session = _depth(db), len(db.run_on_commit), session_of(db)
     try:
         with application_errors(name, *ours):
             yield
+        if len(db.run_on_commit) > hooks:
+            _name_hooks(db, hooks, name)
     finally:
         if os.getpid() != worker:
             os._exit(0)
+        session.restore()
         left_open = _depth(db) != before
         if left_open:
             _clear(db, before)

@@ -14,6 +14,7 @@ from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
+    application_call,
     blocking_transaction,
     engine_errors,
 )
@@ -89,7 +90,7 @@ class ManagerChange(ProcessChange):
             self.instance.pk, row.id, self.attempt, self.instance.correlation_key
         )
         own = decode(type(command), row.body)  # the data must not share its lists
-        with blocking_transaction(kind):
+        with blocking_transaction(kind), application_call(kind):
             answer = handler(own, context)
         said = secret_values.mask_line(answer.text, kind, row.body)
         row.answer, row.finished_at = storable_text(said), self.now

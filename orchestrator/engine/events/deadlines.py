@@ -13,7 +13,7 @@ from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import paused_time
@@ -53,7 +53,7 @@ def _fire(run: StepRun) -> None:
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     move = ManagerChange(instance, cause, now, run.attempt)
-    with application_errors(run.node):
+    with application_call(run.node):
         decision = manager.execute_deadline(run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)

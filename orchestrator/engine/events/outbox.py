@@ -13,7 +13,7 @@ from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
-    application_errors,
+    application_call,
     blocking_transaction,
 )
 from orchestrator.engine.change.change import settle_without_move
@@ -79,11 +79,12 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
-            with blocking_transaction(command.type):
+            kind = command.type
+            with blocking_transaction(kind), application_call(kind):
                 answer = handler(message, context)
             _settle(command, answer)
     else:
-        with application_errors(command.type):
+        with application_call(command.type):
             answer = handler(message, context)
         settle_command(command, answer)
 

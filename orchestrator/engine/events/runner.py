@@ -14,6 +14,7 @@ from uuid import UUID
 from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode
+from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange
@@ -75,7 +76,8 @@ class EventGroup:
         data = decode(definition.Data, instance.data)
         manager = definition(instance.pk, instance.step, data)
         message = inbox.parse_event(event.type, event.body)
-        decision = manager.decide(manager.step, manager.data, message)
+        with application_call(event.type):
+            decision = manager.decide(manager.step, manager.data, message)
         if decision.outcome != "moved" or not _is_pure(decision):
             return None
         cause = Cause.of(CauseKind.EVENT, event.pk)

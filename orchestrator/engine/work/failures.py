@@ -11,7 +11,11 @@ from django.db import transaction
 
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.change import incidents, offering, secret_values
-from orchestrator.engine.change.application_code import as_failure, from_engine
+from orchestrator.engine.change.application_code import (
+    as_failure,
+    from_application,
+    from_engine,
+)
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import passes
@@ -73,7 +77,7 @@ def fail_work(work: Work, error: BaseException, attempts: int | None = None) -> 
         return
     try:
         secret_values.attach_work(error, work)
-        if passes(error):
+        if passes(error) and not from_application(error):
             releasing.release_refused(work, error)
             return
         with transaction.atomic(durable=True):

@@ -1,8 +1,8 @@
 """Releasing claims: of work that has not begun, of work that must wait, and after the database refused.
 
 The attempt is not charged. Most refusals of the database pass. A refusal that lasts would run a step's function without
-end: the function's own error may look like a refusal, or the database may never take the row. So an attempt of a step
-counts as failed after some refusals.
+end: the database may never take the row. So an attempt of a step counts as failed after some refusals. An error that
+comes out of the application's own code is charged, whatever it looks like: that of a step from the third time on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.engine.change import incidents
+from orchestrator.engine.change.application_code import from_application
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import table_of
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 
 FREE = 5
 """How often the database's errors release a step's attempt uncharged."""
+
+FREE_OF_APPLICATION = 2
+"""How often a step is called again uncharged after errors of its own that look like the database's."""
 
 
 def release(work: Work, due: datetime, **noted: Any) -> Statement:
@@ -80,11 +84,17 @@ def release_refused_step(run: StepRun, refusal: Exception) -> bool:
         Whether the step was released.
     """
     times = run.given_back + 1
-    if times > FREE:
+    if times > _most_times(run, refusal):
         return False
     told = f"Refused {times}: {storable_text(incidents.error_text(refusal))}"
     release_refused(run, refusal, error=told, lost="", given_back=times)
     return True
+
+
+def _most_times(run: StepRun, refusal: Exception) -> int:
+    if not from_application(refusal):
+        return FREE
+    return FREE_OF_APPLICATION if run.attempt == 1 else 0
 
 
 def unknown_effect(run: StepRun, error: Exception) -> Interrupted:

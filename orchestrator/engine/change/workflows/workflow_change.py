@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.engine.change import incidents, offering
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import application_call
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.workflows.visits import (
@@ -330,7 +330,7 @@ def load_plan(instance: ProcessInstance) -> Plan:
         Exception: any error of that function.
     """
     definition = definitions.workflow_of(instance)
-    with application_errors(definition.name, InvalidDefinition, InvalidMessage):
+    with application_call(definition.name, InvalidDefinition, InvalidMessage):
         return definitions.plan_of(instance)
 
 
