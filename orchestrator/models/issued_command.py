@@ -76,6 +76,15 @@ class IssuedCommand(Work):
     holds = models.UUIDField(
         _("command that waits for it"), null=True, blank=True, editable=False
     )
+    line = models.CharField(
+        _("line of its reaction"),
+        max_length=200,
+        blank=True,
+        editable=False,
+        db_default="",
+        default="",
+    )
+    """The process id or the key of a reaction's event: one reaction after the other; "" for no order."""
     answer = models.CharField(_("answer"), max_length=200, blank=True)
     follow_ups = models.PositiveIntegerField(
         _("events that it caused"), null=True, blank=True, editable=False
@@ -98,6 +107,12 @@ class IssuedCommand(Work):
                 fields=["instance"],
                 condition=Q(status__in=["failed", "retrying"]),
                 name="failing_commands",
+            ),
+            # The unsettled reactions of one line, in the order of their events.
+            models.Index(
+                fields=["type", "line", "issued_at", "id"],
+                condition=Q(wake_at__isnull=False) & ~Q(line=""),
+                name="reactions_in_line",
             ),
         ]
 

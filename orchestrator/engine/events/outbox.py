@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from orchestrator import registry
 from orchestrator.definition.codec import decode
@@ -18,9 +19,9 @@ from orchestrator.engine.change.application_code import (
 )
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
-from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
-from orchestrator.engine.sql.tables import commands, instances
+from orchestrator.engine.sql.tables import IN_LINE, commands, instances
 from orchestrator.engine.storage import inbox
 from orchestrator.engine.work import failures, leases, releasing
 from orchestrator.exceptions import HandlerMissing
@@ -79,6 +80,10 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
         return
     if command.delivery == Delivery.REACTION:
         with transaction.atomic(durable=True):
+            if command.line and (older := unsettled_before(command)) is not None:
+                later = None if older.owner else older.wake_at
+                send([releasing.release(command, later or database_now())])
+                return
             kind = command.type
             with blocking_transaction(kind), application_call(kind):
                 answer = handler(message, context)
@@ -87,6 +92,15 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
         with application_call(command.type):
             answer = handler(message, context)
         settle_command(command, answer)
+
+
+def unsettled_before(command: IssuedCommand) -> IssuedCommand | None:
+    """Return the first unsettled reaction before another one in its line."""
+    at = command.issued_at
+    earlier = Q(issued_at__lt=at) | Q(issued_at=at, pk__lt=command.pk)
+    mine = IssuedCommand.objects.filter(type=command.type, line=command.line)
+    unsettled = mine.exclude(line="").filter(earlier, wake_at__isnull=False)
+    return unsettled.order_by("issued_at", "pk").only("owner", "wake_at").first()
 
 
 def arguments(command: IssuedCommand, handler: Handler) -> tuple[Any, CommandContext]:
@@ -108,7 +122,16 @@ def _settle(command: IssuedCommand, answer: Answer) -> None:
     marks += _caused(command, answer, now)
     if command.error:
         marks.append(incidents.resolve(Text("done"), now, command_id=command.pk))
+        marks += _wake_line(command, now)
     settle_without_move(instance, CauseKind.COMMAND, command, marks, now)
+
+
+def _wake_line(command: IssuedCommand, now: datetime) -> list[Statement]:
+    """The update that makes due what slept until the next attempt of a reaction before it."""
+    if not command.line:
+        return []
+    behind = {"type": command.type, "line": command.line, "owner": "", "error": ""}
+    return [commands.update({"wake_at": now}, behind, None, IN_LINE)]
 
 
 def _done(command: IssuedCommand, answer: Answer, now: datetime) -> Statement:

@@ -175,7 +175,9 @@ class ReadyWork:
     def _batch(self, kind: WorkKind) -> bool:
         """Claim and run a batch. Return whether that led to anything."""
         here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
-        which = self.claimed_elsewhere.claimable() if kind.table is events else ALL
+        which = commands.in_order if kind.table is commands else ALL
+        if kind.table is events:
+            which = self.claimed_elsewhere.claimable()
         claimed = kind.table.claim(
             here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
         )

@@ -296,7 +296,11 @@ class Table(Generic[M]):
             cursor.execute(self._claim(vendor, sets, limit, which.sql), params)
             rows = cursor.fetchall()
         taken = (Claimed(self._object(row), self._keys(row)) for row in rows)
-        return sorted(taken, key=lambda claimed: claimed.work.pk)
+        return sorted(taken, key=lambda claimed: self.place(claimed.work))
+
+    def place(self, row: M) -> Any:
+        """Return what decides about the order of claimed rows."""
+        return row.pk
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _claim(self, vendor: str, values: Texts, limit: int, which: str) -> str:

@@ -109,6 +109,31 @@ def _padded(values: Collection[T]) -> list[T]:
     return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found))
 
 
+IN_LINE = Condition(" AND wake_at IS NOT NULL AND NOT (line = '')", ())
+"""The unsettled reactions of one line, found through their index."""
+
+
+class CommandTable(Table[IssuedCommand]):
+    """The statements of the commands; the reactions of one line are claimed in the order of their events."""
+
+    def __init__(self) -> None:
+        super().__init__(IssuedCommand)
+
+    @property
+    def in_order(self) -> Condition:
+        """The condition of commands that may be claimed: no worker has claimed one before them in their line."""
+        this = self.name
+        before = (
+            f"SELECT 1 FROM {this} AS older WHERE older.type = {this}.type AND older.line = {this}.line"  # noqa: S608  # names are the model's
+            f" AND older.wake_at IS NOT NULL AND NOT (older.line = '') AND NOT older.owner = ''"
+            f" AND (older.issued_at, older.id) < ({this}.issued_at, {this}.id)"
+        )
+        return Condition(f" AND (line = '' OR NOT EXISTS ({before}))", ())
+
+    def place(self, row: IssuedCommand) -> Any:
+        return row.issued_at, row.pk
+
+
 MOST_FIELDS = 50
 """The most fields whose ids are read for one process; no definition has more."""
 
@@ -298,7 +323,7 @@ outside_ids = OutsideIdTable()
 step_runs = Table(StepRun)
 joins = JoinTable()
 checkpoints = Table(Checkpoint)
-commands = Table(IssuedCommand)
+commands = CommandTable()
 events = EventTable()
 incidents = Table(Incident)
 occurrences = Table(Occurrence)

@@ -89,7 +89,8 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     named = "" if address.starts else str(address.process_id or "")
     text = canonical_json([type(event).__name__, body, named, address.correlation_key])
     rows = inbox_rows(event, body, id, source, address, text_digest(text), at_commit())
-    return Arrival(rows, reactions_to(rows), len(text))
+    addressee = str(address.process_id or address.correlation_key)
+    return Arrival(rows, reactions_to(rows, addressee), len(text))
 
 
 def inbox_rows(
@@ -191,13 +192,22 @@ def event_inserts(rows: Sequence[InboxEvent]) -> list[Statement]:
     for row in rows:
         firsts.setdefault(row.event_id, row)
     found = [command for row in firsts.values() for command in reactions_to([row])]
+    receipts.put_in_order(found)
     reactions = [commands.insert(*found)] if found else []
     return [*events.inserts(rows), *reactions]
 
 
-def reactions_to(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
-    """Return the commands for an event's simple event handlers: one each, however many targets the event has."""
+def reactions_to(
+    rows: Sequence[InboxEvent], addressee: str = ""
+) -> list[IssuedCommand]:
+    """Return the commands for an event's simple event handlers: one each, however many targets the event has.
+
+    Args:
+        rows: the event's rows.
+        addressee: the process id or the key that its sender gave; "" for none.
+    """
     first = rows[0]
+    keys = (row.correlation_key for row in rows if row.correlation_key)
     return [
         IssuedCommand(
             id=uuid5(
@@ -207,6 +217,7 @@ def reactions_to(rows: Sequence[InboxEvent]) -> list[IssuedCommand]:
             body=first.body,
             delivery=Delivery.REACTION,
             status=CommandStatus.READY,
+            line=addressee or str(first.process_id or next(keys, "")),
             queue=handler.queue,
             wake_at=first.received_at,
             issued_at=first.received_at,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
@@ -255,6 +256,7 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
             new = [arrival for arrival in new if arrival.name not in receipts]
         receipts |= _new_receipts(new, numbers)
         if reactions := [row for arrival in new for row in arrival.reactions]:
+            put_in_order(reactions)
             send([commands.insert_if(reactions, ALL, [])])
         if len(first) < len(arrivals):
             _count_again(arrivals)
@@ -265,6 +267,12 @@ def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
         else replace(receipts[arrival.name], repeated=True)
         for arrival in arrivals
     ]
+
+
+def put_in_order(reactions: Sequence[IssuedCommand]) -> None:
+    """Let reactions that are stored together, at one moment, follow each other in the order of their events."""
+    for place, one in enumerate(reactions):
+        one.wake_at = one.issued_at = one.issued_at + timedelta(microseconds=place)
 
 
 def _new_receipts(

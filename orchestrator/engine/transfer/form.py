@@ -173,7 +173,7 @@ PARTS = (
         frozenset({"definition_id", "owner_id"}),
         (("definition", PinnedDefinition), ("owner", Optional[USER])),  # noqa: UP045
     ),
-    ExportedTable("command", IssuedCommand),
+    ExportedTable("command", IssuedCommand, left=frozenset({"line"})),
     ExportedTable("event", InboxEvent, "process_id"),
     ExportedTable("visit", StepRun),
     ExportedTable(
