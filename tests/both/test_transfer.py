@@ -656,6 +656,15 @@ def test_another_definition_of_the_same_name_and_version_is_refused() -> None:
     assert "no-such" in refused(sealed(rows))
 
 
+def test_an_export_of_an_earlier_release_lacks_later_columns_and_is_imported() -> None:
+    parcel = underway("P-1")
+    rows = [json.loads(line) for line in taken(parcel.pk).splitlines()[:-1]]
+    for row in rows:
+        for name in ("extended", "text"):
+            row.pop(name, None)
+    assert resume(imported(sealed(rows))).status == parcel.status
+
+
 def test_a_file_that_is_cut_off_anywhere_is_refused() -> None:
     file = taken(underway("P-1", Courier.PARTNER).pk)
     lines = file.splitlines(keepends=True)

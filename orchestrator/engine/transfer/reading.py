@@ -88,7 +88,7 @@ class ExportFile:
         read = self._as(part.form, raw)
         values = {name: getattr(read, name) for name in part.columns}
         # JSON values come from the strict reader, which refuses more than pydantic.
-        values |= {name: value[name] for name in part.values}
+        values |= {name: value[name] for name in part.values if name in value}
         beside = {name: getattr(read, name) for name, _ in part.beside}
         return ExportedRow(part, values, beside)
 
