@@ -120,6 +120,9 @@ def begin_process(
     change.mark(
         *inbox.early_events(instance, now, id_known=expected, receive=release_later)
     )
+    if expected and instance.correlation_key:
+        # Until now, events by its id and events by its key were not one line.
+        change.mark(*inbox.release_claimed(instance, now))
     change.write()
     return instance
 
