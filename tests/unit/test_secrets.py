@@ -1,4 +1,4 @@
-"""Fields marked secret: which they are, and how values and texts look without them. See also tests/integration."""
+"""Fields marked secret: which they are, and how values and texts look without them. See also tests/console."""
 
 from __future__ import annotations
 
