@@ -41,7 +41,7 @@ def add_arguments(parser: CommandParser) -> None:
         type=column_number,
         default=FEW,
         metavar="N",
-        help=f"so many; {FEW} without it",
+        help=f"how many to list at most; {FEW} by default",
     )
     parser.add_argument(
         "--before", type=_process_id, metavar="ID", help="those below this process id"

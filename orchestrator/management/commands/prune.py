@@ -33,7 +33,7 @@ class Command(ProcessionCommand):
             type=parse_keep,
             default=[],
             metavar="[NAME=]DAYS",
-            help="keep the ended processes of a definition, or of all others, for so many days; by default as "
+            help="keep the ended processes of a definition, or of all others, for DAYS days; by default as "
             "definitions and settings say",
         )
         parser.add_argument(
