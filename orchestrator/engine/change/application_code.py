@@ -182,7 +182,8 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
 
     An exception that ends programs (SystemExit, KeyboardInterrupt, ...) becomes an error like any other: only its
     supervisor stops a worker. A child process that the code has forked ends here: it must not use the worker's database
-    connection. Whatever the code has changed in the session of that connection is undone.
+    connection. Whatever the code has changed in the session of that connection is undone. An error is not the
+    application's where the database has ended that session.
 
     Raises:
         ExitRefused, Permanent: as `apply`.
@@ -195,6 +196,10 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
             yield
         if len(db.run_on_commit) > hooks:
             _name_hooks(db, hooks, name)
+    except Exception as error:
+        if session.is_lost:
+            vars(error)[FROM_APPLICATION] = False
+        raise
     finally:
         if os.getpid() != worker:
             os._exit(0)

@@ -72,6 +72,11 @@ class DatabaseSession:
     def __init__(self, db: BaseDatabaseWrapper) -> None:
         self.db = db
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the database has ended the session."""
+        return False
+
     def restore(self) -> None:
         """Leave the session as it was before."""
 
@@ -91,6 +96,10 @@ class PostgresSession(DatabaseSession):
         self.raw: Any = db.connection
         self.watched = _watch(db, self.raw)
         self.answers = self.watched.answers if self.watched is not None else 0
+
+    @property
+    def is_lost(self) -> bool:
+        return self.raw is not None and bool(self.raw.broken)
 
     def restore(self) -> None:
         raw, watched = self.raw, self.watched
