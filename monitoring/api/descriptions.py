@@ -100,8 +100,8 @@ def address_pattern(operation: Operation) -> str:
 
 def _pattern(route: str, action: str = "") -> str:
     """Return the address of a route as OpenAPI writes it: the names of its parts in braces."""
-    path = PATHS[route].replace("{slug:name}", action)
-    return reverse("monitoring:api") + re.sub(r"\{\w+:", "{", path)
+    root, path = reverse("monitoring:api"), PATHS[route]  # the first imports all routes
+    return root + re.sub(r"\{\w+:", "{", path.replace("{slug:name}", action))
 
 
 ADDRESSES = {
