@@ -132,11 +132,11 @@ def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> bool:
 
 def _offer_to_live(handling: Parking, definition: registry.DefinitionClass) -> None:
     try:
-        kind = registry.event_class(handling.event.type)
+        registry.event_class(handling.event.type)
     except UnknownEventType as error:
         handling.wait_for_code(definition, error)
         return
-    message = decode(kind, handling.event.body)
+    message = inbox.parse_event(handling.event.type, handling.event.body)
     if issubclass(definition, Workflow):
         _offer_to_steps(handling, definition, message)
     else:
