@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
 def everything(
     folder: Path, stack: ExitStack, full: bool, these_alone: bool = False
 ) -> list[Stage]:
-    """Run all stages, two more at once than there are cores: much of a stage is waiting for its processes.
+    """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes.
 
     Args:
         folder: of the reports.
@@ -112,7 +112,7 @@ def everything(
     if not these_alone:
         ignored = sorted({f"--ignore=tests/{name}" for name, _ in TESTS})
         stages.append(pytest("All other tests", ignored, folder))
-    run(stages, at_once=len(os.sched_getaffinity(0)) + 2)
+    run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
     crowding = ["-m", f"{which}crowds"]
     alone = [
         of_folder(name, database, server, folder, crowding, " alone")

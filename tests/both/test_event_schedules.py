@@ -245,8 +245,8 @@ def test_the_inbox_is_not_read_where_nothing_is_parked() -> None:
     ]
 
 
-class Killed(BaseException):
-    """A worker dies."""
+class Killed(KeyboardInterrupt):
+    """A worker dies: all else that comes out of a piece of work is its failed attempt."""
 
 
 @dataclass
