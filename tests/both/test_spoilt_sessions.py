@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
 
 from orchestrator import start_process
 from orchestrator.definition import (
@@ -22,6 +22,8 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.definition.workflow.rows import then
+from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.sql.session import OWNED
 from orchestrator.models import Incident, IssuedCommand, StepRun
 from orchestrator.testing import pass_time, registered, started
 from tests.apps.process_managers.fixtures import SetHandler, handler
@@ -220,6 +222,20 @@ def test_what_a_project_has_set_for_the_connection_stays() -> None:
 
     assert (started(Plain).status, seen) == ("completed", [clean])
     assert "tenant_b" in str(clean)
+
+
+@NEEDS_SERVER
+def test_the_session_of_a_request_is_the_projects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have the search path of a tenant, which another request's is not to replace."""
+    monkeypatch.delitem(vars(connections["default"]), OWNED, raising=False)
+    with connection.cursor() as cursor:
+        with application_call("look"):
+            cursor.execute("SET search_path TO tenant_a, public")
+        cursor.execute("SHOW search_path")
+        assert cursor.fetchone() == ("tenant_a, public",)
+    connection.close()
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="of SQLite")

@@ -131,6 +131,7 @@ def _offer(event: InboxEvent, instance: ProcessInstance, now: datetime) -> bool:
 
 
 def _offer_to_live(handling: Parking, definition: registry.DefinitionClass) -> None:
+    """Offer an event to a live process; park one whose type the running code lacks."""
     try:
         registry.event_class(handling.event.type)
     except UnknownEventType as error:

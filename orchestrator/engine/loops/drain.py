@@ -22,6 +22,7 @@ from orchestrator.engine.sql.connection import (
     note_uncertain_commit,
 )
 from orchestrator.engine.sql.row_statements import ALL
+from orchestrator.engine.sql.session import own_session
 from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM
@@ -77,6 +78,7 @@ def drain(
         queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held or UNSEEN
     )
     ready = ReadyWork(worker_slice, stop, alone=alone)
+    own_session()
     with suppress_wakes(queue):
         while not worker_slice.over():
             leases.end_uncertain_leases(owner)

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 log = logging.getLogger(__name__)
@@ -155,9 +156,21 @@ class SqliteSession(DatabaseSession):
             self.renew()
 
 
+OWNED = "procession_owned"
+"""The mark of a connection whose session is the engine's."""
+
 SESSIONS = {"postgresql": PostgresSession, "sqlite": SqliteSession}
 
 
+def own_session() -> None:
+    """Let the session of this thread's connection be the engine's.
+
+    A web server's session is its request's: the project may have set the search path of a tenant there.
+    """
+    vars(connections[DEFAULT_DB_ALIAS])[OWNED] = True
+
+
 def session_of(db: BaseDatabaseWrapper) -> DatabaseSession:
-    """Return the session of a connection, before code of the application runs."""
-    return SESSIONS.get(db.vendor, DatabaseSession)(db)
+    """Return the session of a connection, before code of the application runs; only the engine's is restored."""
+    kind = SESSIONS.get(db.vendor) if OWNED in vars(db) else None
+    return (kind or DatabaseSession)(db)
