@@ -100,7 +100,7 @@ class PostgresSession(DatabaseSession):
 
     @property
     def is_lost(self) -> bool:
-        return self.raw is not None and bool(self.raw.broken)
+        return bool(getattr(self.raw, "broken", False))
 
     def restore(self) -> None:
         raw, watched = self.raw, self.watched
@@ -125,8 +125,8 @@ class PostgresSession(DatabaseSession):
 
 
 def _watch(db: BaseDatabaseWrapper, raw: Any) -> _Watched | None:
-    """The watched connection; None if there is none, or it does not answer."""
-    if raw is None or raw.closed or db.needs_rollback:
+    """The watched connection; None if there is none, it does not answer, or its driver is not psycopg 3."""
+    if not hasattr(raw, "wait") or raw.closed or db.needs_rollback:
         return None
     found: _Watched | None = getattr(raw, "procession_watched", None)
     if found is None:
