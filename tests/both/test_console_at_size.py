@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -147,7 +147,7 @@ BOUNDS: dict[str, Sequence[object]] = {
         step_counts,
     ),
     "MANY": (counts, failures, health, instances, narrowing),
-    "FEW": (failures, problem_counts, board),
+    "FEW": (counts, failures, problem_counts, board),
     "NEWEST": (trends,),
     "FAILURES": (last_hour,),
     "VISITS": (window,),
@@ -350,14 +350,22 @@ def _looked_at(sql: str, params: Any) -> str:
     """Say how a statement looks at more rows of a large table than it may; "" when it does not."""
     if connection.vendor == "sqlite":
         return _scanned(sql)
-    # Of few rows PostgreSQL would read all, whatever indexes there are.
+    # Of few rows PostgreSQL would read all, and sort all that it believes to be few, whatever indexes there are.
+    for settings in ("enable_seqscan", "enable_seqscan enable_sort"):
+        if not (wrong := ", ".join(_too_many(_plan(sql, params, settings.split())))):
+            break
+    return wrong
+
+
+def _plan(sql: str, params: Any, turned_off: list[str]) -> dict[str, Any]:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+        for name in turned_off:
+            cursor.execute(f"SET LOCAL {name} = off")
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params)
         plan = cursor.fetchone()[0]
         transaction.set_rollback(True)  # else it would stay off for the whole test
     plan = json.loads(plan) if isinstance(plan, str) else plan
-    return ", ".join(_too_many(plan[0]["Plan"]))
+    return cast(dict[str, Any], plan[0]["Plan"])
 
 
 def _too_many(plan: dict[str, Any]) -> Iterator[str]:

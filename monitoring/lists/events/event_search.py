@@ -198,16 +198,22 @@ def _only_step(steps: Any) -> str:
 
 def _keys_of_text(text: str) -> list[int]:
     """Return the keys of the newest events of a process id or business key, by indexes."""
-    unrouted = InboxEvent.objects.filter(verdict=Verdict.UNROUTED)
+    own: list[QuerySet[InboxEvent]] = []
     if key := parse_uuid(text):
-        processes, own = [key], unrouted.none()
+        processes = [key]
     else:
         processes = processes_with_key(text, PROCESSES)
-        own = InboxEvent.objects.filter(verdict__in=KEPT, correlation_key=text)
-        newest = InboxEvent.objects.filter(verdict__in=KEPT).order_by("-pk")
-        own = own.filter(pk__in=newest.values("pk")[:LOOKED_AT])
-    found: set[int] = set(own.values_list("pk", flat=True)[:EACH])
-    for pk in processes:
-        rows = InboxEvent.objects.filter(process=pk).order_by("-pk")
-        found |= set(rows.values_list("pk", flat=True)[:EACH])
+        own = [_kept_with_key(verdict, text) for verdict in KEPT]
+    of_processes = [InboxEvent.objects.filter(process=pk) for pk in processes]
+    found = set[int]()
+    for rows in (*own, *of_processes):
+        found |= set(rows.order_by("-pk").values_list("pk", flat=True)[:EACH])
     return sorted(found, reverse=True)[:EACH]
+
+
+def _kept_with_key(verdict: str, key: str) -> QuerySet[InboxEvent]:
+    """Return those of the newest events with a verdict that have a key."""
+    # Of one verdict, an index has the newest: of several at once, PostgreSQL may walk the whole table.
+    rows: QuerySet[InboxEvent] = InboxEvent.objects.filter(verdict=verdict)
+    newest = rows.order_by("-pk").values("pk")[:LOOKED_AT]
+    return rows.filter(pk__in=newest, correlation_key=key)
