@@ -28,7 +28,7 @@ from orchestrator.engine.steps import session
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.leases import work_name
-from orchestrator.engine.work.worker_slice import Reporting
+from orchestrator.engine.work.worker_slice import Reporting, WorkerSlice
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Checkpoint,
@@ -195,7 +195,7 @@ def test_a_command_another_settled_is_refused_to_the_first(handler: SetHandler) 
     [held] = claim(commands, "A")
     move_times_back(LEASE + SECOND)
     drain(owner="B")
-    carry_out_command(held)
+    carry_out_command(held, WorkerSlice("default", "A"))
 
     command = IssuedCommand.objects.get(type="BookCourier")
     assert (command.status, command.answer) == (CommandStatus.DONE, "call 1")

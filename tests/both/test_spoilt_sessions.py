@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
 
 from orchestrator import start_process
 from orchestrator.definition import (
@@ -22,8 +22,9 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.definition.workflow.rows import then
-from orchestrator.engine.change.application_code import application_call
-from orchestrator.engine.sql.session import OWNED
+from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.sql.connection import allow_idle
+from orchestrator.engine.sql.session import OWNED, own_session
 from orchestrator.models import Incident, IssuedCommand, StepRun
 from orchestrator.testing import pass_time, registered, started
 from tests.apps.process_managers.fixtures import SetHandler, handler
@@ -201,6 +202,28 @@ def test_so_does_what_runs_in_a_transaction(how: str, definition: Any) -> None:
 
 
 @NEEDS_SERVER
+def test_a_transaction_that_was_made_read_only_is_a_failed_attempt() -> None:
+    spoiling.append(tell("SET TRANSACTION READ ONLY"))
+    process = started(Transactional)
+
+    assert (process.status, calls) == ("failed", ["spoil"])
+    assert "read only" in Incident.objects.open().get().message
+    assert StepRun.objects.get().attempt == 1
+
+
+@NEEDS_SERVER
+def test_the_idle_limit_of_a_long_transaction_stays_raised() -> None:
+    own_session()
+    with transaction.atomic():
+        allow_idle(4321)
+        with connection.cursor() as cursor:
+            call_application("look", tell("SET search_path TO tenant_a"))
+            cursor.execute("SHOW idle_in_transaction_session_timeout")
+            assert cursor.fetchone() == ("4321s",)
+    connection.close()
+
+
+@NEEDS_SERVER
 @pytest.mark.parametrize("after_commit", [False, True])
 @pytest.mark.parametrize("how", IN_TRANSACTIONS)
 def test_so_does_a_handler(how: str, after_commit: bool, handler: SetHandler) -> None:
@@ -231,8 +254,7 @@ def test_the_session_of_a_request_is_the_projects(
     """It may have the search path of a tenant, which another request's is not to replace."""
     monkeypatch.delitem(vars(connections["default"]), OWNED, raising=False)
     with connection.cursor() as cursor:
-        with application_call("look"):
-            cursor.execute("SET search_path TO tenant_a, public")
+        call_application("look", tell("SET search_path TO tenant_a, public"))
         cursor.execute("SHOW search_path")
         assert cursor.fetchone() == ("tenant_a, public",)
     connection.close()

@@ -16,7 +16,7 @@ from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.session import CLAIMED
 from orchestrator.engine.work.leases import work_name
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
-from orchestrator.testing import pass_time, registered
+from orchestrator.testing import registered
 from orchestrator.workers.current_worker import CurrentWorker
 from orchestrator.workers.database_process import WorkerReport
 from orchestrator.workers.supervisor import WorkerProcess
@@ -180,9 +180,23 @@ STATEMENTS = pytest.mark.parametrize("statements", [1, 2, 3, 8])
 
 
 @STATEMENTS
-@pytest.mark.parametrize("fails", [False, True])
-def test_what_is_not_stored_is_called_once(statements: int, fails: bool) -> None:
-    DATABASE.step_fails, DATABASE.goes_away_for = fails, statements
+@pytest.mark.parametrize("definition", [PaysOnce, Pays])
+def test_a_result_that_is_refused_for_a_moment_is_stored_later(
+    statements: int, definition: type[Workflow]
+) -> None:
+    DATABASE.goes_away_for = statements
+    process = begun(definition)
+    drained()
+
+    assert stands(process) == CARRIED_OUT
+    assert visit(process, "pay").attempt == 1
+
+
+@STATEMENTS
+def test_what_has_failed_and_must_not_be_called_twice_is_for_people(
+    statements: int,
+) -> None:
+    DATABASE.step_fails, DATABASE.goes_away_for = True, statements
     process = begun(PaysOnce)
     drained()
 
@@ -191,19 +205,10 @@ def test_what_is_not_stored_is_called_once(statements: int, fails: bool) -> None
     assert told.startswith("Interrupted: ")
 
 
-@STATEMENTS
-def test_what_may_be_called_twice_is_called_again_uncharged(statements: int) -> None:
-    DATABASE.goes_away_for = statements
-    process = begun(Pays)
-    drained()
-    assert CALLED
-    pass_time(seconds=2)
-
-    assert stands(process) == ("completed", CALLED, [])
-    assert visit(process, "pay").attempt == 1
-
-
-def test_who_stops_while_the_database_is_away_leaves_its_step_to_people() -> None:
+def test_who_stops_while_the_database_is_away_leaves_its_step_to_people(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("orchestrator.engine.work.keeping.KEEP_SECONDS", 0.0)
     process = begun(PaysOnce)
     child = WorkerProcess(os.getpid(), CurrentWorker())
     DATABASE.goes_away_for = 99

@@ -293,7 +293,7 @@ def test_a_command_whose_outcome_was_cut_off_is_settled_once(
     finish()
 
     assert line.cuts == 1
-    done_once(calls, times=1 if when == "after" else 2)
+    done_once(calls, times=1)
     assert InboxEvent.objects.filter(type="ParcelScanned").count() == 1
 
 

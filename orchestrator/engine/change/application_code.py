@@ -10,18 +10,31 @@ import logging
 import os
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+)
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from decimal import getcontext
+from functools import partial
+from typing import Any, TypeVar
 
+from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from orchestrator.engine.sql.connection import is_idle_timeout
-from orchestrator.engine.sql.session import session_of
+from orchestrator.engine.sql.session import own_session, session_of
 from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SHORTEST_IDLE_LIMIT = 1.0
 """Seconds that every database lets a transaction stand idle."""
@@ -39,9 +52,7 @@ def apply(function: Callable[..., Any], arguments: Mapping[str, Any], name: str)
         InvalidMessage: its result is still to be computed.
         Exception: any error of the function.
     """
-    with application_call(name):
-        result = function(**arguments)
-    return _value(result, name)
+    return _value(call_application(name, partial(function, **arguments)), name)
 
 
 async def await_function(
@@ -109,8 +120,7 @@ class CommitHook:
 
     def __call__(self) -> None:
         try:
-            with application_call(self.name):
-                self.function()
+            call_application(self.name, self.function)
         except Exception as error:  # noqa: BLE001  # it may raise anything
             # The log has the error's place and not its message, which may contain a secret.
             kind = type(error.__cause__ if isinstance(error, ExitRefused) else error)
@@ -176,9 +186,49 @@ def from_engine(error: BaseException, kinds: Any) -> bool:
     return isinstance(error, kinds) and not from_application(error)
 
 
+def call_application(
+    name: str,
+    function: Callable[..., T],
+    *arguments: Any,
+    ours: Collection[type[Exception]] = (),
+) -> T:
+    """Call code of the application, in context variables of its own.
+
+    What it activates ends with it: a language, a time zone, the precision and the rounding of decimals.
+
+    Args:
+        name: the name of the code.
+        function: the code.
+        arguments: of the function, by place.
+        ours: the classes of errors that the engine itself raises there.
+
+    Raises:
+        ExitRefused, Permanent: as `apply`.
+    """
+    # The context of decimals is one object for all contexts, which a copy would share.
+    decimals = getcontext()
+    kept = decimals.prec, decimals.rounding
+    with application_call(name, *ours):
+        try:
+            return copy_context().run(function, *arguments)
+        finally:
+            if (decimals.prec, decimals.rounding) != kept:
+                decimals.prec, decimals.rounding = kept
+
+
+def own_thread() -> None:
+    """Let this thread run work: its session is the engine's, and its caches outlive the functions that use them."""
+    own_session()
+    for alias in caches:
+        with suppress(Exception):  # told where it is used
+            caches[alias]  # looked up, it is made
+
+
 @contextmanager
 def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
     """Run code of the application; `ours` are the classes of errors that the engine itself raises there.
+
+    An asynchronous function is awaited inside; its task has context variables of its own.
 
     An exception that ends programs (SystemExit, KeyboardInterrupt, ...) becomes an error like any other: only its
     supervisor stops a worker. A child process that the code has forked ends here: it must not use the worker's database
@@ -210,6 +260,11 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
     if left_open:
         raise Permanent(
             "%(function)s left a database transaction open; what it wrote there is undone",
+            name,
+        )
+    if session.is_read_only:
+        raise Permanent(
+            "%(function)s made the transaction read only in which the engine stores its result",
             name,
         )
 

@@ -14,8 +14,8 @@ from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
-    application_call,
     blocking_transaction,
+    call_application,
     engine_errors,
 )
 from orchestrator.engine.change.change import ProcessChange
@@ -90,8 +90,8 @@ class ManagerChange(ProcessChange):
             self.instance.pk, row.id, self.attempt, self.instance.correlation_key
         )
         own = decode(type(command), row.body)  # the data must not share its lists
-        with blocking_transaction(kind), application_call(kind):
-            answer = handler(own, context)
+        with blocking_transaction(kind):
+            answer = call_application(kind, handler, own, context)
         said = secret_values.mask_line(answer.text, kind, row.body)
         row.answer, row.finished_at = storable_text(said), self.now
         row.follow_ups = len(answer.events)

@@ -8,6 +8,7 @@ from typing import Any
 from orchestrator.engine.change.application_code import (
     application_call,
     as_failure,
+    call_application,
 )
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
@@ -46,8 +47,8 @@ class CommandCall(Call):
         self.message, self.context = outbox.arguments(command, handler)
 
     def call(self) -> Answer:
-        with application_call(self.command.type):
-            return self.handler(self.message, self.context)
+        given = (self.message, self.context)
+        return call_application(self.command.type, self.handler, *given)
 
     async def wait(self) -> Answer:
         with application_call(self.command.type):

@@ -13,7 +13,7 @@ from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import paused_time
@@ -53,8 +53,8 @@ def _fire(run: StepRun) -> None:
     manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     move = ManagerChange(instance, cause, now, run.attempt)
-    with application_call(run.node):
-        decision = manager.execute_deadline(run.deadlines_fired, move.execute)
+    decide = manager.execute_deadline
+    decision = call_application(run.node, decide, run.deadlines_fired, move.execute)
     fired = _fired(run, definition, now)
     move.mark(fired)
     move.tell(Topic.DEADLINE, run.node)

@@ -20,7 +20,7 @@ from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import offering
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -153,8 +153,7 @@ def _offer_to_manager(
     )
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
-    with application_call(event.type):
-        decision = manager.execute(message, move.execute)
+    decision = call_application(event.type, manager.execute, message, move.execute)
     if decision.outcome == "moved":
         move.take(definition, decision)
         _settle(event, move, Verdict.MOVED)
@@ -180,8 +179,8 @@ def _decided(manager: ProcessManager, row: InboxEvent) -> str:
     """The decision of a process on an event. If this decision fails, the delivery tries it and shows the failure."""
     try:
         message = inbox.parse_event(row.type, row.body)
-        with application_call(row.type):
-            return manager.decide(manager.step, manager.data, message).outcome
+        step, data = manager.step, manager.data
+        return call_application(row.type, manager.decide, step, data, message).outcome
     except BaseException:  # noqa: BLE001  # predicates may raise anything
         return "failed"
 
@@ -212,8 +211,7 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
     first = definition(move.instance.pk, definition.first, None)
-    with application_call(event.type):
-        decision = first.execute(message, move.execute)
+    decision = call_application(event.type, first.execute, message, move.execute)
     if decision.outcome != "moved":
         unrouted.keep_unrouted(event, now)
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -14,8 +15,8 @@ from orchestrator import registry
 from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
-    application_call,
     blocking_transaction,
+    call_application,
 )
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
@@ -24,6 +25,8 @@ from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import IN_LINE, commands, instances
 from orchestrator.engine.storage import inbox
 from orchestrator.engine.work import failures, leases, releasing
+from orchestrator.engine.work.keeping import store_outcome
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import CauseKind, CommandStatus, Delivery, IssuedCommand
 from orchestrator.queue import calls_queue, holds_calls, wake_queue_after_commit
@@ -33,16 +36,16 @@ from orchestrator.text import Text, storable_text
 log = logging.getLogger(__name__)
 
 
-def carry_out_command(command: IssuedCommand) -> None:
+def carry_out_command(command: IssuedCommand, worker_slice: WorkerSlice) -> None:
     """Run a claimed command's handler and store the outcome. This raises nothing: every error is stored."""
     handler = handler_of(command)
     try:
         if handler is not None and handler.is_call and not holds_calls(command.queue):
             releasing.move_to_queue(command, calls_queue(command.queue))
             return
-        _carry_out(command, check_handler(command, handler))
+        _carry_out(command, check_handler(command, handler), worker_slice)
     except BaseException as error:  # noqa: BLE001  # a handler may raise anything
-        failures.fail_work(command, error, attempts_limit(handler))
+        failures.fail_work(command, error, attempts_limit(handler), worker_slice)
 
 
 def check_handler(command: IssuedCommand, handler: Handler | None) -> Handler:
@@ -72,7 +75,9 @@ def handler_of(command: IssuedCommand) -> Handler | None:
     return registry.command_handler(command.type)
 
 
-def _carry_out(command: IssuedCommand, handler: Handler) -> None:
+def _carry_out(
+    command: IssuedCommand, handler: Handler, worker_slice: WorkerSlice
+) -> None:
     asked = time.monotonic()
     message, context = arguments(command, handler)
     if leases.lease_may_end(asked):
@@ -85,13 +90,13 @@ def _carry_out(command: IssuedCommand, handler: Handler) -> None:
                 send([releasing.release(command, later or database_now())])
                 return
             kind = command.type
-            with blocking_transaction(kind), application_call(kind):
-                answer = handler(message, context)
+            with blocking_transaction(kind):
+                answer = call_application(kind, handler, message, context)
             _settle(command, answer)
     else:
-        with application_call(command.type):
-            answer = handler(message, context)
-        settle_command(command, answer)
+        answer = call_application(command.type, handler, message, context)
+        store = partial(settle_command, command, answer)
+        store_outcome(command, worker_slice, store)
 
 
 def unsettled_before(command: IssuedCommand) -> IssuedCommand | None:

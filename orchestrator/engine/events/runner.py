@@ -14,7 +14,7 @@ from uuid import UUID
 from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange
@@ -76,8 +76,9 @@ class EventGroup:
         data = decode(definition.Data, instance.data)
         manager = definition(instance.pk, instance.step, data)
         message = inbox.parse_event(event.type, event.body)
-        with application_call(event.type):
-            decision = manager.decide(manager.step, manager.data, message)
+        decision = call_application(
+            event.type, manager.decide, manager.step, manager.data, message
+        )
         if decision.outcome != "moved" or not _is_pure(decision):
             return None
         cause = Cause.of(CauseKind.EVENT, event.pk)

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
+from orchestrator.engine.change.application_code import own_thread
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.runner import EventRunner
 from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer
@@ -22,7 +23,6 @@ from orchestrator.engine.sql.connection import (
     note_uncertain_commit,
 )
 from orchestrator.engine.sql.row_statements import ALL
-from orchestrator.engine.sql.session import own_session
 from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM
@@ -78,7 +78,7 @@ def drain(
         queue, owner, lambda: stop() or time.monotonic() >= ends, watch, held or UNSEEN
     )
     ready = ReadyWork(worker_slice, stop, alone=alone)
-    own_session()
+    own_thread()
     with suppress_wakes(queue):
         while not worker_slice.over():
             leases.end_uncertain_leases(owner)
@@ -164,7 +164,7 @@ class ReadyWork:
         handler = outbox.handler_of(command)
         limit = handler.timeout if handler else conf().EVENT_TIMEOUT
         with self.worker_slice.watch(limit, leases.work_name(command)):
-            outbox.carry_out_command(command)
+            outbox.carry_out_command(command, self.worker_slice)
 
     def _step(self, item: Claimed[StepRun]) -> None:
         run = item.work

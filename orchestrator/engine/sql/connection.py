@@ -12,12 +12,15 @@ import os
 from typing import Any
 
 from django.db import (
+    DEFAULT_DB_ALIAS,
     DatabaseError,
     InterfaceError,
     InternalError,
     OperationalError,
     connection,
+    connections,
 )
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
 
 ROLLED_BACK = "40"
@@ -165,6 +168,25 @@ def allow_idle(seconds: float) -> None:
     limit = int(seconds * 1000)
     with connection.cursor() as cursor:
         cursor.execute(RAISE_TIMEOUT, [str(limit), limit])
+    vars(connections[DEFAULT_DB_ALIAS])[RAISED] = limit
+
+
+RAISED = "procession_idle_limit"
+"""The attribute of a connection that has the limit, in milliseconds, to which its transaction has raised its own."""
+
+
+def idle_limit_call(db: BaseDatabaseWrapper) -> str:
+    """Return the expression that raises the limit again after a reset, with a comma; "" if it was not raised."""
+    limit = vars(db).get(RAISED) if db.in_atomic_block else None
+    if limit is None:
+        return ""
+    again = RAISE_TIMEOUT % (f"'{limit}'", limit)
+    return f", ({again})"
+
+
+def forget_idle_limit(db: BaseDatabaseWrapper) -> None:
+    """Forget that a transaction, which has ended, had raised the limit."""
+    vars(db).pop(RAISED, None)
 
 
 def allow_idle_for_rows(number: int) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from orchestrator.engine.sql.connection import forget_idle_limit, idle_limit_call
+
 log = logging.getLogger(__name__)
 
 SETTINGS = """
@@ -34,7 +36,7 @@ The idle limit is none of them: the engine raises it for a transaction, maybe fo
 
 RESTORE = """
 RESET SESSION AUTHORIZATION; RESET ALL; CLOSE ALL; UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES;
-SELECT pg_catalog.pg_advisory_unlock_all(), {settings}
+SELECT pg_catalog.current_setting('transaction_read_only') = 'on', pg_catalog.pg_advisory_unlock_all(), {settings}
 """
 
 PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "SAVEPOINT", "RELEASE", "ROLLBACK")
@@ -73,6 +75,9 @@ class DatabaseSession:
     def __init__(self, db: BaseDatabaseWrapper) -> None:
         self.db = db
 
+    is_read_only = False
+    """Whether the running transaction can write nothing any more, which nothing can undo."""
+
     @property
     def is_lost(self) -> bool:
         """Whether the database has ended the session."""
@@ -97,6 +102,8 @@ class PostgresSession(DatabaseSession):
         self.raw: Any = db.connection
         self.watched = _watch(db, self.raw)
         self.answers = self.watched.answers if self.watched is not None else 0
+        if not db.in_atomic_block:
+            forget_idle_limit(db)
 
     @property
     def is_lost(self) -> bool:
@@ -116,8 +123,12 @@ class PostgresSession(DatabaseSession):
         if self.raw.info.transaction_status.name == "INERROR":
             return  # its rollback undoes what was set
         try:
-            restore = RESTORE.format(settings=watched.settings)
-            self.raw.execute(restore, prepare=False)
+            settings = watched.settings + idle_limit_call(self.db)
+            restore = RESTORE.format(settings=settings)
+            found = self.raw.execute(restore, prepare=False)
+            while found.nextset():
+                pass
+            self.is_read_only = self.db.in_atomic_block and found.fetchone()[0]
             watched.restored = watched.answers
         except self.raw.Error as error:
             log.info("a session could not be restored: %s", error)

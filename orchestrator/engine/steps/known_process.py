@@ -24,6 +24,7 @@ from orchestrator.engine.steps.attempts import policy_of
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results, result_columns
 from orchestrator.engine.work import step_failures
+from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Skip
 from orchestrator.models import (
@@ -67,21 +68,31 @@ class KnownProcess:
 
     # Settling visits
 
-    def settle_failure(self, run: StepRun, error: BaseException) -> StepRun | None:
-        """Store the consequence of a failed attempt. Return the visit that this worker goes on with."""
+    def settle_failure(
+        self, run: StepRun, error: BaseException, *, waits: bool = True
+    ) -> StepRun | None:
+        """Store the consequence of a failed attempt. Return the visit that this worker goes on with.
+
+        Args:
+            run: the visit.
+            error: of the attempt.
+            waits: whether this worker waits while the database refuses; else the visit is released then.
+        """
         error = as_failure(error, run.node)
         if isinstance(error, Skip):
-            return self.settle_singly(run, error.result, skip=error)
-        self._store_failure(run, error)
+            kept = not waits
+            return self.settle_singly(run, error.result, skip=error, kept=kept)
+        self._store_failure(run, error, waits=waits)
         return None
 
     def _store_failure(
-        self, run: StepRun, error: Exception, result: Any = None
+        self, run: StepRun, error: Exception, result: Any = None, *, waits: bool
     ) -> None:
         self.keep_secrets_out(error, run, result)
         self.forget()
         policy = policy_of(run, self.plan.vertices.get(run.node))
-        step_failures.fail_run(run, error, self.plan, policy)
+        here = self.worker_slice if waits else None
+        step_failures.fail_run(run, error, self.plan, policy, here)
 
     def settle_singly(
         self, run: StepRun, result: Any, skip: Skip | None = None, *, kept: bool = False
@@ -97,9 +108,14 @@ class KnownProcess:
         Raises:
             DatabaseError: the database refused for now, and the caller keeps the result.
         """
-        try:
+
+        def store() -> StepRun | None:
             with self.committing():
                 return self.settle(run, result, skip=skip)
+
+        try:
+            here = None if kept else self.worker_slice
+            return store_outcome(run, here, store, self.forget)
         except BaseException as raised:
             error = as_failure(raised, run.node)
             if kept and passes(error):
@@ -107,7 +123,7 @@ class KnownProcess:
                 self.forget()
                 note_uncertain_commit()
                 raise
-            self._store_failure(run, error, result)
+            self._store_failure(run, error, result, waits=not kept)
         return None
 
     def keep_secrets_out(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from orchestrator.containers import group_by_key
@@ -21,6 +22,7 @@ from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps.known_process import HeldResult
+from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import (
     TAKE_SECONDS,
     HeldWork,
@@ -121,7 +123,9 @@ def _one_by_one(group: Group, refusal: BaseException, following: Following) -> N
         one.session.forget()
     if passes(refusal):
         note_uncertain_commit()  # they may have been committed, with claims of the visits that follow
-    _singly(find_held_results(group), following)
+    first, look = group[0], partial(find_held_results, group)
+    here = None if first.kept else first.session.worker_slice
+    _singly(store_outcome(first.run, here, look), following)
 
 
 def _singly(group: Group, following: Following) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
 from uuid import UUID
@@ -46,6 +47,7 @@ from orchestrator.engine.steps.quick_results import ROOM, QuickResults, store_re
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import is_intact, result_columns
 from orchestrator.engine.work import leases, releasing, step_failures
+from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import HOLD_SECONDS, Holding, WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun, StepStatus
@@ -159,7 +161,8 @@ class Session(KnownProcess):
             given = result_columns(run, vertex.returns, result)
             self.quick.hold(run.pk, HeldResult(self, run, result, given))
             return None
-        return self.settle_result(run, result)
+        store = partial(self.settle_result, run, result)
+        return store_outcome(run, self.worker_slice, store)
 
     def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
         """Whether a result may wait for others: the engine alone decides what follows, and soon.

@@ -96,7 +96,7 @@ class StepCall(Call):
                 if passes(error):  # the result is kept, and stored later
                     note_uncertain_commit()
                     raise
-                following = self.session.settle_failure(self.run, error)
+                following = self.session.settle_failure(self.run, error, waits=False)
         return prepare_call(self.session, following, self.room)
 
     @property
@@ -135,7 +135,7 @@ class StepCall(Call):
 
     def store_error(self, error: Exception) -> Call | None:
         with self.session.worker_slice.watched(self.run):
-            following = self.session.settle_failure(self.run, error)
+            following = self.session.settle_failure(self.run, error, waits=False)
         return prepare_call(self.session, following, self.room)
 
 
@@ -191,7 +191,7 @@ def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | No
             room.note_prepared(call)
             return call
         except BaseException as error:  # noqa: BLE001  # as when a session runs it
-            run = session.settle_failure(run, error)
+            run = session.settle_failure(run, error, waits=False)
     return None
 
 

@@ -18,7 +18,7 @@ from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.following import follow_settled
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -88,8 +88,8 @@ class EventWaits:
         wanted = self.results.arguments(vertex.guard_bindings, run, None)
         if any(getattr(event, field) != value for field, value in wanted.items()):
             return False
-        with application_call(run.node):
-            return all(predicate(event) for predicate in vertex.step.predicates)
+        predicates = vertex.step.predicates
+        return all(call_application(run.node, one, event) for one in predicates)
 
 
 def settle_wait(change: WorkflowChange, event: Event) -> bool:

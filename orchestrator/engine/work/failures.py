@@ -22,6 +22,8 @@ from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.tables import instances, table_of
 from orchestrator.engine.work import backoff, releasing
 from orchestrator.engine.work.claims import wake_followers
+from orchestrator.engine.work.keeping import store_outcome
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import (
     HandlerMissing,
     InvalidMessage,
@@ -61,7 +63,12 @@ MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
 """The engine's errors about something that a deploy will bring."""
 
 
-def fail_work(work: Work, error: BaseException, attempts: int | None = None) -> None:
+def fail_work(
+    work: Work,
+    error: BaseException,
+    attempts: int | None = None,
+    worker_slice: WorkerSlice | None = None,
+) -> None:
     """Store the failure of an event, a command, a deadline or the beginning of a visit.
 
     The work gets another attempt later, or an incident.
@@ -70,6 +77,10 @@ def fail_work(work: Work, error: BaseException, attempts: int | None = None) -> 
         work: the claimed row.
         error: the exception; one that ends programs is a failure like any other.
         attempts: the most attempts in all; the setting EVENT_ATTEMPTS when None.
+        worker_slice: of a worker that keeps the outcome while the database refuses.
+
+    Raises:
+        DatabaseError: the database refused.
     """
     error = as_failure(error, _name_of(work))
     if from_engine(error, LeaseLost):
@@ -80,13 +91,18 @@ def fail_work(work: Work, error: BaseException, attempts: int | None = None) -> 
         if passes(error) and not from_application(error):
             releasing.release_refused(work, error)
             return
-        with transaction.atomic(durable=True):
-            if from_engine(error, MISSING):
-                set_aside(work, error)
-            else:
-                _fail(work, error, _is_final(work, error, attempts))
+        final = _is_final(work, error, attempts)
+        store_outcome(work, worker_slice, lambda: _store(work, error, final=final))
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
+
+
+def _store(work: Work, error: Exception, *, final: bool) -> None:
+    with transaction.atomic(durable=True):
+        if from_engine(error, MISSING):
+            set_aside(work, error)
+        else:
+            _fail(work, error, final)
 
 
 def _is_final(work: Work, error: Exception, attempts: int | None) -> bool:

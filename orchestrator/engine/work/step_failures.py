@@ -47,6 +47,8 @@ from orchestrator.engine.sql.connection import (
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import backoff, failures, releasing
+from orchestrator.engine.work.keeping import store_outcome
+from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import (
     ChildCancelled,
     CorruptInput,
@@ -78,9 +80,21 @@ FINAL = failures.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
 
 
 def fail_run(
-    run: StepRun, error: BaseException, plan: Plan | None, policy: Policy
+    run: StepRun,
+    error: BaseException,
+    plan: Plan | None,
+    policy: Policy,
+    worker_slice: WorkerSlice | None = None,
 ) -> None:
-    """Store the consequence of a failed attempt; `plan` is None where the graph itself could not be made."""
+    """Store the consequence of a failed attempt.
+
+    Args:
+        run: the claimed visit.
+        error: of the attempt.
+        plan: the process's plan; None where the graph itself could not be made.
+        policy: of the step.
+        worker_slice: of a worker that keeps the outcome while the database refuses; None to release the visit then.
+    """
     error = as_failure(error, run.node)
     if from_engine(error, LeaseLost):
         log.info("%s is let go of: %s", run, error)
@@ -101,7 +115,7 @@ def fail_run(
         elif plan is None:
             failures.fail_work(run, error, policy.attempts(error))
         else:
-            _settle_somehow(run, error, plan, policy)
+            _settle_somehow(run, error, plan, policy, worker_slice)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", run)
 
@@ -114,11 +128,21 @@ def _is_set_aside(run: StepRun, error: Exception, plan: Plan | None) -> bool:
     return from_engine(error, missing) and not from_engine(error, WorkerDied)
 
 
-def _settle_somehow(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+def _settle_somehow(
+    run: StepRun,
+    error: Exception,
+    plan: Plan,
+    policy: Policy,
+    worker_slice: WorkerSlice | None,
+) -> None:
     """Store the consequence; if that fails too, open an incident with both errors."""
-    try:
+
+    def store() -> None:
         with transaction.atomic(durable=True):
             _settle(run, error, plan, policy)
+
+    try:
+        store_outcome(run, worker_slice, store)
     except BaseException as unlike:
         worse = as_failure(unlike, run.node)
         if from_engine(worse, LeaseLost):

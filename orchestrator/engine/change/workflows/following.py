@@ -21,7 +21,7 @@ from orchestrator.definition.workflow.advance import (
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.workflows import redoing, retrying
 from orchestrator.engine.change.workflows.visits import make_elements
 from orchestrator.engine.change.workflows.workflow_change import (
@@ -57,8 +57,8 @@ def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance
         Exception: any error of a predicate.
     """
     try:
-        with application_call(settled.step, NoCase):
-            return advance(change.plan, settled, look)
+        given = (change.plan, settled, look)
+        return call_application(settled.step, advance, *given, ours=(NoCase,))
     except Exception as error:
         names = definitions.workflow_of(change.instance).secrets(change.plan).names
         secret_values.attach(error, names, change.instance.data, settled.result)

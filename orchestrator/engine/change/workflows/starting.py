@@ -14,7 +14,7 @@ from orchestrator.definition.codec import digest, encode
 from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.workflows.following import Following
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import database_now, send
@@ -73,8 +73,9 @@ def pin_input(definition: type[Workflow], input: Any) -> Pin:
         InvalidDefinition: the graph made from the input contradicts itself.
         Exception: any error of the application's function that makes the graph.
     """
-    with application_call(definition.name, InvalidDefinition, InvalidMessage):
-        return definitions.make_pin(definition, input)
+    ours = (InvalidDefinition, InvalidMessage)
+    make = definitions.make_pin
+    return call_application(definition.name, make, definition, input, ours=ours)
 
 
 def begin_process(

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.engine.change import incidents, offering
-from orchestrator.engine.change.application_code import application_call
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.workflows.visits import (
@@ -330,8 +330,9 @@ def load_plan(instance: ProcessInstance) -> Plan:
         Exception: any error of that function.
     """
     definition = definitions.workflow_of(instance)
-    with application_call(definition.name, InvalidDefinition, InvalidMessage):
-        return definitions.plan_of(instance)
+    ours = (InvalidDefinition, InvalidMessage)
+    make = definitions.plan_of
+    return call_application(definition.name, make, instance, ours=ours)
 
 
 def cancel_child(run: StepRun, parent: ProcessChange, *, undo: bool = True) -> None:
