@@ -19,6 +19,7 @@ from rq.utils import as_text, get_version
 from rq.worker import WorkerStatus
 
 from orchestrator.configuration.conf import conf
+from orchestrator.engine.change.descriptors import watch_descriptors
 from orchestrator.queue import (
     ANSWER_SECONDS,
     connect_queue,
@@ -160,6 +161,7 @@ class DoorbellWorker(SimpleWorker):
 def run_worker(queue: str, worker: CurrentWorker) -> None:
     """Run a worker in this process until SIGTERM or SIGINT."""
     set_current(worker)
+    watch_descriptors()
     stopping = Stopping()
     worker.stopping = stopping
     while not stopping():

@@ -103,6 +103,23 @@ def test_what_timed_out_goes_on_from_what_it_saved_or_is_told(start: Start) -> N
     assert "Retry it, or skip it" in message
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_whose_files_a_function_has_closed_ends_and_charges_nothing_else(
+    start: Start,
+) -> None:
+    closing = launch(lost.Paying, "close")
+    others = [launch(p.Chain, number) for number in range(20)]
+    workers = start(1)
+    wait_for(lambda: all(map(done, others)), 25, lambda: said(workers))
+    wait_for(lambda: Incident.objects.open().exists(), 25, lambda: said(workers))
+
+    assert "has closed the files of its worker, which ends" in said(workers)
+    assert noted() == {"paid": 1}
+    assert complaint(closing).message.startswith("Interrupted: the worker died")
+    runs = StepRun.objects.exclude(instance=closing)
+    assert {run.attempt for run in runs} == {1}
+
+
 # Corrupted data
 
 

@@ -28,6 +28,7 @@ from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from orchestrator.engine.change.descriptors import are_closed
 from orchestrator.engine.sql.connection import is_idle_timeout
 from orchestrator.engine.sql.session import own_session, session_of
 from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
@@ -251,8 +252,7 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
             vars(error)[FROM_APPLICATION] = False
         raise
     finally:
-        if os.getpid() != worker:
-            os._exit(0)
+        _end_spoilt_process(worker, name)
         session.restore()
         left_open = _depth(db) != before
         if left_open:
@@ -267,6 +267,15 @@ def application_call(name: str, *ours: type[Exception]) -> Iterator[None]:
             "%(function)s made the transaction read only in which the engine stores its result",
             name,
         )
+
+
+def _end_spoilt_process(worker: int, name: str) -> None:
+    """End this process if the code has forked it, or has closed the files of the worker."""
+    if os.getpid() != worker:
+        os._exit(0)
+    if are_closed():
+        log.error("%s has closed the files of its worker, which ends", name)
+        os._exit(1)  # its supervisor charges this attempt alone
 
 
 @contextmanager

@@ -72,6 +72,8 @@ def pay(how: str) -> str:
     note("paid")
     if how == "die":
         os._exit(1)
+    if how == "close":
+        os.closerange(3, 1024)
     if how == "hang":
         time.sleep(LONG)
     return "paid"
