@@ -136,7 +136,7 @@ class TakeOver:
             found = self.workers[owner].unbegun()
             if found.since != since or not found.works:
                 break
-            if take_over.yield_work(self.queue, owner, found.works, until):
+            if take_over.yield_work(owner, found.works, until):
                 break
         self._seen[owner, "claims"] = since
         wake_queue(self.queue)

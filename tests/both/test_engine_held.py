@@ -28,7 +28,14 @@ from orchestrator.engine.work.worker_slice import (
     Claim,
     UnstoredResult,
 )
-from orchestrator.models import ProcessInstance, Status, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Lost,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 from orchestrator.workers.shared_memory.claims import RESULTS_ROOM, SharedClaims
 from orchestrator.workers.take_over import GLANCE_SECONDS
 from tests.apps.long_work.fixtures import long_work, written
@@ -178,7 +185,7 @@ def test_a_claim_that_was_made_anew_is_left_alone_by_who_is_late(
 
     def free() -> None:
         [(works, until)] = known
-        freed.append(take_over.yield_work("default", worker.owner, works, until))
+        freed.append(take_over.yield_work(worker.owner, works, until))
 
     have(look, free)
     worker.drain("default")
@@ -204,6 +211,56 @@ def test_what_is_given_back_precedes_what_became_due_later(worker: Supervised) -
 
     assert taken == [waiting]
     assert begun() == ["a", "b", "c"]
+
+
+def due_at_one_moment() -> None:
+    """Have all due steps become due at one moment, as sleeps and deadlines of one burst do."""
+    due = StepRun.objects.filter(owner="", wake_at__isnull=False)
+    due.update(wake_at=database_now() - timedelta(seconds=1))
+
+
+def test_what_is_given_back_precedes_what_is_due_at_one_moment(
+    worker: Supervised,
+) -> None:
+    """Its higher key alone would put it behind all of that."""
+    taken: list[object] = []
+    for name in ("c", "a", "b"):
+        long_step(name)
+    first, *_, last = StepRun.objects.order_by("pk").values_list("pk", flat=True)
+    StepRun.objects.filter(pk=first).update(wake_at=database_now() + timedelta(hours=1))
+
+    def look() -> None:
+        StepRun.objects.filter(pk=first).update(wake_at=database_now())
+        due_at_one_moment()
+        worker.look()
+        taken.extend(claimed_by("B", step_runs, 1))
+        leases.end_leases(["B"])
+
+    ACTIONS["a"] = look
+    worker.drain("default")
+
+    assert taken == [last]
+
+
+def test_what_a_lost_worker_had_claimed_keeps_its_place() -> None:
+    """A step that was cut off, uncharged, and one that had not begun go before what is due since."""
+    for name in ("a", "b", "c", "d"):
+        long_step(name)
+    mine = claimed_by("A", step_runs, 2)
+    due_at_one_moment()
+    leases.end_leases(["A"], running={f"steprun:{mine[0]}": Lost.CUT_OFF})
+
+    assert claimed_by("B", step_runs, 2) == mine
+
+
+def test_what_has_lost_its_attempt_with_its_worker_comes_after_what_is_due() -> None:
+    """It may have killed its worker, and would keep all others from being begun."""
+    for name in ("a", "b"):
+        long_step(name)
+    [mine] = claimed_by("A", step_runs, 1)
+    leases.end_leases(["A"], running={f"steprun:{mine}": Lost.DIED})
+
+    assert claimed_by("B", step_runs, 1) != [mine]
 
 
 def test_events_behind_the_one_at_hand_stay_with_their_worker() -> None:
@@ -307,6 +364,32 @@ def test_results_that_are_held_while_another_element_runs_are_stored_by_others(
     assert process.step_runs.get(node="together").result == 4
     assert begun() == list(NAMES)
     assert {run.attempt for run in elements(process)} == {1}
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_result_that_others_have_stored_keeps_its_place(worker: Supervised) -> None:
+    """What follows a finished step does not wait for all that became due before its result was stored."""
+    launch(LongMap, dict.fromkeys(NAMES, AT_ONCE))
+    returned: list[object] = []
+    taken: list[object] = []
+
+    def look() -> None:
+        for name in ("e", "f", "g"):
+            long_step(name)
+        due_at_one_moment()
+        time.sleep(TAKE_SECONDS)
+        worker.others.look()
+        ready = StepRun.objects.filter(status=StepStatus.READY)
+        stored = ready.exclude(checksum="")
+        returned.extend(stored.order_by("pk").values_list("pk", flat=True))
+        taken.extend(claimed_by("B", step_runs, len(returned)))
+        leases.end_leases(["B"])
+
+    ACTIONS["d"] = look
+    worker.drain("default")
+
+    assert len(returned) == 2
+    assert taken == returned
 
 
 def test_a_process_is_not_over_while_a_result_that_others_have_stored_waits_for_who_goes_on(

@@ -273,7 +273,7 @@ class ReadyWork:
         if not works:
             return
         here, names = self.worker_slice, [leases.work_name(work) for work in works]
-        take_over.yield_work(here.queue, here.owner, names)
+        take_over.yield_work(here.owner, names)
         wake_queue(here.queue, others=True)
 
 

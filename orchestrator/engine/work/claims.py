@@ -212,7 +212,7 @@ def postpone(
     """
     if not early:
         return []
-    take_over.yield_work(queue, owner, [leases.work_name(item.work) for item in early])
+    take_over.yield_work(owner, [leases.work_name(item.work) for item in early])
     # Ask only now which worker holds the events ahead: when they are settled, these can be claimed already.
     numbers = set().union(*(item.ahead for item in early))
     undecided = InboxEvent.objects.filter(UNDECIDED, pk__in=numbers)

@@ -7,9 +7,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection
+
 from orchestrator.configuration.conf import conf
 from orchestrator.containers import group_by_key
-from orchestrator.engine.sql.batch import Raw, Statement, at_commit, database_now, send
+from orchestrator.engine.sql.batch import (
+    NOW,
+    Raw,
+    Statement,
+    at_commit,
+    database_now,
+    send,
+)
 from orchestrator.engine.sql.connection import (
     clear_uncertain_commits,
     has_uncertain_commit,
@@ -43,6 +52,27 @@ def renew_leases(owners: Sequence[str]) -> None:
 def lease_may_end(since: float) -> bool:
     """Whether a lease that began at a monotonic time may soon end: unbegun work must not begin then."""
     return time.monotonic() - since > conf().LEASE_SECONDS / 2
+
+
+def front(table: Table[Any]) -> Raw:
+    """Return a moment just before that of the first row of a row's queue, and before now.
+
+    Work that is released uncharged has it: so it precedes all other due work, also rows of one moment with lower keys.
+    What is released later gets the same moment, and their keys decide: on PostgreSQL a millisecond and a microsecond,
+    on SQLite a text that ends with milliseconds.
+    """
+    first = (
+        f"SELECT MIN(due.wake_at) FROM {table.name} AS due"  # noqa: S608  # names are the models'
+        f" WHERE due.queue = {table.name}.queue AND due.wake_at IS NOT NULL"
+    )
+    if connection.vendor == "postgresql":
+        least, tick = f"LEAST({NOW}, ({first}))", "INTERVAL '1 microsecond'"
+        return Raw(f"DATE_TRUNC('milliseconds', {least} - {tick}) + {tick}")
+    form = "'%%Y-%%m-%%d %%H:%%M:%%f'"
+    return Raw(
+        f"(SELECT CASE LENGTH(at) WHEN 19 THEN STRFTIME({form}, at, '-0.001 seconds')"  # noqa: S608  # names are the models'
+        f" ELSE SUBSTR(at, 1, 23) END FROM (SELECT MIN(STRFTIME({form}, 'now'), ({first})) AS at))"
+    )
 
 
 def work_name(work: Work) -> str:
@@ -84,19 +114,18 @@ def end_leases(
     now, running = database_now(), running or {}
     cut_off = [work for work, how in running.items() if how == Lost.CUT_OFF]
     lost = {work: how for work, how in running.items() if how != Lost.CUT_OFF}
-    free = _releases(owners, besides, now)
+    free = _releases(owners, besides)
     send([*charge_lost(owners, lost, now), *_noted(owners, cut_off), *free])
 
 
-def _releases(
-    owners: Sequence[str], besides: Collection[str], now: datetime
-) -> Iterator[Statement]:
-    """Release all work of lost workers uncharged, except for some."""
-    freed = {"owner": "", "wake_at": now, "attempt": Raw("attempt - 1")}
+def _releases(owners: Sequence[str], besides: Collection[str]) -> Iterator[Statement]:
+    """Release all work of lost workers uncharged, except for some; it keeps its place."""
+    freed = {"owner": "", "attempt": Raw("attempt - 1")}
     for table in WORK:
         held = _held(owners, all_but(table, besides))
         unbegun = UNBEGUN if table is step_runs else {}
-        yield table.update(freed | unbegun, {}, None, held)
+        place = {"wake_at": front(table)}
+        yield table.update(freed | place | unbegun, {}, None, held)
 
 
 def _noted(owners: Sequence[str], cut_off: Collection[str]) -> Iterator[Statement]:
@@ -111,7 +140,7 @@ def _noted(owners: Sequence[str], cut_off: Collection[str]) -> Iterator[Statemen
 def charge_lost(
     owners: Sequence[str], lost: Mapping[str, Lost], now: datetime
 ) -> Iterator[Statement]:
-    """Release work that was running when its workers were lost: the attempt counts.
+    """Release work that was running when its workers were lost: the attempt counts, and others go before the next.
 
     Args:
         owners: the workers' boot ids.

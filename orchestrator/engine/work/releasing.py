@@ -14,9 +14,10 @@ from typing import Any
 
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import from_application
-from orchestrator.engine.sql.batch import Statement, database_now, send
+from orchestrator.engine.sql.batch import Raw, Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import table_of
+from orchestrator.engine.work import leases
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
 from orchestrator.queue import wake_queue
@@ -31,7 +32,7 @@ FREE_OF_APPLICATION = 2
 """How often a step is called again uncharged after errors of its own that look like the database's."""
 
 
-def release(work: Work, due: datetime, **noted: Any) -> Statement:
+def release(work: Work, due: datetime | Raw, **noted: Any) -> Statement:
     """Make claimed work due again at a time, uncharged; a step that has not begun is ready again."""
     values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
     if isinstance(work, StepRun) and work.status == StepStatus.RUNNING:
@@ -57,8 +58,8 @@ def release_for_room(work: Work) -> None:
 
 
 def release_at_once(work: Work) -> None:
-    """Release work that stays due: its next worker knows when there is room for it."""
-    send([release(work, database_now())])
+    """Release work that stays due, in its place: its next worker knows when there is room for it."""
+    send([release(work, leases.front(table_of(work)))])
 
 
 def move_to_queue(work: Work, queue: str) -> None:

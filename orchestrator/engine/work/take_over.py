@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db import connection, transaction
 
-from orchestrator.engine.sql.batch import NOW, Statement, database_now, send
-from orchestrator.engine.sql.table import Table
+from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.worker_slice import UnstoredResult
@@ -20,12 +18,11 @@ from orchestrator.models import StepRun, StepStatus
 
 
 def yield_work(
-    queue: str, owner: str, works: Sequence[str], leased_until: datetime | None = None
+    owner: str, works: Sequence[str], leased_until: datetime | None = None
 ) -> bool:
     """Make claimed work that has not begun due again: uncharged, and before all other due work.
 
     Args:
-        queue: the queue of the work.
         owner: the boot id of the worker that has claimed it.
         works: the names of the work, all of one kind.
         leased_until: leave rows with a longer lease alone: the worker has claimed them anew.
@@ -35,29 +32,19 @@ def yield_work(
     """
     table = leases.locate(works[0])[0]
     key = table.model._meta.pk
-    first, before = _front(table)
-    sets = f"owner = '', attempt = attempt - 1, wake_at = {first}"
+    sets = f"owner = '', attempt = attempt - 1, wake_at = {leases.front(table).sql}"
     if "status" in table.fields:
         sets += f", status = {leases.UNBEGUN['status'].sql}"
     marks = ", ".join(["%s"] * len(works))
     where = f"{connection.ops.quote_name(key.column)} IN ({marks}) AND owner = %s"
     keys = [key.get_db_prep_save(leases.locate(work)[1], connection) for work in works]
-    params = [*before, queue, *keys, owner]
+    params = [*keys, owner]
     if leased_until is not None:
         where += " AND wake_at <= %s"
         params.append(connection.ops.adapt_datetimefield_value(leased_until))
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE {table.name} SET {sets} WHERE {where}", params)  # noqa: S608  # names are ours
         return bool(cursor.rowcount == len(works))
-
-
-def _front(table: Table[Any]) -> tuple[str, list[object]]:
-    """The moment of the row that is due first, at the latest now, with the parameters before the queue's name."""
-    first = f"(SELECT MIN(due.wake_at) FROM {table.name} AS due WHERE due.queue = %s AND due.wake_at IS NOT NULL)"  # noqa: S608  # names are ours
-    if connection.vendor == "postgresql":
-        return f"LEAST({NOW}, {first})", []
-    now = connection.ops.adapt_datetimefield_value(database_now())
-    return f"MIN(%s, {first})", [now]
 
 
 def store_returned(owner: str, results: Sequence[UnstoredResult]) -> None:
@@ -76,10 +63,12 @@ def store_returned(owner: str, results: Sequence[UnstoredResult]) -> None:
 
 
 def result_writes(owner: str, results: Sequence[UnstoredResult]) -> Iterator[Statement]:
-    """Yield the updates that store held results; the next worker that claims the visits goes on with them."""
-    if not results:
-        return
-    ready = {"status": StepStatus.READY, "owner": "", "wake_at": database_now()}
+    """Yield the updates that store held results; the next worker that claims the visits goes on with them.
+
+    A visit keeps its place: what follows a finished step does not wait for all that became due while it ran.
+    """
+    place = leases.front(step_runs)
+    ready = {"status": StepStatus.READY, "owner": "", "wake_at": place}
     for one in results:
         given = {"result": one.result, "checksum": one.checksum}
         held = {"id": one.key, "owner": owner, "attempt": one.attempt}
