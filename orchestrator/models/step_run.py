@@ -57,6 +57,15 @@ class StepRun(Work):
         db_index=False,  # visits_by_start begins with it
         related_name="step_runs",
     )
+    definition = models.CharField(
+        _("definition name"),
+        max_length=100,
+        blank=True,
+        editable=False,
+        db_default="",
+        default="",
+    )
+    """The name of its process's definition, by which visits are claimed in turns; earlier releases leave it empty."""
     node = models.CharField(_("step"), max_length=100)
     kind = models.CharField(_("kind"), max_length=5, choices=StepKind, blank=True)
     visit = models.PositiveIntegerField(_("visit"), default=1)
@@ -109,6 +118,12 @@ class StepRun(Work):
         verbose_name_plural = _("step runs")
         indexes = [
             *claim_indexes("due_step_runs", "held_step_runs"),
+            # Due work by definition, for claims in turns.
+            models.Index(
+                fields=["queue", "definition", "status", "wake_at", "id"],
+                condition=Q(owner="", wake_at__isnull=False),
+                name="due_by_definition",
+            ),
             # The open questions to operators, oldest first.
             models.Index(
                 fields=["id"],

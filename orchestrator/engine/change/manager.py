@@ -132,6 +132,7 @@ class ManagerChange(ProcessChange):
         left = instance.step or str(definition.first)
         entered = StepRun(
             instance_id=instance.pk,
+            definition=instance.name,
             node=str(decision.step),
             status=StepStatus.DONE if final else StepStatus.WAITING,
             queue=definition.queue,
@@ -145,6 +146,7 @@ class ManagerChange(ProcessChange):
             self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
             visited = StepRun(
                 instance_id=instance.pk,
+                definition=instance.name,
                 node=left,
                 status=StepStatus.DONE,
                 started_at=instance.started_at,

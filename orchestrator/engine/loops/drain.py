@@ -29,6 +29,7 @@ from orchestrator.engine.steps.quick_results import ROOM
 from orchestrator.engine.steps.session import CLAIMED, StepRunner
 from orchestrator.engine.work import leases, take_over
 from orchestrator.engine.work.claims import ClaimedElsewhere, Lines, find_due, postpone
+from orchestrator.engine.work.turns import Turns
 from orchestrator.engine.work.worker_slice import (
     BEGIN_SECONDS,
     UNSEEN,
@@ -115,6 +116,7 @@ class ReadyWork:
         """The number of pieces of work that were run."""
         self.events = EventRunner(worker_slice)
         self.steps = StepRunner(worker_slice)
+        self.turns = Turns(worker_slice.queue, worker_slice.owner)
         self.claimed_elsewhere = ClaimedElsewhere()
         self._skipped = False
         """Whether other work has run since this worker skipped events: the skipped events may be next by now."""
@@ -177,12 +179,7 @@ class ReadyWork:
     def _batch(self, kind: WorkKind) -> bool:
         """Claim and run a batch. Return whether that led to anything."""
         here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
-        which = commands.in_order if kind.table is commands else ALL
-        if kind.table is events:
-            which = self.claimed_elsewhere.claimable()
-        claimed = kind.table.claim(
-            here.queue, here.owner, size, conf().LEASE_SECONDS, which, **kind.claimed
-        )
+        claimed = self._claim(kind, size)
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
             note_uncertain_commit()  # another worker may have claimed these rows before the answer came
             return False
@@ -198,6 +195,18 @@ class ReadyWork:
             self.sizes[kind.table] = self._next_size(kind, done, taken)
         self.done += done
         return bool(lines.mine) or moved
+
+    def _claim(self, kind: WorkKind, size: int) -> Sequence[Claimed[Any]]:
+        here, lease, which = self.worker_slice, conf().LEASE_SECONDS, ALL
+        if kind.table is step_runs:
+            return self.turns.claim(size, lease, **kind.claimed)
+        if kind.table is commands:
+            which = commands.in_order
+        elif kind.table is events:
+            which = self.claimed_elsewhere.claimable()
+        return kind.table.claim(
+            here.queue, here.owner, size, lease, which, **kind.claimed
+        )
 
     def _go_on(self) -> int:
         """Store the results of steps and run the visits that follow, round by round. Return how many were run."""

@@ -19,6 +19,7 @@ from orchestrator.definition.declarations.outside_ids import (
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.engine.sql.batch import Statement, Touched
 from orchestrator.engine.sql.row_statements import Condition
+from orchestrator.engine.sql.step_table import StepTable
 from orchestrator.engine.sql.table import Table
 from orchestrator.exceptions import KeyTaken, LeaseLost
 from orchestrator.models import (
@@ -320,7 +321,7 @@ class JoinTable(Table[StepRun]):
 
 instances = InstanceTable()
 outside_ids = OutsideIdTable()
-step_runs = Table(StepRun)
+step_runs = StepTable()
 joins = JoinTable()
 checkpoints = Table(Checkpoint)
 commands = CommandTable()

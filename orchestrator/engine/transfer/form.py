@@ -175,7 +175,7 @@ PARTS = (
     ),
     ExportedTable("command", IssuedCommand, left=frozenset({"line"})),
     ExportedTable("event", InboxEvent, "process_id"),
-    ExportedTable("visit", StepRun),
+    ExportedTable("visit", StepRun, left=frozenset({"definition"})),
     ExportedTable(
         "action", OperatorAction, left=frozenset({"actor_id", "bulk_id"}), stray=True
     ),

@@ -168,12 +168,13 @@ class _Import:
     Args:
         exported_at: the time of the export.
         now: the database's time.
+        tree: the stored processes, with the names of their definitions.
         new: the name of a table -> old key -> new key.
     """
 
     exported_at: datetime
     now: datetime
-    tree: dict[UUID, None] = field(default_factory=dict)
+    tree: dict[UUID, str] = field(default_factory=dict)
     commands: set[UUID] = field(default_factory=set)
     new: dict[str, dict[int, int]] = field(default_factory=dict)
     known_graphs: dict[str, str] = field(default_factory=dict)
@@ -235,7 +236,7 @@ class _Import:
         """Check a process; return the keys of its definition and owner in this installation."""
         pk = values["id"]
         self._check_new(pk, values["parent_id"])
-        self.tree[pk] = None
+        self.tree[pk] = values["name"]
         definition: PinnedDefinition = beside["definition"]
         if definition.name != values["name"]:
             raise OperationRefused("the process %(process)s has two names", pk)
@@ -274,6 +275,7 @@ class _Import:
         self._release(values)
 
     def _visit(self, values: dict[str, Any]) -> None:
+        values["definition"] = self.tree[values["instance_id"]]
         if values["child_id"] is not None:
             self._check_mine(values["child_id"])
         if values["owner"] and values["status"] == StepStatus.RUNNING:

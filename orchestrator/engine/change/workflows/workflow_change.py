@@ -208,6 +208,7 @@ class WorkflowChange(ProcessChange):
 
     def add(self, row: StepRun) -> None:
         """Add a new visit."""
+        row.definition = self.instance.name
         self.fresh.append(row)
         self.instance.open_steps += row.finished_at is None
         self.touch(row, row.status)

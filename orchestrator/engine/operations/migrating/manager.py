@@ -84,6 +84,7 @@ class ManagerMigration:
             return {}
         visit = StepRun(
             instance_id=change.instance.pk,
+            definition=change.instance.name,
             node=step,
             status=StepStatus.WAITING,
             queue=queue,

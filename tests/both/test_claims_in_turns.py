@@ -1,0 +1,259 @@
+"""One burst of due work does not hold up the work of other definitions, and nothing is left out of turn."""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator import start_process
+from orchestrator.definition import Workflow, sleep, step, then
+from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.sql.tables import events, step_runs
+from orchestrator.engine.work import turns
+from orchestrator.engine.work.turns import Turns
+from orchestrator.models import ProcessInstance, Status, StepRun
+from orchestrator.testing import run
+from orchestrator.testing.clock import move_times_back
+from tests.services.crews import knowing
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MOMENT = timedelta(hours=1)
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+class Nap(Workflow):
+    """A process that sleeps, and then takes a step."""
+
+    flow = (then(sleep(MOMENT, "nap"), step(nothing, "wake_up")),)
+
+
+class Chain(Workflow):
+    """Three steps, one after the other."""
+
+    flow = (then(*(step(nothing, f"link_{n}") for n in range(3))),)
+
+
+def other(number: int) -> type[Workflow]:
+    """Return another definition of one step, which has the same name in all of them."""
+    body = {"__doc__": "One step.", "flow": (step(nothing, "same"),)}
+    return type(f"Other{number}", (Workflow,), body)
+
+
+OTHERS = [other(number) for number in range(6)]
+
+
+definitions = knowing(Nap, Chain, *OTHERS)
+
+
+def naps_due(number: int) -> None:
+    """Have so many sleeps due, all at one moment."""
+    for _ in range(number):
+        start_process(Nap)
+    deliver()
+    StepRun.objects.filter(node="nap").update(wake_at=database_now() + MOMENT)
+    move_times_back(MOMENT + timedelta(seconds=10))
+
+
+def deliver() -> None:
+    """Deliver the events that start processes, before a step of theirs is run."""
+    while found := events.claim("default", "sender", 64, 60):
+        for item in found:
+            deliver_claimed(item.work)
+
+
+def start(*kinds: type[Workflow]) -> None:
+    for kind in kinds:
+        start_process(kind)
+    deliver()
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A claim: how many visits it asked for, and of which definitions it got some."""
+
+    asked: int
+    names: list[str]
+
+
+@pytest.fixture
+def claims(monkeypatch: pytest.MonkeyPatch) -> list[Taken]:
+    """Return the claims of visits, in their order."""
+    found: list[Taken] = []
+    usual = step_runs.claim
+
+    def claim(queue: str, owner: str, limit: int, *more: Any, **values: Any) -> Any:
+        claimed = usual(queue, owner, limit, *more, **values)
+        found.append(Taken(limit, [item.work.definition for item in claimed]))
+        return claimed
+
+    monkeypatch.setattr(step_runs, "claim", claim)
+    return found
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many turns each look has found."""
+    found: list[int] = []
+    usual = step_runs.due_turns
+
+    def look(queue: str) -> Any:
+        due = usual(queue)
+        found.append(len(due))
+        return due
+
+    monkeypatch.setattr(step_runs, "due_turns", look)
+    return found
+
+
+def statuses(kind: type[Workflow]) -> set[str]:
+    found = ProcessInstance.objects.filter(name=kind.name)
+    return set(found.values_list("status", flat=True))
+
+
+def test_a_burst_of_sleeps_leaves_the_chains_of_another_definition_undelayed(
+    claims: list[Taken],
+) -> None:
+    """The first claim does not know of the burst yet; the second one takes the chains."""
+    naps_due(200)
+    start(*[Chain] * 5)
+    ended: list[int] = []
+
+    def is_enough() -> bool:
+        if statuses(Chain) == {Status.COMPLETED}:
+            ended.append(len(claims))
+        return bool(ended)
+
+    drain(stop=is_enough, alone=True)
+
+    assert claims[0].names == [Nap.name] * 4
+    assert claims[1].names.count(Chain.name) == 5
+    assert ended == [2]
+    run()
+    assert statuses(Nap) == {Status.COMPLETED}
+
+
+def claim(in_turns: Turns, size: int) -> list[StepRun]:
+    return [item.work for item in in_turns.claim(size, 60)]
+
+
+def crowded() -> Turns:
+    """Return the claims of a worker that has seen a full one."""
+    found = Turns("default", "A")
+    assert len(claim(found, 1)) == 1
+    return found
+
+
+def test_each_definition_has_a_part_of_a_claim_the_scarce_ones_first_and_all_is_full() -> (
+    None
+):
+    """What one part leaves over goes to the oldest: a claim smaller than asked still says that nothing is left."""
+    naps_due(40)
+    start(Chain, *[OTHERS[0]] * 3)
+    taken = claim(crowded(), 32)
+
+    names = [one.definition for one in taken]
+    assert names == [Chain.name, *[OTHERS[0].name] * 3, *[Nap.name] * 28]
+    keys = [one.pk for one in taken if one.definition == Nap.name]
+    assert keys == sorted(keys)
+
+
+def test_no_definition_waits_for_ever_where_there_are_more_than_places() -> None:
+    naps_due(40)
+    start(*OTHERS)
+    in_turns = crowded()
+    seen, asked = set[str](), 0
+    while len(seen) < len(OTHERS):
+        taken = claim(in_turns, 3)
+        assert len(taken) == 3
+        seen |= {one.definition for one in taken} - {Nap.name}
+        asked += 1
+    assert asked < 20
+
+
+def test_steps_of_one_name_in_two_definitions_have_a_turn_each() -> None:
+    start(*[OTHERS[0]] * 20, OTHERS[1])
+    names = [one.definition for one in claim(crowded(), 4)]
+
+    assert names[0] == OTHERS[1].name
+
+
+def test_what_sleeps_does_not_hold_up_what_runs_in_one_definition_either() -> None:
+    naps_due(40)
+    start(*[OTHERS[0]] * 2)
+    mine = StepRun.objects.filter(definition=OTHERS[0].name)
+    mine.update(definition=Nap.name)
+
+    assert [one.node for one in claim(crowded(), 8)][:2] == ["same"] * 2
+
+
+def test_visits_that_workers_of_an_earlier_release_have_made_have_a_turn() -> None:
+    """They write no definition."""
+    naps_due(40)
+    start(*[OTHERS[0]] * 2)
+    StepRun.objects.filter(definition=OTHERS[0].name).update(definition="")
+
+    assert [one.definition for one in claim(crowded(), 8)][:2] == [""] * 2
+    StepRun.objects.filter(owner="A").update(owner="", attempt=0, status="waiting")
+    StepRun.objects.filter(definition="").update(status="ready")
+    StepRun.objects.update(wake_at=database_now())
+    run()
+    assert statuses(Nap) == statuses(OTHERS[0]) == {Status.COMPLETED}
+
+
+def test_work_of_a_lost_worker_is_taken_among_the_turns() -> None:
+    """Its lease has run out, and it has an owner: it is not among what is unclaimed."""
+    naps_due(40)
+    start(Chain, *OTHERS)
+    lost = StepRun.objects.get(definition=OTHERS[5].name)
+    long_ago = database_now() - MOMENT
+    in_turns = crowded()
+    StepRun.objects.filter(pk=lost.pk).update(owner="dead", wake_at=long_ago)
+
+    assert lost.pk in {one.pk for one in claim(in_turns, 4)}
+
+
+def test_rows_with_one_moment_are_given_out_once_whoever_claims() -> None:
+    naps_due(40)
+    start(Chain)
+    first, second = crowded(), Turns("default", "B")
+    claim(second, 1)
+    taken = [one.pk for size in (16, 16) for one in claim(first, size)]
+    taken += [one.pk for one in claim(second, 16)]
+
+    assert len(taken) == len(set(taken)) == 39
+
+
+def test_where_one_kind_alone_is_due_claims_go_by_age(
+    claims: list[Taken], looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is asked but for one look in a while, and no look where claims are not full."""
+    monkeypatch.setattr(turns, "LOOK_SECONDS", 3600)
+    start(Chain, Chain, Chain)
+    run()
+    assert looks == []
+
+    start(*[Chain] * 80)
+    run()
+    assert looks == [1]
+    assert {Chain.name} >= {name for one in claims for name in one.names}
+    assert statuses(Chain) == {Status.COMPLETED}
+
+
+def test_a_look_comes_again_after_a_moment(looks: list[int]) -> None:
+    naps_due(12)
+    in_turns = crowded()
+    claim(in_turns, 1)
+    assert looks == [] or set(looks) == {1}
+    time.sleep(turns.LOOK_SECONDS)
+    start(Chain)
+    names = [one.definition for _ in range(2) for one in claim(in_turns, 2)]
+
+    assert Chain.name in names
