@@ -29,7 +29,7 @@ from orchestrator.engine.steps.quick_results import ROOM
 from orchestrator.engine.steps.session import CLAIMED, StepRunner
 from orchestrator.engine.work import leases, take_over
 from orchestrator.engine.work.claims import ClaimedElsewhere, Lines, find_due, postpone
-from orchestrator.engine.work.turns import Turns
+from orchestrator.engine.work.step_claims import StepClaims
 from orchestrator.engine.work.worker_slice import (
     BEGIN_SECONDS,
     UNSEEN,
@@ -116,7 +116,7 @@ class ReadyWork:
         """The number of pieces of work that were run."""
         self.events = EventRunner(worker_slice)
         self.steps = StepRunner(worker_slice)
-        self.turns = Turns(worker_slice.queue, worker_slice.owner)
+        self.step_claims = StepClaims(worker_slice.queue, worker_slice.owner)
         self.claimed_elsewhere = ClaimedElsewhere()
         self._skipped = False
         """Whether other work has run since this worker skipped events: the skipped events may be next by now."""
@@ -199,7 +199,7 @@ class ReadyWork:
     def _claim(self, kind: WorkKind, size: int) -> Sequence[Claimed[Any]]:
         here, lease, which = self.worker_slice, conf().LEASE_SECONDS, ALL
         if kind.table is step_runs:
-            return self.turns.claim(size, lease, **kind.claimed)
+            return self.step_claims.claim(size, lease, **kind.claimed)
         if kind.table is commands:
             which = commands.in_order
         elif kind.table is events:

@@ -20,7 +20,7 @@ from orchestrator.engine.steps.step_calls import StepCallKind
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call
-from orchestrator.engine.work.turns import Turns
+from orchestrator.engine.work.step_claims import StepClaims
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import CommandStatus, IssuedCommand, StepKind, StepRun
 
@@ -49,7 +49,7 @@ class CallsToMake:
         """Whether there may be more ready calls than were claimed."""
         self._kinds = KINDS
         """The kind that is first in one claim is last in the next, so that neither keeps the other from running."""
-        self._turns = Turns(worker_slice.queue, worker_slice.owner)
+        self._step_claims = StepClaims(worker_slice.queue, worker_slice.owner)
         self._size = BATCH
         self._left_out = 0
 
@@ -68,7 +68,7 @@ class CallsToMake:
             if left := most - len(found):
                 lease, which = conf().LEASE_SECONDS, self._with_room(table)
                 if table is step_runs:
-                    claimed = self._turns.claim(left, lease, which, **values)
+                    claimed = self._step_claims.claim(left, lease, which, **values)
                 else:
                     claimed = table.claim(
                         here.queue, here.owner, left, lease, which, **values

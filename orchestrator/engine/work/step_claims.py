@@ -19,11 +19,11 @@ from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.models import StepRun
 
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 """How long claims go by age alone after a look has found one turn."""
 
 
-class Turns:
+class StepClaims:
     """The claims of one worker from one queue."""
 
     def __init__(self, queue: str, owner: str) -> None:
