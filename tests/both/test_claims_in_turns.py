@@ -258,6 +258,6 @@ def test_a_look_comes_again_after_a_moment(
     assert looks == [1]
 
     claimed = crowded()  # as if the moment were over
-    names = [one.definition for one in claim(claimed, 2)]
+    names = [one.definition for one in claim(claimed, 4)]
     assert looks == [1, 2]
     assert Chain.name in names
