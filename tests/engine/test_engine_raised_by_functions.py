@@ -96,8 +96,10 @@ def test_a_step_or_predicate_that_raises_it_is_tried_again_and_fails(
         for name, process in ended(definition, *names).items()
     }
 
-    said = "{0}: out of a function: {0}"
-    assert found == {name: ("failed", 2, said.format(name)) for name in names}
+    condition = "decides: " if definition is Deciding else ""
+    said = "{0}: {1}out of a function: {0}"
+    told = {name: said.format(name, condition) for name in names}
+    assert found == {name: ("failed", 2, told[name]) for name in names}
 
 
 def test_a_step_without_retries_runs_once() -> None:

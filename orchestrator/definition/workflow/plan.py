@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 from orchestrator.definition import topology
 from orchestrator.definition.annotations import MISSING
 from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.workflow.conditions import holds, name_condition
 from orchestrator.definition.workflow.rows import (
     Case,
     Each,
@@ -112,12 +113,16 @@ class Choice:
         if link.kind != "case":
             return False
         if link.case is not None:
-            return bool(link.case.predicate(result))
-        value = self._value(result)
-        several = isinstance(value, frozenset | set | list | tuple)
-        if several and not self.exclusive:
-            return link.value in value
-        return bool(link.value == value)
+            return holds(link.case.predicate, result)
+        try:
+            value = self._value(result)
+            several = isinstance(value, frozenset | set | list | tuple)
+            if several and not self.exclusive:
+                return link.value in value
+            return bool(link.value == value)
+        except BaseException as error:  # of the classes of the result and its field
+            name_condition(error, self.row)
+            raise
 
     def _value(self, result: Any) -> Any:
         """The compared field; the result itself if the name is empty."""
@@ -148,7 +153,7 @@ class Loop:
             NoCase: the last round did not meet the condition, and there is no `otherwise`.
             Exception: the predicate failed.
         """
-        if self.until(result):
+        if holds(self.until, result):
             return self.then
         if visit < self.at_most:
             return self.back

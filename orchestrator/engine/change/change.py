@@ -77,6 +77,8 @@ class ProcessChange:
         self.before = instance.status
         self.alone = False
         """Whether the process is written without a lock; a workflow has no other open visit then."""
+        self.sent = False
+        """Whether some of its writes were sent before it was written as a whole."""
         self.failed = False
         """Whether this change lets a step fail for good."""
         self._offered: list[Statement] = []
@@ -236,6 +238,7 @@ class ProcessChange:
 
     def flush(self) -> None:
         """Send the writes collected so far, in the running transaction, so that later queries see them."""
+        self.sent = True
         send([*self.marks, *self.writes])
         self.marks, self.writes = [], []
 

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from orchestrator.configuration.notice_settings import Topic, is_notice_wanted
 from orchestrator.definition.codec import digest
+from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.batch import Statement
@@ -240,8 +241,14 @@ def error_text(error: BaseException) -> str:
 
 
 def named_error(error: BaseException) -> str:
-    """Return the type of an error and its message."""
-    return with_error_type(type(error).__name__, error_text(error))
+    """Return the type of an error, the condition that raised it, and its message."""
+    return with_error_type(type(error).__name__, conditional_error(error))
+
+
+def conditional_error(error: BaseException) -> str:
+    """Return the message of an error, after the condition of a workflow that raised it."""
+    said, condition = error_text(error), condition_of(error)
+    return with_error_type(condition, said) if condition else said
 
 
 def error_columns(error: BaseException) -> dict[str, Any]:

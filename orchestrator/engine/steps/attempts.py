@@ -6,6 +6,7 @@ from orchestrator.definition.workflow.advance import is_starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.workflows.following import arrivals_of, failed_branches
+from orchestrator.engine.storage.results import has_returned
 from orchestrator.engine.work.leases import HOW_LOST
 from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
 from orchestrator.models import Lost, StepKind, StepRun, StepStatus
@@ -42,7 +43,7 @@ def check_step_attempts(run: StepRun, policy: Policy) -> None:
     """
     if not _ended_its_worker(run):
         return
-    if not policy.idempotent and run.lost:
+    if not policy.idempotent and run.lost and not has_returned(run):
         raise Interrupted(_cut_off(run))
     if run.attempt == 1 or run.lost == Lost.CUT_OFF:  # which is not charged
         return

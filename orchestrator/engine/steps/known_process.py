@@ -10,11 +10,16 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.db import Error as DatabaseRefusal
 from django.db import transaction
 
+from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import incidents, secret_values
-from orchestrator.engine.change.application_code import as_failure
+from orchestrator.engine.change.application_code import (
+    as_failure,
+    from_application,
+)
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Clock
@@ -22,7 +27,12 @@ from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps.attempts import policy_of
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.results import Results, result_columns
+from orchestrator.engine.storage.results import (
+    Results,
+    has_returned,
+    keep_result,
+    result_columns,
+)
 from orchestrator.engine.work import step_failures
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
@@ -63,6 +73,7 @@ class KnownProcess:
         self.workflow = definitions.workflow_of(instance)
         self.sure = True
         """Whether this knowledge agrees with the stored rows; a change counts as known before it is committed."""
+        self.last_change: WorkflowChange | None = None
         self.ended: set[int] = set()
         """The visits that this worker's changes have ended; it may have taken some of them up before."""
 
@@ -118,7 +129,7 @@ class KnownProcess:
             return store_outcome(run, here, store, self.forget)
         except BaseException as raised:
             error = as_failure(raised, run.node)
-            if kept and passes(error):
+            if kept and passes(error) and not from_application(error):
                 self.keep_secrets_out(error, run, result)
                 self.forget()
                 note_uncertain_commit()
@@ -171,8 +182,28 @@ class KnownProcess:
         given = result_columns(
             run, Any if anything else self.plan[run.node].returns, result
         )
+        if skip is None:
+            keep_result(run, given)  # whatever follows may raise
         change = self.change_alone(run) if alone else self.lock(run)
         return self.store(change, run, result, given, skip)
+
+    def store_undecided(self, run: StepRun, raised: BaseException) -> bool:
+        """Store a result alone, in the transaction of its function, since what follows it cannot be decided now.
+
+        Returns:
+            Whether it was stored; if not, the transaction is to be rolled back.
+        """
+        error = as_failure(raised, run.node)
+        sent = self.last_change is None or self.last_change.sent
+        if sent or not has_returned(run) or not condition_of(error):
+            return False
+        self.keep_secrets_out(error, run)
+        policy = policy_of(run, self.plan[run.node])
+        try:
+            step_failures.settle_failure(run, error, self.plan, policy)
+        except DatabaseRefusal:  # the condition has broken the transaction
+            return False
+        return True
 
     def store(
         self,
@@ -266,7 +297,7 @@ class KnownProcess:
     def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
         """Return a change of the process as this session knows it, caused by this visit."""
         self.sure = False  # until it is stored
-        return WorkflowChange(
+        self.last_change = WorkflowChange(
             self.instance,
             Cause.of(CauseKind.STEP, run.pk, *what),
             now,
@@ -275,6 +306,7 @@ class KnownProcess:
             self._owner(),
             self.worker_slice.queue,
         )
+        return self.last_change
 
 
 class HeldResult(NamedTuple):

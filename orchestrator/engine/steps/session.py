@@ -45,16 +45,18 @@ from orchestrator.engine.steps.context import (
 from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.steps.quick_results import ROOM, QuickResults, store_results
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.results import is_intact, result_columns
+from orchestrator.engine.storage.results import (
+    CALLED,
+    drop_result,
+    has_returned,
+    result_columns,
+)
 from orchestrator.engine.work import leases, releasing, step_failures
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import HOLD_SECONDS, Holding, WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.registry import function_in_use
-
-HELD = (StepKind.STEP, StepKind.ITEM)
-"""The kinds of visits whose results may be held, and so be stored by other workers."""
 
 
 class Session(KnownProcess):
@@ -142,18 +144,15 @@ class Session(KnownProcess):
     def _run_function(
         self, run: StepRun, vertex: Vertex, policy: Policy
     ) -> StepRun | None:
-        if policy.transactional:
-            with self.committing():
-                instances.lock(run.instance_id)
-                with application_code.blocking_transaction(run.node):
-                    result = self._call(run, vertex, policy)
-                return self.settle(run, result)
+        returned = has_returned(run)
+        if policy.transactional and not returned:
+            return self._run_in_transaction(run, vertex, policy)
         if self.quick:
             self.worker_slice.held.show_calling()
         begun = time.monotonic()
         result = (
             decode(vertex.returns, run.result)
-            if _has_returned(run)
+            if returned
             else self._call(run, vertex, policy)
         )
         quick = time.monotonic() - begun < HOLD_SECONDS
@@ -163,6 +162,27 @@ class Session(KnownProcess):
             return None
         store = partial(self.settle_result, run, result)
         return store_outcome(run, self.worker_slice, store)
+
+    def _run_in_transaction(
+        self, run: StepRun, vertex: Vertex, policy: Policy
+    ) -> StepRun | None:
+        """Call a transactional function, and store its result in its own transaction, also if nothing follows yet."""
+        drop_result(run)
+        try:
+            with self.committing():
+                instances.lock(run.instance_id)
+                with application_code.blocking_transaction(run.node):
+                    result = self._call(run, vertex, policy)
+                try:
+                    return self.settle(run, result)
+                except BaseException as error:
+                    if not self.store_undecided(run, error):
+                        raise
+            self.forget()
+            return None
+        except BaseException:
+            drop_result(run)  # it was rolled back with the effect
+            raise
 
     def may_be_held(self, run: StepRun, vertex: Vertex, policy: Policy) -> bool:
         """Whether a result may wait for others: the engine alone decides what follows, and soon.
@@ -178,7 +198,7 @@ class Session(KnownProcess):
         if run.kind == StepKind.ITEM:
             return not (vertex.decides and run.checksum)
         spreads = any(self.plan[link.target].each for link in vertex.links)
-        return run.kind in HELD and not vertex.decides and not spreads
+        return run.kind in CALLED and not vertex.decides and not spreads
 
     def _call(self, run: StepRun, vertex: Vertex, policy: Policy) -> Any:
         """Call the step's function.
@@ -257,12 +277,6 @@ def _plan_of(
     check_start(run)
     with worker_slice.watched(run):
         return load_plan(instance)
-
-
-def _has_returned(run: StepRun) -> bool:
-    """Whether an earlier attempt has returned, and another worker has stored its result alone."""
-    given = run.kind in HELD and run.checksum and not run.error
-    return bool(given) and is_intact(run)
 
 
 def _put_to_rest(run: StepRun) -> None:

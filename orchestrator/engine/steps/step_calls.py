@@ -12,6 +12,7 @@ from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
@@ -27,7 +28,7 @@ from orchestrator.engine.steps.attempts import (
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage.results import result_columns
+from orchestrator.engine.storage.results import has_returned, result_columns
 from orchestrator.engine.work import releasing
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call
@@ -93,7 +94,8 @@ class StepCall(Call):
             try:
                 following = self.session.settle_result(self.run, result)
             except BaseException as error:
-                if passes(error):  # the result is kept, and stored later
+                # The result is kept, and stored later.
+                if passes(error) and not application_code.from_application(error):
                     note_uncertain_commit()
                     raise
                 following = self.session.settle_failure(self.run, error, waits=False)
@@ -184,6 +186,10 @@ def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | No
                 return None
             check_step_attempts(run, policy)
             check_branches(run, vertex)
+            if has_returned(run):
+                result = decode(vertex.returns, run.result)
+                following = session.settle_result(run, result)
+                return prepare_call(session, following, room)
             if not _has_room(session, run, policy, room):
                 releasing.release_at_once(run)
                 return None

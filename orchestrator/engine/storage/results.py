@@ -6,7 +6,7 @@ Each reading checks a stored result against its checksum; the step of a result t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -258,6 +258,31 @@ def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]
         raise InvalidMessage(
             Text("the result of %(step)s: %(why)s", run.node, bad)
         ) from None
+
+
+CALLED = (StepKind.STEP, StepKind.ITEM)
+"""The kinds of visits that call a function of the application for their result."""
+
+
+def has_returned(run: StepRun) -> bool:
+    """Whether the function of an open visit has returned, and only what follows its result is to be decided."""
+    return bool(run.checksum) and run.kind in CALLED and is_intact(run)
+
+
+def keep_result(run: StepRun, given: Mapping[str, Any]) -> None:
+    """Note with an open visit the columns of the result that its function has returned."""
+    if run.kind in CALLED:
+        run.result, run.checksum = given["result"], given["checksum"]
+
+
+def drop_result(run: StepRun) -> None:
+    """Forget the result of an open visit, so that its function is called again."""
+    run.result, run.checksum = None, ""
+
+
+def returned_columns(run: StepRun) -> dict[str, Any]:
+    """Return the columns of the result of an open visit, or of none if its function has not returned."""
+    return {"result": run.result, "checksum": run.checksum}
 
 
 def is_intact(run: StepRun) -> bool:

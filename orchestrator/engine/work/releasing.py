@@ -12,11 +12,13 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import from_application
 from orchestrator.engine.sql.batch import Raw, Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import table_of
+from orchestrator.engine.storage.results import has_returned, returned_columns
 from orchestrator.engine.work import leases
 from orchestrator.exceptions import Interrupted
 from orchestrator.models import StepRun, StepStatus, Work
@@ -35,8 +37,11 @@ FREE_OF_APPLICATION = 2
 def release(work: Work, due: datetime | Raw, **noted: Any) -> Statement:
     """Make claimed work due again at a time, uncharged; a step that has not begun is ready again."""
     values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
-    if isinstance(work, StepRun) and work.status == StepStatus.RUNNING:
-        values["status"] = StepStatus.READY
+    if isinstance(work, StepRun):
+        if work.status == StepStatus.RUNNING:
+            values["status"] = StepStatus.READY
+        if has_returned(work):
+            values |= returned_columns(work)
     return table_of(work).update(values, work.fence, rows=None)
 
 
@@ -90,6 +95,21 @@ def release_refused_step(run: StepRun, refusal: Exception) -> bool:
     told = f"Refused {times}: {storable_text(incidents.error_text(refusal))}"
     release_refused(run, refusal, error=told, lost="", given_back=times)
     return True
+
+
+def release_or_charge(
+    run: StepRun, refusal: Exception, policy: Policy
+) -> Exception | None:
+    """Release a step after the database refused, where another attempt does no harm.
+
+    Returns:
+        The error of the attempt, which counts; None if the step was released.
+    """
+    again = policy.idempotent or has_returned(run)
+    if again and release_refused_step(run, refusal):
+        return None
+    note_uncertain_commit()
+    return refusal if again else unknown_effect(run, refusal)
 
 
 def _most_times(run: StepRun, refusal: Exception) -> int:

@@ -20,6 +20,7 @@ from orchestrator.definition.workflow.advance import (
     error_link,
     tolerates_failure,
 )
+from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents, secret_values
@@ -41,11 +42,15 @@ from orchestrator.engine.change.workflows.workflow_change import (
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.connection import (
     allow_idle_for_rows,
-    note_uncertain_commit,
     passes,
 )
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.results import (
+    drop_result,
+    has_returned,
+    returned_columns,
+)
 from orchestrator.engine.work import backoff, failures, releasing
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
@@ -53,6 +58,7 @@ from orchestrator.exceptions import (
     ChildCancelled,
     CorruptInput,
     Interrupted,
+    InvalidMessage,
     LeaseLost,
     NoCase,
     Permanent,
@@ -77,6 +83,9 @@ log = logging.getLogger(__name__)
 OF_CHILD = ChildCancelled | SubprocessFailed
 FINAL = failures.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
 """The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
+
+UNFIT = InvalidMessage | NoCase
+"""The engine's errors about a result with which the process cannot go on: the step itself has failed with it."""
 
 
 def fail_run(
@@ -105,10 +114,10 @@ def fail_run(
             releasing.release_refused(run, error)
             return
         if passes(error):
-            if policy.idempotent and releasing.release_refused_step(run, error):
+            charged = releasing.release_or_charge(run, error, policy)
+            if charged is None:
                 return
-            note_uncertain_commit()
-            error = error if policy.idempotent else releasing.unknown_effect(run, error)
+            error = charged
         if _is_set_aside(run, error, plan):
             with transaction.atomic(durable=True):
                 failures.set_aside(run, error)
@@ -139,7 +148,7 @@ def _settle_somehow(
 
     def store() -> None:
         with transaction.atomic(durable=True):
-            _settle(run, error, plan, policy)
+            settle_failure(run, error, plan, policy)
 
     try:
         store_outcome(run, worker_slice, store)
@@ -147,10 +156,8 @@ def _settle_somehow(
         worse = as_failure(unlike, run.node)
         if from_engine(worse, LeaseLost):
             raise
-        if passes(worse):
-            if policy.idempotent and releasing.release_refused_step(run, worse):
-                return
-            note_uncertain_commit()
+        if passes(worse) and releasing.release_or_charge(run, worse, policy) is None:
+            return
         log.exception("what the failure of %s leads to failed too", run)
         worse.__context__ = error
         with transaction.atomic(durable=True):
@@ -160,11 +167,18 @@ def _settle_somehow(
             change.write()
 
 
-def _settle(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+def settle_failure(run: StepRun, error: Exception, plan: Plan, policy: Policy) -> None:
+    """Store the consequence in the running transaction.
+
+    Raises:
+        LeaseLost: another worker has the visit, or the process has ended.
+    """
     change = _change(run, plan)
     if visits.is_undone_later(run, plan):
-        change.close(run, StepStatus.CANCELLED, **incidents.error_columns(error))
-        settling.undo_after_end(change, run, StepStatus.CANCELLED)
+        status = StepStatus.DONE if has_returned(run) else StepStatus.CANCELLED
+        told = {**returned_columns(run), **incidents.error_columns(error)}
+        change.close(run, status, **told)
+        settling.undo_after_end(change, run, status)
         change.write()
         return
     if isinstance(error, OF_CHILD) and (child := lock_child(run)) is not None:
@@ -223,7 +237,7 @@ def _try_again(
     if isinstance(error, Retry) and error.after is not None:
         pause = min(max(error.after, timedelta(0)), LONGEST)
     values = {"status": StepStatus.RETRYING, **attempt_columns(error)}
-    values |= {"owner": "", "wake_at": change.now + pause}
+    values |= {"owner": "", "wake_at": change.now + pause, **returned_columns(run)}
     mark = step_runs.update(values, run.fence)
     if change.instance.status in (Status.RETRYING, Status.FAILED):
         send([mark])
@@ -239,8 +253,10 @@ def _give_up(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> None:
     """Store that the step has failed for good; the definition decides whether that stops the process."""
-    undo = run.kind == StepKind.UNDO
-    way = "" if undo or run.redo else _another_way(change, run, error, policy)
+    if policy.idempotent and from_engine(error, UNFIT):
+        drop_result(run)  # a retry calls the function again
+    fails = run.kind != StepKind.UNDO and not run.redo and not _is_undecided(run, error)
+    way = _another_way(change, run, error, policy) if fails else ""
     if way:
         log.warning("%s failed, %s: %s", run, way, incidents.named_error(error))
         change.mark(
@@ -248,7 +264,7 @@ def _give_up(
         )
         change.write()
         return
-    declined = is_declined(error) and not undo and not run.redo
+    declined = fails and is_declined(error)
     if declined and change.plan.undoable:
         log.warning("%s declined, its process is undone: %s", run, error)
         _undo(change, run, error)
@@ -257,6 +273,12 @@ def _give_up(
         _stop(change, run, error, declined=declined)
         _tell(change, run, error)
     change.write()
+
+
+def _is_undecided(run: StepRun, error: Exception) -> bool:
+    """Whether a step is done and only the decision has failed: nothing takes its place or undoes its process."""
+    done = has_returned(run) or bool(condition_of(error))
+    return done and not from_engine(error, UNFIT)
 
 
 def is_declined(error: Exception) -> bool:
@@ -370,6 +392,7 @@ def _stop(
     """Leave the step open as failed, until a person retries, skips or cancels."""
     values = {"status": StepStatus.FAILED, **attempt_columns(error)}
     values |= {"declined": declined, "owner": "", "wake_at": None}
+    values |= returned_columns(run)
     change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED

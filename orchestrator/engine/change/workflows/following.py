@@ -18,6 +18,7 @@ from orchestrator.definition.workflow.advance import (
     advance,
     is_starved,
 )
+from orchestrator.definition.workflow.conditions import name_condition
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import secret_values
@@ -31,7 +32,7 @@ from orchestrator.engine.change.workflows.workflow_change import (
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import NoCase
+from orchestrator.exceptions import InvalidMessage, NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
 
@@ -240,7 +241,13 @@ class Following:
 
     def _spread(self, each: Each, head: StepRun) -> None:
         """Start a map: a row for the whole map, and one for each element."""
-        rows = make_elements(each, head, self._result)
+        try:  # the list may be a property of the result's class
+            given = (each, head, self._result)
+            ours = (InvalidMessage,)
+            rows = call_application(head.node, make_elements, *given, ours=ours)
+        except BaseException as error:
+            name_condition(error, str(each))
+            raise
         allow_idle_for_rows(len(rows))
         if not rows:
             head.status, head.finished_at = StepStatus.DONE, self.change.now

@@ -21,7 +21,12 @@ from orchestrator.engine.change.workflows.workflow_change import (
 )
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.storage import inbox
-from orchestrator.engine.storage.results import GIVEN, is_intact, last_visit
+from orchestrator.engine.storage.results import (
+    GIVEN,
+    is_intact,
+    last_visit,
+    returned_columns,
+)
 from orchestrator.exceptions import Permanent, ProcessionError
 from orchestrator.models import (
     Blocked,
@@ -72,6 +77,7 @@ def request_redo(change: WorkflowChange, reader: StepRun, step: str, why: str) -
         state = {"status": StepStatus.WAITING, "wake_at": None, **_blocked_on(step)}
     values = {
         **state,
+        **returned_columns(reader),
         "owner": "",
         "attempt": reader.attempt - 1,
         "error": why,

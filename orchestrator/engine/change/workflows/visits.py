@@ -144,6 +144,12 @@ def must_end_first(run: StepRun, plan: Plan) -> bool:
     return bool(own and run.status == StepStatus.RUNNING and run.owner)
 
 
+def has_effect(run: StepRun, plan: Plan) -> bool:
+    """Whether the function of an open visit has returned, so that it is undone: only what follows was not decided."""
+    plain = run.kind in (StepKind.STEP, StepKind.ITEM)
+    return bool(run.checksum) and plain and run.node in plan.undoable and not run.redo
+
+
 def is_undone_later(run: StepRun, plan: Plan) -> bool:
     """Whether a visit went on to its end while its process was being undone."""
     if run.kind == StepKind.UNDO or run.node not in plan.undoable:

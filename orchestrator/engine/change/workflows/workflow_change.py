@@ -13,6 +13,7 @@ from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.workflows.visits import (
+    has_effect,
     make_undo,
     make_visit,
     must_end_first,
@@ -239,6 +240,8 @@ class WorkflowChange(ProcessChange):
     def undo(self) -> None:
         """Cancel all open visits and begin to undo. With nothing to undo the process ends."""
         self.stop(undo=True)
+        if StepStatus.DONE in self.steps.values():
+            self.flush()  # a query finds them
         done = undoable_visits(self.instance, self.plan)
         allow_idle_for_rows(len(done))
         for number, run in enumerate(done):
@@ -257,6 +260,9 @@ class WorkflowChange(ProcessChange):
             if undo and must_end_first(run, self.plan):
                 later = {"id": run.pk, "finished_at": None}
                 self.mark(step_runs.update({"blocked": Blocked.UNDOING}, later))
+                continue
+            if undo and has_effect(run, self.plan):
+                self.close_open(run, StepStatus.DONE)
                 continue
             found.append(run)
             self.instance.open_steps -= 1
@@ -347,6 +353,7 @@ def cancel_child(run: StepRun, parent: ProcessChange, *, undo: bool = True) -> N
     if child.step_runs.filter(kind=StepKind.UNDO).exists():
         return  # it is being undone already
     cause = Cause.of(CauseKind.PARENT, run.pk)
+    parent.sent = True
     change = WorkflowChange.of(child, cause, database_now())
     if not parent.paused:
         change.go_on()

@@ -49,7 +49,7 @@ def follow_or_refuse(run: StepRun, go_on: Callable[[], None]) -> None:
         raise OperationRefused(
             "the process cannot go on from %(step)s with this: %(why)s",
             run.node,
-            incidents.error_text(error),
+            incidents.conditional_error(error),
         ) from error
 
 
