@@ -219,7 +219,9 @@ def no_failure_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr("orchestrator.engine.work.step_failures._settle", refuse)
+    work = "orchestrator.engine.work"
+    monkeypatch.setattr(f"{work}.keeping.KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(f"{work}.step_failures.settle_failure", refuse)
 
 
 def test_a_failure_nobody_can_store_is_told_in_the_end(no_failure_stored: None) -> None:
