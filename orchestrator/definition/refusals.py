@@ -60,6 +60,8 @@ def attribute_mistakes(cls: Any) -> Iterator[str]:
         yield f"the queue {cls.queue!r} must be the name of a queue"
     if cls.patience not in (None, timedelta(0)) and not is_delay(cls.patience):
         yield f"the patience {cls.patience!r} must be 0 or a {DELAY}"
+    if cls.missing not in ("ignore", "park"):
+        yield f'missing={cls.missing!r} must be "ignore" or "park"'
     kept = cls.retention
     if kept is not None and not (is_delay(kept) and kept.days >= 1):
         yield f"the retention {cls.retention!r} must be a timedelta of at least a day and at most 1,000 years"

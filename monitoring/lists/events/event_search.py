@@ -154,7 +154,7 @@ def _outcome(event: InboxEvent, steps: dict[tuple[UUID, int], str]) -> str:
         Verdict.DISCARDED: _("A person put it aside."),
         Verdict.RECEIVED: _("It is still to be delivered."),
     }
-    of = {"process": event.process or event.process_id or ""}
+    of = {"process": event.process or event.process_id or event.target}
     return words.get(event.verdict, "") % of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from orchestrator.definition.declarations.migrating import MigratesFrom
 from orchestrator.definition.messages import Event
@@ -18,6 +18,7 @@ COMMON = (
     "correlation",
     "outside_ids",
     "patience",
+    "missing",
     "retention",
     "summary",
     "repair_needs_approval",
@@ -38,6 +39,9 @@ class ProcessDefinition:
     correlation: ClassVar[str] = ""
     outside_ids: ClassVar[Sequence[str]] = ()
     patience: ClassVar[timedelta | None] = None
+    missing: ClassVar[Literal["ignore", "park"]] = "park"
+    """The handling of an event whose correlation key no process has, and that starts none: it is ignored, or kept."""
+
     retention: ClassVar[timedelta | None] = None
     repair_needs_approval: ClassVar[bool] = False
     """Whether a second person must approve a repair."""

@@ -1,7 +1,7 @@
 """Keeping an event whose process is unknown, until its process starts or its retention is over.
 
 The start finds the event. The event also looks for its process, after a second and then ever less often. When its
-patience is over, an incident is opened, once.
+patience is over, an incident is opened, once, unless another definition has taken the event.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
+
+from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.change.change import announce_event
 from orchestrator.engine.events.verdicts import EventHandling
@@ -20,13 +23,17 @@ from orchestrator.text import Text, pack_text
 FIRST_LOOK = timedelta(seconds=1)
 LONGEST = timedelta(days=1)
 """The longest time between two looks."""
+TAKES = (Verdict.STARTED, Verdict.MOVED, Verdict.PARKED, Verdict.IGNORED)
+"""The verdicts of an event that a process has taken, or keeps until it can."""
 
 
 def keep_unrouted(event: InboxEvent, now: datetime) -> None:
     """Keep a claimed event until its process starts; give it up when its retention is over."""
     retention = timedelta(seconds=conf().UNROUTED_SECONDS)
-    handling = EventHandling(event, now)
-    if now >= event.received_at + retention:
+    handling, over = EventHandling(event, now), now >= event.received_at + retention
+    if _is_ignored(event) or (over and _is_taken(event)):
+        send([handling.verdict(Verdict.IGNORED), *handling.clear()])
+    elif over:
         reason = Text(
             "no process came for %(type)s in %(time)s: %(why)s",
             event.type,
@@ -39,6 +46,22 @@ def keep_unrouted(event: InboxEvent, now: datetime) -> None:
     announce_event(event)
 
 
+def _is_ignored(event: InboxEvent) -> bool:
+    """Return whether the event's definition ignores events whose process is missing."""
+    if event.process_id is not None or event.starts:
+        return False
+    known = (one for one in registry.newest_definitions() if one.name == event.target)
+    return any(one.missing == "ignore" for one in known)
+
+
+def _is_taken(event: InboxEvent) -> bool:
+    """Return whether another definition has taken the same event, or has not decided about it."""
+    same = InboxEvent.objects.filter(source=event.source, event_id=event.event_id)
+    others = same.exclude(pk=event.pk)
+    takes = Q(verdict__in=TAKES, process__isnull=False) | Q(verdict=Verdict.RECEIVED)
+    return others.filter(takes).exists()
+
+
 def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     event, now = handling.event, handling.now
     until = event.patience_until or now + inbox.patience(None)
@@ -49,7 +72,7 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
         "wake_at": min(moments),
         "attempt": 0,
     }
-    if until > now:
+    if until > now or _is_taken(event):
         return [handling.verdict(Verdict.UNROUTED, **kept), *handling.clear()]
     if told:
         return [handling.verdict(Verdict.UNROUTED, error=event.error, **kept)]
