@@ -247,6 +247,45 @@ def test_what_a_project_has_set_for_the_connection_stays() -> None:
     assert "tenant_b" in str(clean)
 
 
+@pytest.fixture
+def tokyo() -> Iterator[None]:
+    """Let the server's own time zone be that of Tokyo, for sessions that begin from now on."""
+    database = f'ALTER DATABASE "{connection.settings_dict["NAME"]}"'
+    tell(f"{database} SET timezone = 'Asia/Tokyo'")()
+    connection.close()
+    yield
+    tell(f"{database} RESET timezone")()
+    connection.close()
+
+
+@NEEDS_SERVER
+@pytest.mark.parametrize("how", ["path", "time zone", "prepared"])
+def test_moments_stay_right_on_a_server_in_another_time_zone(
+    how: str, tokyo: None
+) -> None:
+    zone = (connection.timezone_name, looked()[1])
+    spoiling.append(SPOILT[how])
+    started(Plain)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT now()::timestamp - now() AT TIME ZONE 'UTC'")
+        apart = cursor.fetchone()
+
+    assert (connection.timezone_name, looked()[1]) == zone == ("UTC", "UTC")
+    assert apart == (timedelta(0),)
+
+
+@NEEDS_SERVER
+def test_prepared_statements_stay() -> None:
+    started(Plain)  # so that the session is known
+    with connection.cursor() as cursor:
+        cursor.execute("PREPARE known AS SELECT 7")
+        call_application("spoil", SPOILT["path"])
+        cursor.execute("EXECUTE known")
+
+        assert cursor.fetchone() == (7,)
+    connection.close()
+
+
 @NEEDS_SERVER
 def test_the_session_of_a_request_is_the_projects(
     monkeypatch: pytest.MonkeyPatch,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
 TURN_SECONDS = 0.05
@@ -18,6 +19,26 @@ NOTE_SECONDS = 30.0
 """How often it is said how far the stages are."""
 END_SECONDS = 60.0
 """What a stage may take to end what it has started, when it is interrupted."""
+
+
+PROBE_SECONDS = 0.014
+"""Seconds of a core that `probe` takes on the idle machine on which the budget of computing was measured."""
+
+probes: list[float] = []
+"""Seconds of a core that each probe beside the stages took."""
+
+
+def probe() -> float:
+    """Return the seconds of a core that a fixed computation takes: more on a machine whose cores are slow or shared."""
+    begun, number = time.process_time(), 0
+    for step in range(300_000):
+        number += step % 7
+    return time.process_time() - begun
+
+
+def slowness() -> float:
+    """Return how many times longer a computation took beside the stages than on that machine; at least 1."""
+    return max(1.0, median(probes) / PROBE_SECONDS) if probes else 1.0
 
 
 @dataclass
@@ -133,6 +154,7 @@ def run(stages: Sequence[Stage], at_once: int) -> None:
             running[:] = [stage for stage in running if not stage.ended()]
             if time.monotonic() - noted > NOTE_SECONDS:
                 noted = time.monotonic()
+                probes.append(probe())
                 names = ", ".join(stage.so_far() for stage in running)
                 say(f"{clock(noted - begun)}  {names}; {len(waiting)} stages wait")
 

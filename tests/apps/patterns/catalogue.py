@@ -9,6 +9,7 @@ from tests.apps.patterns import (
     patterns,
     reporting,
     rounds,
+    spoils,
     starving,
     unstorable,
 )
@@ -16,7 +17,7 @@ from tests.services.declared import declared
 
 MODULES = (
     *(patterns, failing, limits, lost, misbehaving),
-    *(reporting, rounds, starving, unstorable),
+    *(reporting, rounds, spoils, starving, unstorable),
 )
 
 WORKFLOWS: tuple[type[Workflow], ...] = tuple(
