@@ -51,7 +51,7 @@ def add_filters(parser: CommandParser) -> None:
     parser.add_argument(
         "--owner",
         type=filter_text,
-        help='only processes of this owner; "nobody" for those without one',
+        help='only processes of this owner; "nobody": only processes without an owner',
     )
     parser.add_argument(
         "--key", type=filter_text, help="a process id, or how a correlation key begins"

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -11,19 +9,15 @@ from django.db import connection
 
 from orchestrator import Answer, start_process
 from orchestrator.definition import (
-    Command,
-    Event,
-    ProcessManager,
     Workflow,
-    during,
     step,
-    when,
 )
 from orchestrator.definition.workflow.rows import then
 from orchestrator.engine.loops.drain import drain
 from orchestrator.exceptions import Permanent, Skip
 from orchestrator.models import Incident, IssuedCommand, ProcessInstance, StepRun
 from orchestrator.testing import registered
+from tests.apps.noting import Note, Noting, Opened
 from tests.apps.process_managers.fixtures import SetHandler, handler
 
 __all__ = ["handler"]
@@ -56,26 +50,6 @@ class Plain(Workflow):
 
 class Once(Workflow):
     flow = (then(step(work, idempotent=False), after_it),)
-
-
-class Opened(Event):
-    number: int
-
-
-class Note(Command):
-    number: int
-
-
-class Noting(ProcessManager):
-    class Step(StrEnum):
-        NEW = "New"
-        OPEN = "Open"
-
-    @dataclass(frozen=True)
-    class Data:
-        number: int
-
-    transitions = (during(Step.NEW, when(Opened).issue(Note).go_to(Step.OPEN)),)
 
 
 @pytest.fixture(autouse=True, scope="module")

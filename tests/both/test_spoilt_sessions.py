@@ -1,9 +1,7 @@
 """Whatever code of the application leaves in the session of the engine's connection, the next work does not meet it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -11,15 +9,10 @@ from django.db import OperationalError, connection, connections, transaction
 
 from orchestrator import start_process
 from orchestrator.definition import (
-    Command,
-    Event,
-    ProcessManager,
     Workflow,
     case,
-    during,
     route,
     step,
-    when,
 )
 from orchestrator.definition.workflow.rows import then
 from orchestrator.engine.change.application_code import call_application
@@ -27,6 +20,7 @@ from orchestrator.engine.sql.connection import allow_idle
 from orchestrator.engine.sql.session import OWNED, own_session
 from orchestrator.models import Incident, IssuedCommand, StepRun
 from orchestrator.testing import pass_time, registered, started
+from tests.apps.noting import Note, Noting, Opened
 from tests.apps.process_managers.fixtures import SetHandler, handler
 from tests.services.database import NEEDS_SERVER
 
@@ -95,28 +89,8 @@ class Silent(Workflow):
     flow = (step(before),)
 
 
-class Opened(Event):
-    number: int
-
-
-class Note(Command):
-    number: int
-
-
 def do(command: Note) -> None:
     spoil()
-
-
-class Noting(ProcessManager):
-    class Step(StrEnum):
-        NEW = "New"
-        OPEN = "Open"
-
-    @dataclass(frozen=True)
-    class Data:
-        number: int
-
-    transitions = (during(Step.NEW, when(Opened).issue(Note).go_to(Step.OPEN)),)
 
 
 @pytest.fixture(scope="module", autouse=True)

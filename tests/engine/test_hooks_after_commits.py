@@ -2,28 +2,22 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
 import pytest
 from django.db import transaction
 
 from orchestrator import registry, send_event
 from orchestrator.definition import (
-    Command,
-    Event,
-    ProcessManager,
     Workflow,
     case,
-    during,
     route,
     step,
-    when,
 )
 from orchestrator.definition.workflow.rows import then
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, StepRun
 from orchestrator.signals import committed
 from orchestrator.testing import registered, run, started
+from tests.apps.noting import Note, Noting, Opened
 from tests.apps.process_managers.fixtures import SetHandler, handler
 
 __all__ = ["handler"]
@@ -97,26 +91,6 @@ class Deciding(Workflow):
         step(begin, transactional=True),
         route(begin, case(decides, to=end), otherwise=step(end, "other")),
     )
-
-
-class Opened(Event):
-    number: int
-
-
-class Note(Command):
-    number: int
-
-
-class Noting(ProcessManager):
-    class Step(StrEnum):
-        NEW = "New"
-        OPEN = "Open"
-
-    @dataclass(frozen=True)
-    class Data:
-        number: int
-
-    transitions = (during(Step.NEW, when(Opened).issue(Note).go_to(Step.OPEN)),)
 
 
 def react(event: Opened) -> None:

@@ -3,8 +3,6 @@
 import decimal
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -12,19 +10,15 @@ from django.core.cache import caches
 from django.utils import timezone, translation
 
 from orchestrator.definition import (
-    Command,
-    Event,
-    ProcessManager,
     Workflow,
     case,
-    during,
     route,
     step,
-    when,
 )
 from orchestrator.definition.workflow.rows import then
 from orchestrator.engine.loops.drain import drain
 from orchestrator.testing import registered, started
+from tests.apps.noting import Note, Noting, Opened
 from tests.apps.process_managers.fixtures import SetHandler, handler
 
 __all__ = ["handler"]
@@ -98,26 +92,6 @@ def use() -> None:
 
 class Using(Workflow):
     flow = (then(step(use), step(use, "again")),)
-
-
-class Opened(Event):
-    number: int
-
-
-class Note(Command):
-    number: int
-
-
-class Noting(ProcessManager):
-    class Step(StrEnum):
-        NEW = "New"
-        OPEN = "Open"
-
-    @dataclass(frozen=True)
-    class Data:
-        number: int
-
-    transitions = (during(Step.NEW, when(Opened).issue(Note).go_to(Step.OPEN)),)
 
 
 @pytest.fixture(scope="module", autouse=True)

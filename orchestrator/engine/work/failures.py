@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from orchestrator.configuration.conf import conf
+from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.application_code import (
     as_failure,
@@ -31,6 +32,7 @@ from orchestrator.exceptions import (
     LeaseLost,
     LimitReached,
     Permanent,
+    SubprocessFailed,
     UnknownDefinition,
     UnknownEventType,
     WorkerDied,
@@ -251,3 +253,31 @@ def _about(work: Work) -> dict[str, Any]:
     if isinstance(work, IssuedCommand):
         return {"command_id": work.pk}
     return {"step_run_id": work.pk}
+
+
+def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
+    """Return the columns of a step that has failed for good and is settled; the step that catches it reads them."""
+    told: dict[str, Any] = {
+        "step": run.node,
+        "type": type(error).__name__,
+        "message": storable_text(incidents.error_text(error))[:2000],
+        "attempts": run.attempt,
+    }
+    if isinstance(error, SubprocessFailed):
+        told["child"] = {
+            "process_id": str(error.process_id),
+            "step": error.step,
+            "type": error.error,
+            "message": error.text,
+        }
+    return {"result": told, "checksum": digest(told), **attempt_columns(error)}
+
+
+def attempt_columns(error: Exception) -> dict[str, Any]:
+    """Return the columns of a visit after an attempt that raised an error."""
+    return {
+        **incidents.error_columns(error),
+        "declined": False,
+        "lost": "",
+        "given_back": 0,
+    }

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import Any
 
 from django.db import transaction
 
-from orchestrator.definition.codec import digest
 from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.advance import (
     Settled,
@@ -76,7 +74,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
-from orchestrator.text import Text, storable_text
+from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -236,7 +234,7 @@ def _try_again(
     pause = backoff.delay(run.attempt, policy.backoff)
     if isinstance(error, Retry) and error.after is not None:
         pause = min(max(error.after, timedelta(0)), LONGEST)
-    values = {"status": StepStatus.RETRYING, **attempt_columns(error)}
+    values = {"status": StepStatus.RETRYING, **failures.attempt_columns(error)}
     values |= {"owner": "", "wake_at": change.now + pause, **returned_columns(run)}
     mark = step_runs.update(values, run.fence)
     if change.instance.status in (Status.RETRYING, Status.FAILED):
@@ -339,44 +337,16 @@ def _close(
     change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
 ) -> None:
     """Settle a failed visit, and cancel its sub-process: the process goes on without it."""
-    values = {**failure_columns(run, error), "declined": declined}
+    values = {**failures.failure_columns(run, error), "declined": declined}
     change.close(run, StepStatus.FAILED, **values)
     if run.child_id is not None:
         cancel_child(run, change)
 
 
-def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
-    """Return the columns of a step that has failed for good and is settled; the step that catches it reads them."""
-    told: dict[str, Any] = {
-        "step": run.node,
-        "type": type(error).__name__,
-        "message": storable_text(incidents.error_text(error))[:2000],
-        "attempts": run.attempt,
-    }
-    if isinstance(error, SubprocessFailed):
-        told["child"] = {
-            "process_id": str(error.process_id),
-            "step": error.step,
-            "type": error.error,
-            "message": error.text,
-        }
-    return {"result": told, "checksum": digest(told), **attempt_columns(error)}
-
-
-def attempt_columns(error: Exception) -> dict[str, Any]:
-    """Return the columns of a visit after an attempt that raised an error."""
-    return {
-        **incidents.error_columns(error),
-        "declined": False,
-        "lost": "",
-        "given_back": 0,
-    }
-
-
 def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
     """Settle the map of an element whose failure is caught as failed, and cancel its other elements."""
     head = lookup_map_row(change, item)
-    change.close_open(head, StepStatus.FAILED, **failure_columns(item, error))
+    change.close_open(head, StepStatus.FAILED, **failures.failure_columns(item, error))
     rows = change.instance.step_runs.filter(
         node=item.node, kind=StepKind.ITEM, finished_at=None
     )
@@ -390,7 +360,7 @@ def _stop(
     change: WorkflowChange, run: StepRun, error: Exception, *, declined: bool = False
 ) -> None:
     """Leave the step open as failed, until a person retries, skips or cancels."""
-    values = {"status": StepStatus.FAILED, **attempt_columns(error)}
+    values = {"status": StepStatus.FAILED, **failures.attempt_columns(error)}
     values |= {"declined": declined, "owner": "", "wake_at": None}
     values |= returned_columns(run)
     change.mark(step_runs.update(values, run.fence))
