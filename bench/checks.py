@@ -32,8 +32,8 @@ FUNCTIONS = (StepKind.STEP, StepKind.ITEM)
 """Kinds of visits that call a function."""
 
 
-def check_completed(name: str, processes: int, visits: int) -> None:
-    """Check that each process has completed, at the first attempt of each step, and each end has its checkpoint.
+def check_ended(name: str, processes: int) -> None:
+    """Check that each process has completed.
 
     Raises:
         BenchFailed: one has not.
@@ -43,6 +43,15 @@ def check_completed(name: str, processes: int, visits: int) -> None:
     check_equal(
         f"{name}: processes by status", dict(statuses), {Status.COMPLETED: processes}
     )
+
+
+def check_completed(name: str, processes: int, visits: int) -> None:
+    """Check that each process has completed, at the first attempt of each step, and each end has its checkpoint.
+
+    Raises:
+        BenchFailed: one has not.
+    """
+    check_ended(name, processes)
     called = StepRun.objects.filter(instance__name=name, kind__in=FUNCTIONS)
     found = Counter(called.values_list("status", "attempt"))
     expected = {(StepStatus.DONE, 1): visits}

@@ -1,13 +1,26 @@
 """One burst of due work does not hold up the work of other definitions, and nothing is left out of turn."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from orchestrator import start_process
-from orchestrator.definition import Workflow, sleep, step, then
+from orchestrator import Retry, start_process
+from orchestrator.definition import (
+    Event,
+    ProcessManager,
+    StepContext,
+    Workflow,
+    after,
+    during,
+    sleep,
+    step,
+    then,
+    when,
+)
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.batch import database_now
@@ -34,6 +47,43 @@ class Nap(Workflow):
     flow = (then(sleep(MOMENT, "nap"), step(nothing, "wake_up")),)
 
 
+def try_again(context: StepContext) -> None:
+    if context.attempt == 1:
+        raise Retry(MOMENT)
+
+
+class Retried(Workflow):
+    """One step that is tried twice."""
+
+    flow = (step(try_again, "nap"),)
+
+
+class Opened(Event):
+    shop: str
+
+
+@dataclass(frozen=True)
+class Shop:
+    shop: str
+
+
+class Hours(StrEnum):
+    CLOSED = "closed"
+    OPEN = "open"
+    OVER = "over"
+
+
+class Late(ProcessManager):
+    """Waits for its deadline."""
+
+    correlation = "shop"
+    Step, Data = Hours, Shop
+    transitions = (
+        during(Hours.CLOSED, when(Opened).go_to(Hours.OPEN)),
+        during(Hours.OPEN, after(MOMENT).go_to(Hours.OVER)),
+    )
+
+
 class Chain(Workflow):
     """Three steps, one after the other."""
 
@@ -49,15 +99,22 @@ def other(number: int) -> type[Workflow]:
 OTHERS = [other(number) for number in range(6)]
 
 
-definitions = knowing(Nap, Chain, *OTHERS)
+definitions = knowing(Nap, Retried, Late, Chain, *OTHERS)
 
 
 def naps_due(number: int) -> None:
     """Have so many sleeps due, all at one moment."""
-    for _ in range(number):
-        start_process(Nap)
-    deliver()
-    StepRun.objects.filter(node="nap").update(wake_at=database_now() + MOMENT)
+    due(Nap, [()] * number)
+
+
+def due(kind: type[Workflow | ProcessManager], given: Sequence[Any]) -> None:
+    """Have the waiting visit of a process due for each of the inputs, all at one moment."""
+    for one in given:
+        start_process(kind, *one)
+    drain()
+    visits = StepRun.objects.filter(definition=kind.name, finished_at=None)
+    assert visits.count() == len(given)
+    visits.update(wake_at=database_now() + MOMENT)
     move_times_back(MOMENT + timedelta(seconds=10))
 
 
@@ -117,13 +174,22 @@ def statuses(kind: type[Workflow]) -> set[str]:
     return set(found.values_list("status", flat=True))
 
 
-def test_a_burst_of_sleeps_leaves_the_chains_of_another_definition_undelayed(
-    claims: list[Taken],
+BURSTS: dict[type[Workflow | ProcessManager], list[Any]] = {
+    Nap: [()] * 200,
+    Retried: [()] * 200,
+    Late: [(Opened(f"shop {number}"),) for number in range(200)],
+}
+
+
+@pytest.mark.parametrize("kind", BURSTS)
+def test_a_burst_leaves_the_chains_of_another_definition_undelayed(
+    kind: type[Workflow], claims: list[Taken]
 ) -> None:
     """The first claim does not know of the burst yet; the second one takes the chains."""
-    naps_due(200)
+    due(kind, BURSTS[kind])
     start(*[Chain] * 5)
     ended: list[int] = []
+    claims.clear()
 
     def is_enough() -> bool:
         if statuses(Chain) == {Status.COMPLETED}:
@@ -132,11 +198,11 @@ def test_a_burst_of_sleeps_leaves_the_chains_of_another_definition_undelayed(
 
     drain(stop=is_enough, alone=True)
 
-    assert claims[0].names == [Nap.name] * 4
+    assert claims[0].names == [kind.name] * 4
     assert claims[1].names.count(Chain.name) == 5
     assert ended == [2]
     run()
-    assert statuses(Nap) == {Status.COMPLETED}
+    assert statuses(kind) == {Status.COMPLETED}
 
 
 def claim(in_turns: StepClaims, size: int) -> list[StepRun]:

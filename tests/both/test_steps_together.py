@@ -12,7 +12,7 @@ from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel
 from orchestrator.engine.steps.quick_results import ROOM
-from orchestrator.engine.steps.session import StepRunner
+from orchestrator.engine.steps.runner import StepRunner
 from orchestrator.engine.work.worker_slice import TAKE_SECONDS, HeldWork
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
 from tests.apps.patterns.desk import insist, launch

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -10,14 +11,27 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from orchestrator import Permanent, send_event, start_process
-from orchestrator.definition import Event, Workflow, then
+from orchestrator.definition import (
+    Event,
+    Workflow,
+    case,
+    fork,
+    join,
+    route,
+    run,
+    sleep,
+    then,
+)
 from orchestrator.engine.loops import drain as draining
+from orchestrator.engine.operations import pause
 from orchestrator.engine.operations.bulk import slices
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.group_commit import GroupCommit
 from orchestrator.engine.work.worker_slice import HeldWork
 from orchestrator.models import BulkOperation, ProcessInstance
 from orchestrator.testing import failing
+from orchestrator.testing import run as run_ready
+from orchestrator.testing.clock import move_times_back
 from tests.apps.many_together.processes import (
     Cards,
     CardTurned,
@@ -29,6 +43,7 @@ from tests.apps.many_together.processes import (
 from tests.apps.process_managers.failures import Failures, fail
 from tests.apps.wide_graphs import processes as graphs
 from tests.conftest import InGroups
+from tests.services.asking import asked
 from tests.services.bulk import begun, frozen, verdicts, worked_on
 from tests.services.crews import knowing
 from tests.services.left import Rows, left_by
@@ -39,6 +54,7 @@ __all__ = ["fail"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
+NIGHT = timedelta(hours=8)
 AWKWARD = ("plain", "\U0001f600 ' \" \\ %s {} $1", "", "null", "名前")
 NAMES = ("a", "b", "c", "d", "choose_e", "choose_f")
 
@@ -65,7 +81,54 @@ class Echo(Workflow):
     flow = (then(say, repeat),)
 
 
-known = knowing(Cards, Echo, *graphs.WORKFLOWS)
+def look() -> int:
+    return 2
+
+
+def act() -> None:
+    """Do nothing."""
+
+
+def is_none(result: None) -> bool:
+    return result is None
+
+
+nap, again = sleep(NIGHT, "nap"), sleep(NIGHT, "again")
+
+
+class Naps(Workflow):
+    """Sleeps twice, and then takes a step."""
+
+    flow = (then(nap, again, look),)
+
+
+class LastNap(Workflow):
+    """Ends with its sleep."""
+
+    flow = (then(look, nap),)
+
+
+class NapsBeside(Workflow):
+    """Sleeps twice at the same time."""
+
+    flow = (fork(look, into=[nap, again]), join(nap, again, into=act))
+
+
+class NapChooses(Workflow):
+    """Goes on after its sleep by a condition."""
+
+    flow = (route(nap, case(is_none, to=act), otherwise=look),)
+
+
+class Parent(Workflow):
+    """Has a process that sleeps."""
+
+    flow = (then(run(LastNap, "child"), act),)
+
+
+SLEEPERS = [Naps, LastNap, NapsBeside, NapChooses, Parent]
+
+known = knowing(Cards, Echo, *SLEEPERS, *graphs.WORKFLOWS)
 
 
 @pytest.mark.parametrize("seed", range(size(3, full=60)))
@@ -101,6 +164,13 @@ def test_a_random_group_leaves_the_rows_that_its_parts_leave_one_by_one(
 
 def something_due(chance: random.Random, fail: Failures, actor: User) -> BulkOperation:
     """Have events, steps and commands due, and failed processes of two kinds to be retried; nothing of it has run."""
+    for kind in chance.choices(SLEEPERS, k=8) + SLEEPERS:
+        start_process(kind)
+    run_ready()
+    resting = ProcessInstance.objects.filter(name=Naps.name).first()
+    assert resting
+    pause(resting.pk, request=asked())
+    move_times_back(NIGHT)
     tables = [f"table {number} {chance.choice(AWKWARD)}" for number in range(5)]
     laid = [start_process(Cards, TableLaid(table)).process_id for table in tables]
     with failing(graphs.act, Permanent("no line")):

@@ -16,7 +16,8 @@ from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.tables import events, step_runs
 from orchestrator.engine.steps import quick_results, step_calls
-from orchestrator.engine.steps.session import CLAIMED, Session, StepRunner
+from orchestrator.engine.steps.runner import CLAIMED, StepRunner
+from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.worker_slice import UNSEEN, WorkerSlice

@@ -13,7 +13,7 @@ from orchestrator import start_process
 from orchestrator.definition import Workflow, step, then
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.steps.session import CLAIMED
+from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.work.leases import work_name
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun
 from orchestrator.testing import registered

@@ -31,7 +31,8 @@ from orchestrator.engine.operations import (
 from orchestrator.engine.operations.process import UNDOING
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.quick_results import QuickResults
-from orchestrator.engine.steps.session import CLAIMED, Session
+from orchestrator.engine.steps.runner import CLAIMED
+from orchestrator.engine.steps.session import Session
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (

@@ -27,7 +27,7 @@ from orchestrator.engine.operations import (
     unpause,
 )
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.steps.session import CLAIMED
+from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.work import leases, step_failures
 from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import Incident, Lost, ProcessInstance, StepRun

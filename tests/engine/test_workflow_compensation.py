@@ -11,7 +11,8 @@ from orchestrator.engine.invariants import violations
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel, redo, resume, skip
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.steps.session import CLAIMED, Session
+from orchestrator.engine.steps.runner import CLAIMED
+from orchestrator.engine.steps.session import Session
 from orchestrator.engine.work import leases
 from orchestrator.models import Incident, ProcessInstance, StepRun
 from orchestrator.testing import pass_time

@@ -9,7 +9,7 @@ import pytest
 from orchestrator import registry, start_process
 from orchestrator.definition import Event, Workflow, sleep, step, then, wait
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.steps.session import CLAIMED
+from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.work import leases
 from orchestrator.models import Lost, StepRun

@@ -26,7 +26,7 @@ from orchestrator.engine.sql.row_statements import ALL
 from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM
-from orchestrator.engine.steps.session import CLAIMED, StepRunner
+from orchestrator.engine.steps.runner import CLAIMED, StepRunner
 from orchestrator.engine.work import leases, take_over
 from orchestrator.engine.work.claims import ClaimedElsewhere, Lines, find_due, postpone
 from orchestrator.engine.work.step_claims import StepClaims
@@ -186,15 +186,23 @@ class ReadyWork:
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
             wake_queue(here.queue, others=True)
-        moved = self._postpone(lines.early)
-        done = self._run_in_time(kind, lines, asked)
+        led = self._postpone(lines.early) or bool(lines.mine)
         if kind.table is step_runs:
+            done = self._end_sleeps(lines) + self._run_in_time(kind, lines, asked)
             done += self._go_on()
+        else:
+            done = self._run_in_time(kind, lines, asked)
         if done:
             taken = time.monotonic() - asked
             self.sizes[kind.table] = self._next_size(kind, done, taken)
         self.done += done
-        return bool(lines.mine) or moved
+        return led
+
+    def _end_sleeps(self, lines: Lines) -> int:
+        """End claimed sleeps together, and take them out of the batch. Return how many were ended."""
+        ended = self.steps.end_sleeps(lines.mine)
+        lines.mine = [one for one in lines.mine if one.work.pk not in ended]
+        return len(ended)
 
     def _claim(self, kind: WorkKind, size: int) -> Sequence[Claimed[Any]]:
         here, lease, which = self.worker_slice, conf().LEASE_SECONDS, ALL
@@ -237,7 +245,7 @@ class ReadyWork:
         """Run claimed work in its order, and release the rest in time. Return how many pieces were run."""
         held, mine, begun, shown = self.worker_slice.held, lines.mine, 0, 0
         early = list[Claimed[Any]]()
-        held.show_claimed(_claims(lines), asked)
+        held.show_claimed([*_claims(lines), *self._unbegun_steps([])], asked)
         if kind.table is events:
             self.events.begin(lines)
         try:

@@ -15,7 +15,7 @@ from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, instances, step_runs
 from orchestrator.engine.steps import step_calls as waiting_steps
-from orchestrator.engine.steps.session import CLAIMED
+from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.steps.step_calls import StepCallKind
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.call_room import Room

@@ -236,7 +236,7 @@ class KnownProcess:
             instance.open_steps == 1
             and self.sure
             and instance.status in (Status.RUNNING, Status.WAITING)
-            and run.kind == StepKind.STEP
+            and run.kind in (StepKind.STEP, StepKind.SLEEP)
             and not run.error
             and not run.redo
             and not run.blocked
@@ -297,9 +297,12 @@ class KnownProcess:
     def change(self, run: StepRun, now: datetime, *what: object) -> WorkflowChange:
         """Return a change of the process as this session knows it, caused by this visit."""
         self.sure = False  # until it is stored
+        cause = Cause.of(CauseKind.STEP, run.pk, *what)
+        if run.kind == StepKind.SLEEP:
+            cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
         self.last_change = WorkflowChange(
             self.instance,
-            Cause.of(CauseKind.STEP, run.pk, *what),
+            cause,
             now,
             self.plan,
             self.workflow.queue,

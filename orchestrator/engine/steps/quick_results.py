@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.containers import group_by_key
-from orchestrator.engine.change.committing import commit_together
+from orchestrator.engine.change.committing import CommitResult, commit_together
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.settling import completes_map, count_elements
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -168,8 +168,16 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
     _singly(left_out, following)
 
 
-def _of_many_processes(group: Group, room: int, following: Following) -> None:
-    """Store one result of each process in a group commit, and singly those that it leaves out."""
+def commit_results(
+    group: Group, room: int, following: Following
+) -> CommitResult[HeldResult, WorkflowChange]:
+    """Store one result of each of many processes in a group commit.
+
+    Args:
+        group: the results; each of a visit that is the only open one of its process.
+        room: the most visits of one process that this worker goes on with.
+        following: the list that gets these visits.
+    """
 
     def prepare(one: HeldResult) -> tuple[WorkflowChange, list[Statement]]:
         change = one.session.change_alone(one.run)
@@ -182,6 +190,12 @@ def _of_many_processes(group: Group, room: int, following: Following) -> None:
         one.session.sure = True
         one.session.learn(one.run, one.given)
         following += change.mine
+    return found
+
+
+def _of_many_processes(group: Group, room: int, following: Following) -> None:
+    """Store one result of each process in a group commit, and singly those that it leaves out."""
+    found = commit_results(group, room, following)
     if found.refusal is not None:
         _one_by_one(found.left_out, found.refusal, following)
     else:

@@ -134,6 +134,12 @@ def _settle(change: WorkflowChange, run: StepRun, result: Any, body: Any) -> Non
     settling.follow(change, run, result)
 
 
+def sleeps_plainly(run: StepRun) -> bool:
+    """Whether a claimed visit is a sleep that ends at its first attempt."""
+    asleep = run.status == StepStatus.WAITING
+    return run.kind == StepKind.SLEEP and asleep and run.attempt == 1
+
+
 def settle_deadline(run: StepRun) -> None:
     """Carry out a claimed step's deadline. This raises nothing: every error is stored."""
     try:

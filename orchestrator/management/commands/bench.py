@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from orchestrator.management.procession_command import ProcessionCommand, whole_number
 
 USUAL_COUNTS = {
+    "bursts": 10_000,
     "chain": 500,
     "events": 4000,
     "fanout": 60,
@@ -65,7 +66,9 @@ class Command(ProcessionCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         add = parser.add_argument
         add("what", choices=sorted(USUAL_COUNTS))
-        add("--count", type=WHOLE, help="events, chains, fan-outs, graphs or sockets")
+        add(
+            "--count", type=WHOLE, help="events, processes, fan-outs, graphs or sockets"
+        )
         add("--processes", type=WHOLE, default=2, help="how many workers")
         add("--rounds", type=WHOLE, default=3, help="how often each game is played")
         of_parts = "seconds within which each part of a game has to be done"
