@@ -48,6 +48,10 @@ class Blocked(models.TextChoices):
     UNDOING = "undoing", _("comes to its end and is undone then")
 
 
+HELD = "held"
+"""The mark in the progress of a map that begins no further element."""
+
+
 class StepRun(Work):
     """One visit of one step by one process. Time in step, path and timeline come from these rows."""
 
@@ -179,6 +183,11 @@ class StepRun(Work):
                 name="one_run_per_element",
             ),
         ]
+
+    @property
+    def holds(self) -> bool:
+        """Whether a map begins no further element: more have failed than it tolerates."""
+        return self.finished_at is None and HELD in (self.progress or {})
 
     def __str__(self) -> str:
         return f"{self.node} of {self.instance_id}"

@@ -21,6 +21,7 @@ from monitoring.process.steps.elements import (
 )
 from orchestrator import send_event, start_process
 from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.models.step_run import HELD
 from orchestrator.testing import registered, run
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.processes import Inquiry
@@ -236,3 +237,14 @@ def test_s3_5_maps_within_maps_waits_and_sub_processes(page_of: Read) -> None:
     send_event(Signed("ann"), id="signed", process_id=last.child_id)
     run()
     assert shelf("#34", 34).status == "done"
+
+
+def test_a_map_that_begins_no_further_element_says_so(page_of: Read) -> None:
+    instance = inquiry(pages=3)
+    head = StepRun.objects.get(instance=instance, node="read_page", item=None)
+    said = "The others begin once these are retried or skipped."
+    assert said not in page_of(instance, "?step=read_page")
+    progress = {**(head.progress or {}), HELD: True}
+    StepRun.objects.filter(pk=head.pk).update(progress=progress, finished_at=None)
+
+    assert said in page_of(instance, "?step=read_page")

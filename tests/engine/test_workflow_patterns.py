@@ -272,7 +272,7 @@ def test_a_map_fails_when_more_elements_do_than_it_puts_up_with() -> None:
     assert "is negative" in complaint(process).message
     assert "total" not in statuses(process)
     found = [item.status for item in items_of(process)]
-    assert found == ["done", "failed", "failed", "done"]
+    assert found == ["done", "failed", "failed", "waiting"]
     assert finished(p.HalfTolerant, [-1, -2, 3]).status == Status.FAILED
 
 

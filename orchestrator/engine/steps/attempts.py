@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from orchestrator.definition.workflow.advance import is_starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.workflows.following import arrivals_of, failed_branches
+from orchestrator.engine.change.workflows.settling import is_held
+from orchestrator.engine.sql.batch import send
+from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage.results import has_returned
 from orchestrator.engine.work.leases import HOW_LOST
 from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
@@ -61,6 +66,21 @@ def check_step_attempts(run: StepRun, policy: Policy) -> None:
 def _ended_its_worker(run: StepRun) -> bool:
     """Whether the last attempt ended its worker. An attempt of a waiting visit only looks, so it counts only then."""
     return bool(run.lost) or run.status == StepStatus.WAITING
+
+
+def hold_back(run: StepRun) -> bool:
+    """Put an element of a map that has not begun to sleep while its map is held. Return whether it was."""
+    if run.kind != StepKind.ITEM or run.attempt > 1 or run.error or run.redo:
+        return False
+    with transaction.atomic(durable=True):
+        instances.lock(
+            run.instance_id
+        )  # what ends the hold wakes all that sleep by then
+        held = is_held(run)
+        if held:
+            waits = {"status": StepStatus.WAITING, "wake_at": None}
+            send([step_runs.update({**waits, "owner": "", "attempt": 0}, run.fence)])
+    return held
 
 
 def check_branches(run: StepRun, vertex: Vertex) -> None:

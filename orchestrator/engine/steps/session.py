@@ -30,6 +30,7 @@ from orchestrator.engine.steps.attempts import (
     check_start,
     check_step_attempts,
     has_room,
+    hold_back,
     other_queue,
     policy_of,
 )
@@ -52,7 +53,7 @@ from orchestrator.engine.work import leases, releasing, step_failures
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import HOLD_SECONDS, Holding, WorkerSlice
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
-from orchestrator.models import ProcessInstance, StepKind, StepRun
+from orchestrator.models import ProcessInstance, Status, StepKind, StepRun
 from orchestrator.registry import function_in_use
 
 
@@ -129,6 +130,8 @@ class Session(KnownProcess):
             return None
         check_step_attempts(run, policy)
         check_branches(run, vertex)
+        if self.instance.status == Status.FAILED and hold_back(run):
+            return None
         if not has_room(run, self.instance.name, policy):
             releasing.release_for_room(run)
             return None

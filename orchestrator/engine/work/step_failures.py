@@ -29,6 +29,7 @@ from orchestrator.engine.change.workflows.child_failure import failure_of
 from orchestrator.engine.change.workflows.following import Following, follow_settled
 from orchestrator.engine.change.workflows.settling import (
     count_elements,
+    hold_map,
     lookup_map_row,
     tolerates_element,
 )
@@ -330,7 +331,7 @@ def _is_put_up_with(
     died = from_engine(error, WorkerDied | TimedOut)
     if vertex.decides and died and item.attempt > policy.attempts(error) + 1:
         return False
-    return tolerates_element(change, item, vertex)
+    return tolerates_element(item, vertex)
 
 
 def _close(
@@ -345,7 +346,7 @@ def _close(
 
 def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:
     """Settle the map of an element whose failure is caught as failed, and cancel its other elements."""
-    head = lookup_map_row(change, item)
+    head = lookup_map_row(item)
     change.close_open(head, StepStatus.FAILED, **failures.failure_columns(item, error))
     rows = change.instance.step_runs.filter(
         node=item.node, kind=StepKind.ITEM, finished_at=None
@@ -368,6 +369,8 @@ def _stop(
     change.instance.status = Status.FAILED
     if run.kind == StepKind.UNDO:
         return
+    if run.kind == StepKind.ITEM and not run.redo:
+        hold_map(change, run)
     change.failed = True
     for name in change.plan.failing_fast:
         region = change.plan.region(name)

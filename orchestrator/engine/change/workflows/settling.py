@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from orchestrator.definition.annotations import takes_none
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
+from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.workflows import redoing
 from orchestrator.engine.change.workflows.following import Following, follow_settled
@@ -19,14 +20,20 @@ from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.storage.results import element_results
 from orchestrator.exceptions import LeaseLost
 from orchestrator.models import StepKind, StepRun, StepStatus
+from orchestrator.models.step_run import HELD
 from orchestrator.text import Text
 
 Values = Mapping[int, Any]
 """Results of elements by their numbers."""
 
+OWED = "owed"
+"""In a map's progress: the number of elements that are to end before one starts, since the window has narrowed."""
+
 
 def count_elements(change: WorkflowChange, item: StepRun, given: Values) -> None:
     """Count settled elements; after the last one settle the map, before it start the next ones in the window.
+
+    The window narrows with each tolerated failure. While the map is held (`hold_map`), none starts.
 
     Args:
         change: the change that has settled them.
@@ -36,20 +43,35 @@ def count_elements(change: WorkflowChange, item: StepRun, given: Values) -> None
     Raises:
         LeaseLost: the map was settled in the meantime.
     """
-    head = lookup_map_row(change, item)
+    head = lookup_map_row(item)
     progress = dict(head.progress or {})
     number = len(given) or 1
     progress["done" if given else "failed"] += number
-    change.mark(step_runs.update({"progress": progress}, {"id": head.pk}))
+    kept = {"progress": progress}
+    # What is noted in it below is written, too.
+    change.mark(step_runs.update(kept, {"id": head.pk}))
     if progress["done"] + progress["failed"] == head.expected:
         change.close_open(head, StepStatus.DONE)
         result = _result(change, head, given)
         follow_settled(change, Settled(head.node, head.visit, result=result))
         return
+    if HELD in progress:
+        if not _open_failures(change, item.node):
+            del progress[HELD]
+            progress[OWED] = _fill(change, head, progress)
+        return
     each = change.plan[item.node].each
     begun = item.status != StepStatus.WAITING or item.blocked or item.child_id
-    if each is not None and each.window is not None and begun:
-        _start(change, _asleep(change, item.node), number)
+    if each is None or each.window is None or not begun:
+        return
+    owed = progress.pop(OWED, 0)
+    if not given:
+        failed = progress["failed"]
+        owed += _width(each, head, failed - number) - _width(each, head, failed)
+    if owed > number:
+        progress[OWED] = owed - number
+    if owed < number:
+        _start(change, _asleep(change, item.node), number - owed)
 
 
 def completes_map(change: WorkflowChange, item: StepRun, number: int) -> bool:
@@ -58,7 +80,7 @@ def completes_map(change: WorkflowChange, item: StepRun, number: int) -> bool:
     Raises:
         LeaseLost: the map was settled in the meantime.
     """
-    head = lookup_map_row(change, item)
+    head = lookup_map_row(item)
     progress = head.progress or {}
     return bool(progress["done"] + progress["failed"] + number == head.expected)
 
@@ -76,26 +98,67 @@ def _result(change: WorkflowChange, head: StepRun, given: Values) -> list[Any] |
     return [result for _, result in sorted(found.items())]
 
 
-def tolerates_element(change: WorkflowChange, item: StepRun, vertex: Vertex) -> bool:
+def tolerates_element(item: StepRun, vertex: Vertex) -> bool:
     """Whether the map tolerates one more failed element."""
     if vertex.each is None:
         return False
-    head = lookup_map_row(change, item)
-    allowed = vertex.each.tolerate
-    if isinstance(allowed, float):
-        allowed = allowed * (head.expected or 0)
-    return bool((head.progress or {})["failed"] + 1 <= allowed)
+    head = lookup_map_row(item)
+    return bool((head.progress or {})["failed"] < _tolerated(vertex.each, head))
 
 
-def lookup_map_row(change: WorkflowChange, item: StepRun) -> StepRun:
+def _tolerated(each: Each, head: StepRun) -> int:
+    """The number of elements of a map that may fail."""
+    if isinstance(each.tolerate, float):
+        return int(each.tolerate * (head.expected or 0))
+    return each.tolerate
+
+
+def _width(each: Each, head: StepRun, failed: int) -> int:
+    """The number of elements that may run at once after so many tolerated failures.
+
+    The window narrows with the share of failures that is left, and the last one to be tolerated leaves one at a time.
+    """
+    whole, tolerated = each.window or 1, _tolerated(each, head)
+    left = max(tolerated + 1 - failed, 1)
+    return -(-whole * left // (tolerated + 1))
+
+
+def hold_map(change: WorkflowChange, item: StepRun) -> None:
+    """Begin no further element of a map that tolerates some failures, since one more has failed.
+
+    The elements that no worker has begun wait until a person has retried or skipped what failed.
+    """
+    each = change.plan[item.node].each
+    if each is None or not each.tolerate:
+        return
+    head = lookup_map_row(item)
+    kept = {"progress": {**(head.progress or {}), HELD: True}}
+    change.mark(step_runs.update(kept, {"id": head.pk}))
+    unbegun = {"instance_id": change.instance.pk, "node": item.node}
+    unbegun |= {"kind": StepKind.ITEM, "status": StepStatus.READY, "owner": ""}
+    waits = {"status": StepStatus.WAITING, "wake_at": None}
+    change.mark(step_runs.update(waits, unbegun, rows=None))
+
+
+def is_held(item: StepRun) -> bool:
+    """Whether no further element of a map begins."""
+    head = _open_map_row(item)
+    return head is not None and head.holds
+
+
+def _open_map_row(item: StepRun) -> StepRun | None:
+    open_one = {"instance_id": item.instance_id, "node": item.node}
+    open_one |= {"kind": StepKind.MAP, "finished_at": None}
+    return step_runs.last(open_one, "round")
+
+
+def lookup_map_row(item: StepRun) -> StepRun:
     """Return the row of the whole map.
 
     Raises:
         LeaseLost: the map was settled in the meantime.
     """
-    open_one = {"instance_id": change.instance.pk, "node": item.node}
-    open_one |= {"kind": StepKind.MAP, "finished_at": None}
-    head = step_runs.last(open_one, "round")
+    head = _open_map_row(item)
     if head is None:
         raise LeaseLost("the map is over")
     return head
@@ -103,25 +166,37 @@ def lookup_map_row(change: WorkflowChange, item: StepRun) -> StepRun:
 
 def fill_windows(change: WorkflowChange) -> None:
     """Start elements that wait outside a window that is wider now, or gone: no settled element would start them."""
-    rows = change.instance.step_runs
-    heads = rows.filter(kind=StepKind.MAP, finished_at=None)
-    for node in heads.values_list("node", flat=True):
-        each = change.plan[node].each
-        window = each.window if each is not None else None
-        asleep = _asleep(change, node)
-        number = asleep.count()
-        if number and window is not None:
-            items = rows.filter(node=node, kind=StepKind.ITEM, finished_at=None)
-            number = min(number, window - (items.count() - number))
-        if number > 0:
-            _start(change, asleep, number)
+    for head in change.instance.step_runs.filter(kind=StepKind.MAP, finished_at=None):
+        if not head.holds:
+            _fill(change, head, head.progress or {})
+
+
+def _fill(change: WorkflowChange, head: StepRun, progress: Mapping[str, Any]) -> int:
+    """Start elements that wait, as far as the map's window has room. Return how many have begun beyond it."""
+    each, asleep = change.plan[head.node].each, _asleep(change, head.node)
+    room = waiting = asleep.count()
+    if each is not None and each.window is not None:
+        begun = _open_items(change, head.node).count() - waiting
+        room = _width(each, head, progress["failed"]) - begun
+    _start(change, asleep, max(room, 0))
+    return max(-room, 0)
+
+
+def _open_items(change: WorkflowChange, node: str) -> QuerySet[StepRun]:
+    """The elements of a map that have not ended."""
+    items = change.instance.step_runs.filter(node=node, kind=StepKind.ITEM)
+    return items.filter(finished_at=None).exclude(pk__in=change.closed)
+
+
+def _open_failures(change: WorkflowChange, node: str) -> bool:
+    """Whether an element of a map has failed and waits for a person."""
+    return _open_items(change, node).filter(status=StepStatus.FAILED).exists()
 
 
 def _asleep(change: WorkflowChange, node: str) -> QuerySet[StepRun]:
     """The elements of a map that wait outside its window."""
-    return change.instance.step_runs.filter(
-        node=node, kind=StepKind.ITEM, status=StepStatus.WAITING, blocked="", child=None
-    )
+    waiting = {"status": StepStatus.WAITING, "blocked": "", "child": None}
+    return _open_items(change, node).filter(**waiting)
 
 
 def _start(change: WorkflowChange, asleep: QuerySet[StepRun], number: int) -> None:
