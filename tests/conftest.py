@@ -29,7 +29,7 @@ from monitoring.live.broadcaster import broadcaster
 from orchestrator import queue
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.work import backoff
+from orchestrator.engine.work import backoff, worker_slice
 from orchestrator.engine.work.worker_slice import HeldWork, UnstoredResult
 from orchestrator.models import ProcessInstance
 from tests.apps.every_construct.fixtures import helpdesk
@@ -222,6 +222,13 @@ def forgotten_definitions() -> None:
     definitions.forget_definitions()
     queue._silent["until"] = 0.0
     translation.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def punctual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the bounds of work in this process be what they are on an idle machine."""
+    monkeypatch.setattr(worker_slice.lateness, "measure", lambda: None)
+    monkeypatch.setattr(worker_slice.lateness, "factor", 1.0)
 
 
 @pytest.fixture

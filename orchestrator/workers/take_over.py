@@ -115,10 +115,12 @@ class TakeOver:
             since = held.results.since
             if since and self._seen.get((owner, "results")) != since:
                 soonest = 0.0 if held.is_calling else time.monotonic() + GLANCE_SECONDS
-                yield self._store, owner, since, max(since + TAKE_SECONDS, soonest)
+                due = held.results.time_after(TAKE_SECONDS)
+                yield self._store, owner, since, max(due, soonest)
             since = held.claims.since
             if since and self._seen.get((owner, "claims")) != since:
-                yield self._free, owner, since, since + CLAIMS_SECONDS
+                due = held.claims.time_after(CLAIMS_SECONDS)
+                yield self._free, owner, since, due
 
     def _store(self, owner: str, since: float) -> None:
         found = self.workers[owner].unstored()

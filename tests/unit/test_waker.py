@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.engine.work.worker_slice import Claim
+from orchestrator.engine.work.worker_slice import Claim, lateness
 from orchestrator.workers.shared_memory.claims import CLAIMS_SECONDS, SharedClaims
-from orchestrator.workers.take_over import Waker
+from orchestrator.workers.take_over import TakeOver, Waker
 
 NEVER = float("inf")
 
@@ -70,3 +70,17 @@ def test_a_worker_says_by_when_its_claims_are_looked_at() -> None:
     held.show_claimed([Claim("step:1", ""), Claim("step:2", "")], 7.0)
 
     assert told == [7.0 + CLAIMS_SECONDS]
+
+
+def test_where_a_worker_is_late_its_claims_are_looked_at_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both count from the lateness that the page has, whatever it is by then."""
+    monkeypatch.setattr(lateness, "factor", 3.0)
+    told: list[float] = []
+    held = SharedClaims(told.append)
+    held.show_claimed([Claim("step:1", ""), Claim("step:2", "")], 7.0)
+    others = TakeOver("default", {"A": held})
+    monkeypatch.setattr(lateness, "factor", 1.0)
+
+    assert told == [others.soonest()] == [7.0 + 3 * CLAIMS_SECONDS]

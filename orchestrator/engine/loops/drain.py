@@ -37,6 +37,7 @@ from orchestrator.engine.work.worker_slice import (
     HeldWork,
     Watch,
     WorkerSlice,
+    lateness,
     no_watch,
 )
 from orchestrator.models import CommandStatus, IssuedCommand, StepRun
@@ -179,6 +180,7 @@ class ReadyWork:
     def _batch(self, kind: WorkKind) -> bool:
         """Claim and run a batch. Return whether that led to anything."""
         here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
+        lateness.measure()
         claimed = self._claim(kind, size)
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
             note_uncertain_commit()  # another worker may have claimed these rows before the answer came
@@ -218,7 +220,11 @@ class ReadyWork:
 
     def _go_on(self) -> int:
         """Store the results of steps and run the visits that follow, round by round. Return how many were run."""
-        steps, done, ends = self.steps, 0, time.monotonic() + GO_ON_SECONDS
+        steps, done, ends = (
+            self.steps,
+            0,
+            time.monotonic() + GO_ON_SECONDS * lateness.factor,
+        )
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
                 note_uncertain_commit()  # another worker may have claimed these rows before the answer came
@@ -237,9 +243,10 @@ class ReadyWork:
 
     def _next_size(self, kind: WorkKind, done: int, taken: float) -> int:
         """The number of pieces that begin in time, if each takes as long as the `done` ones took on average."""
-        if self.alone or taken * kind.batch <= BEGIN_SECONDS * done:
+        bound = BEGIN_SECONDS * lateness.factor
+        if self.alone or taken * kind.batch <= bound * done:
             return kind.batch
-        return max(FEW, int(BEGIN_SECONDS * done / taken))
+        return max(FEW, int(bound * done / taken))
 
     def _run_in_time(self, kind: WorkKind, lines: Lines, asked: float) -> int:
         """Run claimed work in its order, and release the rest in time. Return how many pieces were run."""
@@ -277,7 +284,8 @@ class ReadyWork:
         return [Claim(leases.work_name(run), "") for run in runs]
 
     def _is_late(self, asked: float) -> bool:
-        return not self.alone and time.monotonic() - asked > BEGIN_SECONDS
+        bound = BEGIN_SECONDS * lateness.factor
+        return not self.alone and time.monotonic() - asked > bound
 
     def _may_begin(self, number: int, asked: float) -> bool:
         """Show the supervisor that a claimed piece of work begins. Return whether this worker still may begin it."""

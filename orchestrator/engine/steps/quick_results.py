@@ -28,6 +28,7 @@ from orchestrator.engine.work.worker_slice import (
     HeldWork,
     Holding,
     UnstoredResult,
+    lateness,
 )
 from orchestrator.models import StepKind, StepRun, StepStatus
 
@@ -67,7 +68,7 @@ class QuickResults(Holding[HeldResult]):
 
     def take(self) -> list[HeldResult]:
         """Return the held results, to be stored; after a while without those that other workers have stored."""
-        late, self._seen = self.waited > TAKE_SECONDS, True
+        late, self._seen = self.waited > TAKE_SECONDS * lateness.factor, True
         held = super().take()
         return find_held_results(held) if late else held
 

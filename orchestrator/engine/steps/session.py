@@ -51,7 +51,12 @@ from orchestrator.engine.storage.results import (
 )
 from orchestrator.engine.work import leases, releasing, step_failures
 from orchestrator.engine.work.keeping import store_outcome
-from orchestrator.engine.work.worker_slice import HOLD_SECONDS, Holding, WorkerSlice
+from orchestrator.engine.work.worker_slice import (
+    HOLD_SECONDS,
+    Holding,
+    WorkerSlice,
+    lateness,
+)
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
 from orchestrator.models import ProcessInstance, Status, StepKind, StepRun
 from orchestrator.registry import function_in_use
@@ -155,7 +160,7 @@ class Session(KnownProcess):
             if returned
             else self._call(run, vertex, policy)
         )
-        quick = time.monotonic() - begun < HOLD_SECONDS
+        quick = time.monotonic() - begun < HOLD_SECONDS * lateness.factor
         if quick and self.may_be_held(run, vertex, policy):
             given = result_columns(run, vertex.returns, result)
             self.quick.hold(run.pk, HeldResult(self, run, result, given))

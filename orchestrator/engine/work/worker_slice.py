@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from orchestrator.configuration.conf import conf
@@ -33,6 +34,49 @@ TAKE_SECONDS = HOLD_SECONDS + 0.006
 By then they see what the worker wrote in its own time. Most often the worker itself stores its results together with
 that of a quick element that is running.
 """
+
+
+MOST_LATE = 10.0
+"""How many times longer a worker takes at most for its bounds when the machine is crowded."""
+
+MEASURED_SECONDS = 0.1
+"""The running and waiting of a thread after which its lateness is measured anew."""
+
+
+class Lateness:
+    """How much longer the work of this thread takes, because it has to wait for a processor.
+
+    The bounds above are for a thread that runs when it can. On a crowded machine they would be over before a second
+    result came, and each would be stored by itself, which takes far more of the processor. So a worker multiplies them.
+    Linux tells how long a thread ran and how long it waited (proc_pid_schedstat(5)); elsewhere the factor is 1.
+    """
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._before = (0.0, 0.0)
+
+    def measure(self) -> None:
+        """Measure the factor anew, if enough has run since the last time. It holds for one batch of work."""
+        ran, waited = now = _processor_times()
+        ran, waited = ran - self._before[0], waited - self._before[1]
+        if min(ran, waited) < 0:  # a new process
+            self._before = now
+        elif ran + waited > MEASURED_SECONDS:
+            self._before = now
+            self.factor = min((ran + waited) / max(ran, 0.001), MOST_LATE)
+
+
+lateness = Lateness()
+"""The lateness of the thread that runs this process's work."""
+
+
+def _processor_times() -> tuple[float, float]:
+    """Return for how many seconds this thread has run, and has waited for a processor."""
+    try:
+        ran, waited, _slices = Path("/proc/thread-self/schedstat").read_text().split()
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    return int(ran) / 1e9, int(waited) / 1e9
 
 
 class UnstoredResult(NamedTuple):
@@ -128,7 +172,8 @@ class Holding(Generic[T]):
     def are_due(self) -> bool:
         """Whether the results are to be stored now."""
         full = len(self._held) >= MOST
-        return bool(self._held) and (full or self.waited > HOLD_SECONDS)
+        late = self.waited > HOLD_SECONDS * lateness.factor
+        return bool(self._held) and (full or late)
 
     def take(self) -> list[T]:
         """Return the held results, to be stored."""

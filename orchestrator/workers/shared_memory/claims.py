@@ -20,6 +20,7 @@ from orchestrator.engine.work.worker_slice import (
     Claim,
     HeldWork,
     UnstoredResult,
+    lateness,
 )
 
 CLAIMS_ROOM = 1 << 13
@@ -69,7 +70,7 @@ class SharedClaims(HeldWork):
 
     def show_claimed(self, claims: Sequence[Claim], asked: float) -> None:
         if len(claims) > 1 and self.claims.write(json.dumps(claims), asked, 1):
-            self._wake(asked + CLAIMS_SECONDS)
+            self._wake(self.claims.time_after(CLAIMS_SECONDS))
 
     def show_begun(self, number: int, free: int = 0) -> None:
         self.claims.number = free * FREE + number + 1
@@ -82,9 +83,9 @@ class SharedClaims(HeldWork):
         if self.results.since:
             self.results.number = 0
             return self.results.append(line)
-        now = time.monotonic()
-        fits = self.results.write(line, now)
-        self._wake(now + TAKE_SECONDS)
+        fits = self.results.write(line, time.monotonic())
+        if fits:
+            self._wake(self.results.time_after(TAKE_SECONDS))
         return fits
 
     def show_calling(self) -> None:
@@ -131,13 +132,20 @@ class PageContent(NamedTuple):
 class SharedPage(Structure):
     """Shared memory with a text, a number, and the monotonic time since when they hold, 0 for not at all.
 
-    It begins with these fields; the text follows them.
+    It begins with these fields; the text follows them. The lateness is that of the worker as it wrote the page: both
+    sides multiply the same bounds by it.
     """
 
     since: float
+    late: float
     number: int
     length: int
-    _fields_ = (("since", c_double), ("number", c_uint32), ("length", c_uint32))
+    _fields_ = (
+        ("since", c_double),
+        ("late", c_double),
+        ("number", c_uint32),
+        ("length", c_uint32),
+    )
     _memory: mmap.mmap
 
     @classmethod
@@ -151,7 +159,7 @@ class SharedPage(Structure):
     def write(self, text: str, since: float, number: int = 0) -> bool:
         """Write a page anew, the time last; return whether it has room for the text."""
         self.clear()
-        self.number, self.length = number, 0
+        self.number, self.length, self.late = number, 0, lateness.factor
         if not self.append(text):
             return False
         self.since = since
@@ -169,6 +177,10 @@ class SharedPage(Structure):
 
     def clear(self) -> None:
         self.since = 0.0
+
+    def time_after(self, bound: float) -> float:
+        """Return the monotonic time at which a bound, in seconds, of what the page has is over."""
+        return self.since + bound * self.late
 
     def read(self) -> PageContent:
         """Return the content; an empty one while the worker writes it anew."""
