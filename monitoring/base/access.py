@@ -237,9 +237,13 @@ def names_of_process(pk: UUID) -> Names:
 def names_of_cause(cause: str) -> Names:
     """Return the definition of the failures of one cause; none for failures without a process, or an unknown cause."""
     fingerprint = cause.replace("\0", "")
-    failures = Incident.objects.filter(fingerprint=fingerprint)
-    names = failures.order_by().values_list("instance__name", flat=True)[:1]
-    return frozenset(filter(None, names)) if fingerprint else frozenset()
+    failures = Incident.objects.filter(fingerprint=fingerprint).order_by()
+    renamed = Incident.objects.renamed(fingerprint)
+    for rows in (failures, renamed) if fingerprint else ():
+        names = rows.values_list("instance__name", flat=True)[:1]
+        if found := frozenset(filter(None, names)):
+            return found
+    return frozenset()
 
 
 def names_of_operation(pk: UUID) -> Names:

@@ -12,6 +12,7 @@ from monitoring.base.row_addresses import NO_CAUSE
 from monitoring.forms.action_forms import ActionAnswer, ActionForm
 from monitoring.forms.buttons import Button, dialog_of
 from monitoring.lists.bulk.bulk import later_failures, newest_operation
+from monitoring.lists.failures.causes import cause_now, current_cause
 from monitoring.lists.failures.failure_group import MembersPage, members_page
 from monitoring.lists.failures.failure_marks import handling_of
 from monitoring.lists.failures.failures import (
@@ -85,8 +86,8 @@ def perform_on_failures(request: HttpRequest, name: str, cause: str) -> ActionAn
 
 
 def fingerprint_of(cause: str) -> str:
-    """Return the fingerprint of a cause in an address."""
-    return "" if cause == NO_CAUSE else cause.replace("\0", "")[:64]
+    """Return the fingerprint of a cause in an address; the one of now for an address of an earlier release."""
+    return current_cause("" if cause == NO_CAUSE else cause.replace("\0", "")[:64])
 
 
 def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
@@ -97,6 +98,7 @@ def _context(request: HttpRequest, cause: str) -> dict[str, Any]:
     mark = handling.mark if handling else FailureMark(fingerprint=fingerprint)
     return {
         "cause": cause,
+        "cause_now": cause_now(fingerprint),
         "page": found,
         "operation": operation,
         "newcomers": later_failures(operation) if operation else None,

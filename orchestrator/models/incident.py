@@ -1,9 +1,10 @@
 """Incidents, the groups of failures of one cause, and the marks of these groups."""
 
+from collections.abc import Sequence
 from typing import Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +18,11 @@ class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model 
     def open(self) -> Self:
         """Return the incidents whose cause is still there."""
         return self.filter(resolved_at__isnull=True)
+
+    def renamed(self, fingerprint: object) -> Self:
+        """Return the open incidents to which an earlier release would have given this fingerprint, newest first."""
+        own = {"earlier__range": (fingerprint, fingerprint), "earlier__gt": ""}
+        return self.open().filter(**own).order_by("earlier", "-pk")
 
 
 class Incident(WithText):
@@ -73,6 +79,10 @@ class Incident(WithText):
     place = models.CharField(
         _("place in the code"), max_length=200, blank=True, default="", db_default=""
     )
+    # The fingerprint that earlier releases gave such an incident, if it differs: their marks and links still lead here.
+    earlier = models.CharField(
+        _("earlier fingerprint"), max_length=64, blank=True, default="", db_default=""
+    )
     opened_at = models.DateTimeField(_("opened at"))
     resolved_at = models.DateTimeField(_("resolved at"), null=True, blank=True)
     resolution = models.CharField(_("resolved by"), max_length=100, blank=True)
@@ -94,6 +104,12 @@ class Incident(WithText):
                 fields=["fingerprint", "-id"],
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents_by_cause",
+            ),
+            # The open incidents by the fingerprint of earlier releases.
+            models.Index(
+                fields=["earlier", "-id"],
+                condition=Q(resolved_at__isnull=True),
+                name="open_incidents_by_earlier",
             ),
             # The resolved incidents, the last resolved first.
             models.Index(
@@ -150,11 +166,19 @@ class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its mod
         for_ever = Q(until__isnull=True)
         return self.filter(for_ever | Q(until__gt=Now()), handled_at__isnull=False)
 
+    def inherited(self, causes: Sequence[str]) -> Self:
+        """Return the marks from earlier releases for these causes, as `cause`, the last changed last."""
+        newest = Incident.objects.renamed(OuterRef("fingerprint"))
+        used = self.exclude(owner__isnull=True, handled_at__isnull=True)
+        of = used.annotate(cause=Subquery(newest.values("fingerprint")[:1]))
+        return of.filter(cause__in=causes).order_by("changed_at", "pk")
+
 
 class FailureMark(models.Model):
     """The mark of all failures of one cause: handled or not, and the owner.
 
     The list of failures leaves out a handled cause until the time is over, or until an incident is newer than `last`.
+    A cause without a mark has the mark of its earlier fingerprint.
     """
 
     fingerprint = models.CharField(

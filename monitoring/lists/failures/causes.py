@@ -13,6 +13,22 @@ def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
     return rows.order_by("fingerprint", "-pk")
 
 
+def current_cause(fingerprint: str) -> str:
+    """Return the cause under which the open failures of an address are stored.
+
+    If none are open under the fingerprint of an earlier release, it is the cause that they have now.
+    """
+    if open_of_cause(fingerprint).exists():
+        return fingerprint
+    return cause_now(fingerprint) or fingerprint
+
+
+def cause_now(fingerprint: str) -> str:
+    """Return the cause that the newest failure of an earlier release's fingerprint has now; "" without one."""
+    newest = Incident.objects.renamed(fingerprint)
+    return newest.values_list("fingerprint", flat=True).first() or ""
+
+
 def failures_page(fingerprint: str, before: str, size: int) -> KeyedPage[Incident]:
     """Return a page of the open incidents of one cause, newest first, without the data of their processes."""
     rows = open_of_cause(fingerprint).select_related("instance__definition")

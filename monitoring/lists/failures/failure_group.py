@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import reduce
 from typing import Any
 
 from django.db.models import TextField
@@ -91,13 +93,26 @@ def members_page(fingerprint: str, before: str = "") -> MembersPage:
 
 
 def common_words(messages: Iterable[str]) -> str:
-    """Return the common words of messages of one cause, with "…" for the words that differ."""
+    """Return the common words of messages of one cause, with "…" for those that differ.
+
+    It is the first message if most of its words differ.
+    """
     several = [message.split() for message in dict.fromkeys(messages)]
-    if len({len(words) for words in several}) != 1:
-        return " ".join(several[0]) if several else ""
-    return " ".join(
-        same[0] if len(set(same)) == 1 else "…" for same in zip(*several, strict=True)
-    )
+    first = several[0] if several else []
+    same = reduce(_common, several, first)
+    told = same if 2 * sum(one != "…" for one in same) >= len(first) else first
+    return " ".join(told)
+
+
+def _common(words: list[str], others: list[str]) -> list[str]:
+    found, end = list[str](), (0, 0)
+    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    for match in matcher.get_matching_blocks():
+        if (match.a, match.b) != end:
+            found.append("…")
+        end = match.a + match.size, match.b + match.size
+        found += words[match.a : end[0]]
+    return found
 
 
 def _compare(incidents: list[Incident]) -> Iterator[ComparedProperty]:

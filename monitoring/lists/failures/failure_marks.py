@@ -6,10 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from monitoring.lists.failures.causes import open_of_cause
 from orchestrator.models import FailureMark, Incident
+
+
+NOTHING_NEWER = Q(last__gte=F("newest"), handled_at__gte=F("renamed_at"))
+"""Nothing has failed since the mark, under its fingerprint or under the one that replaced it."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,16 @@ def handled_causes() -> list[str]:
     marks = FailureMark.objects.handled()
     if not marks.exists():  # the usual case, which a simpler query finds
         return []
-    newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
-    left_out = marks.filter(last__gte=Subquery(newest)).order_by("fingerprint")
+    left_out = _with_newest(marks).filter(NOTHING_NEWER).order_by("fingerprint")
     return list(left_out.values_list("fingerprint", flat=True))
+
+
+def _with_newest(marks: QuerySet[FailureMark]) -> QuerySet[FailureMark]:
+    """Add the newest open failure of each mark's cause, and when one of the replaced fingerprint was opened."""
+    newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
+    renamed = Incident.objects.renamed(OuterRef("fingerprint"))
+    at = Coalesce(Subquery(renamed.values("opened_at")[:1]), F("handled_at"))
+    return marks.annotate(newest=Subquery(newest), renamed_at=at)
 
 
 def unhandled_failures(causes: Sequence[str]) -> list[QuerySet[Incident]]:
@@ -62,13 +74,17 @@ def unhandled_failures(causes: Sequence[str]) -> list[QuerySet[Incident]]:
 
 
 def handling_of(causes: Iterable[str]) -> dict[str, Marking]:
-    """Return the marks of some causes, by cause; a cause without a mark is left out."""
-    newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
-    now = FailureMark.objects.handled().filter(pk=OuterRef("pk"))
-    marks = FailureMark.objects.filter(pk__in=list(causes)).select_related("owner")
-    return {
-        mark.fingerprint: Marking(
-            mark, mark.now and mark.newest is not None and mark.newest <= mark.last
-        )
-        for mark in marks.annotate(now=Exists(now), newest=Subquery(newest))
+    """Return the marks of some causes, by cause; a cause without a mark is left out.
+
+    A cause that an earlier release named otherwise has the mark of that name, which hides nothing: something failed
+    since.
+    """
+    causes = list(causes)
+    marks = FailureMark.objects.select_related("owner")
+    inherited = {
+        mark.cause: Marking(mark, in_force=False) for mark in marks.inherited(causes)
     }
+    hidden = _with_newest(FailureMark.objects.handled()).filter(NOTHING_NEWER)
+    now = Exists(hidden.filter(pk=OuterRef("pk")))
+    own = marks.filter(pk__in=causes).annotate(now=now)
+    return inherited | {mark.fingerprint: Marking(mark, mark.now) for mark in own}

@@ -1,8 +1,9 @@
 """Opening and resolving incidents, and noting occurrences for notices, in the commit of their cause.
 
-Failures with the same cause form a failure group: the same kind, definition, step, class of the error, place in the
-code, and message. Each incident stores the key of its cause (`fingerprint`), the class of its error and the place; an
-index finds the open incidents of a group by the key.
+Failures with the same cause form a failure group: the same kind, definition, step and class of the error, and the same
+functions of the application that raised. Where none did, it is the message without the values of the process, the event
+or the command. Each incident stores the key of its cause (`fingerprint`), the key that releases before gave it
+(`earlier`), the class of its error and the place; indexes find the open incidents of a group by its keys.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 from uuid import UUID
@@ -42,6 +45,12 @@ DIFFERS = re.compile(
     """,
     re.VERBOSE,
 )
+VALUES = 2_000
+"""The number of JSON values that are looked for in a message."""
+
+ERRORS = 50
+"""The number of errors that are looked at: those that an error came from, and the members of groups."""
+
 OURS = ("orchestrator", "monitoring")
 LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
@@ -68,6 +77,52 @@ def normalize(message: str) -> str:
     return " ".join(plain.split())[:LONGEST_MESSAGE]
 
 
+def without_values(message: str, bodies: Iterable[Any], step: str = "") -> str:
+    """Return a message in its first wording, without the texts in JSON values, as `normalize` leaves out numbers.
+
+    A message that would have no letter left stays as it is.
+
+    Args:
+        message: the message.
+        bodies: the JSON values. Texts of one or two letters are not looked for; two signs of other scripts are.
+        step: the process's step, which is not left out.
+    """
+    whole = first_wording(message)
+    shown = whole[: 5 * LONGEST_MESSAGE]
+    texts = {one for one in islice(_nodes(bodies), VALUES) if isinstance(one, str)}
+    found = {one for one in texts if one != step and _is_name(one) and one in shown}
+    if not found:
+        return whole
+    longest_first = sorted(found, key=lambda one: (-len(one), one))
+    names = "|".join(map(re.escape, longest_first))
+    # Only ASCII has words: other scripts write names and particles without a space.
+    pattern = re.compile(rf"(?<!\w)(?:{names})(?!\w)", re.ASCII)
+
+    def change(text: str) -> str:
+        return pattern.sub("#", text[: 5 * LONGEST_MESSAGE])
+
+    of_engine = isinstance(message, Text)
+    plain = first_wording(message.changed(change)) if of_engine else change(message)
+    return plain if any(map(str.isalpha, plain)) else whole
+
+
+def _nodes(bodies: Iterable[Any]) -> Iterator[Any]:
+    """Yield JSON values and all values in them, the outer ones first."""
+    rest = deque(bodies)
+    while rest:
+        one = rest.popleft()
+        yield one
+        if isinstance(one, dict):
+            rest.extend(one.values())
+        elif isinstance(one, list):
+            rest.extend(one)
+
+
+def _is_name(text: str) -> bool:
+    short = 2 if text.isascii() else 1
+    return len(text) > short and any(map(str.isalpha, text))
+
+
 def error_class_name(error: BaseException) -> str:
     """Return the name of an error's class, with its module unless that is Python's own."""
     kind = type(error)
@@ -81,6 +136,22 @@ def place_in_code(error: BaseException) -> str:
     Without a function of the application's own, it is the innermost function of a library outside Procession: an
     application may be installed like a library.
     """
+    own, library = _places(error)
+    return own or library
+
+
+def origin(error: BaseException) -> str:
+    """Return the functions of the application that raised an error, each with the class; "" if none did.
+
+    They are those of the error, of the errors that it came from as tracebacks show them, and of the members of groups.
+    Lines, messages and their order do not count.
+    """
+    places = ((error_class_name(one), _places(one)[0]) for one in _sources(error))
+    return ", ".join(sorted({f"{name} in {own}" for name, own in places if own}))
+
+
+def _places(error: BaseException) -> tuple[str, str]:
+    """The innermost functions of an error's traceback: of the application's own, and of a library."""
     own = library = ""
     for frame in _frames(error):
         module = str(frame.f_globals.get("__name__", ""))
@@ -92,7 +163,21 @@ def place_in_code(error: BaseException) -> str:
             own = named
         else:
             library = named
-    return (own or library)[-200:]
+    return own[-200:], library[-200:]
+
+
+def _sources(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, the errors that it came from, and the members of groups; each once."""
+    rest, seen = deque([error]), set[int]()
+    while rest and len(seen) < ERRORS:
+        one = rest.popleft()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        shown = one.__cause__ if one.__suppress_context__ else one.__context__
+        rest += [] if shown is None else [shown]
+        rest += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
 
 
 def _frames(error: BaseException) -> Iterator[FrameType]:
@@ -127,6 +212,7 @@ def open_incident(
     definition: str = "",
     error: BaseException | None = None,
     detail: str = "",
+    bodies: Iterable[Any] = (),
     **about: Any,
 ) -> list[Statement]:
     """Return the writes of a new incident and of its occurrence for notices.
@@ -139,25 +225,24 @@ def open_incident(
         definition: the definition's name, where there is no process.
         error: the exception.
         detail: the details, such as a traceback.
+        bodies: the JSON values of the event, command or step run that it concerns.
         about: the event, command or step run that it concerns (as `event_id=…`).
     """
     name, step = (instance.name, instance.step) if instance else (definition, "")
-    first = storable_text(first_wording(message))[:500]
-    raised = storable_text(error_class_name(error)) if error else ""
-    place = storable_text(place_in_code(error)) if error else ""
+    values = [*bodies, instance.data] if instance else bodies
+    cause, earlier = _cause_columns(kind, name, step, message, error, values)
     alike: dict[str, Any] = {
         "kind": kind,
         "step": step,
         "message": storable_text(message)[:500],
         "text": pack_text(message),
-        "error": raised,
-        "place": place,
-        "fingerprint": fingerprint(kind, name, step, first, raised, place),
+        **cause,
     }
     incident = Incident(
         instance_id=instance.pk if instance else None,
         detail=storable_text(detail)[-MAX_DETAIL:],
         opened_at=now,
+        earlier=earlier,
         **alike,
         **about,
     )
@@ -165,6 +250,31 @@ def open_incident(
         [Topic.FAILURE], now, process=instance, definition=definition, **alike
     )
     return [tables.incidents.insert(incident), *people]
+
+
+def _cause_columns(
+    kind: Incident.Kind,
+    name: str,
+    step: str,
+    message: str,
+    error: BaseException | None,
+    bodies: Iterable[Any],
+) -> tuple[dict[str, str], str]:
+    """The columns that tell the cause of a failure, and its earlier fingerprint if that is another one."""
+    raised = place = source = ""
+    if error is not None:
+        raised = storable_text(error_class_name(error))
+        place = storable_text(place_in_code(error))
+        source = storable_text(origin(error))
+    first = storable_text(first_wording(message))[:500]
+    earlier = fingerprint(kind, name, step, first, raised, place)
+    if source:
+        cause = fingerprint(kind, name, step, "", raised, source)
+    else:
+        plain = storable_text(without_values(message, bodies, step))[:500]
+        cause = fingerprint(kind, name, step, plain, raised, place)
+    columns = {"error": raised, "place": place, "fingerprint": cause}
+    return columns, earlier if earlier != cause else ""
 
 
 def note_occurrence(

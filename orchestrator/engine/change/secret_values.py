@@ -61,15 +61,25 @@ def attach_work(error: BaseException, work: Work) -> None:
 
 def _parts(work: Work) -> tuple[UUID | None, set[str], list[Any]]:
     """A piece of work's process id, the names of its own secret fields, and its bodies."""
+    bodies = bodies_of(work)
     if isinstance(work, InboxEvent):
         names = secret_names.message_secrets(work.type)
         names |= secret_names.code_secrets(work.target).names
-        return work.process_id, {*names}, [work.body]
+        return work.process_id, {*names}, bodies
     if isinstance(work, IssuedCommand):
-        return work.instance_id, {*secret_names.message_secrets(work.type)}, [work.body]
+        return work.instance_id, {*secret_names.message_secrets(work.type)}, bodies
     if isinstance(work, StepRun):
-        return work.instance_id, set(), [work.element, work.result, work.saved]
+        return work.instance_id, set(), bodies
     return None, set(), []
+
+
+def bodies_of(work: Work) -> list[Any]:
+    """Return the JSON values of a piece of work."""
+    if isinstance(work, InboxEvent | IssuedCommand):
+        return [work.body]
+    if isinstance(work, StepRun):
+        return [work.element, work.result, work.saved]
+    return []
 
 
 def attach_process(

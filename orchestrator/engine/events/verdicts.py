@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.engine.change import incidents
+from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import events
 from orchestrator.engine.work.claims import wake_followers
@@ -71,6 +71,7 @@ class EventHandling:
             now,
             instance=self.instance,
             definition=event.target,
+            bodies=secret_values.bodies_of(event),
             event_id=event.pk,
         )
         return [incidents.resolve(Text("seen again"), now, event_id=event.pk), *opened]

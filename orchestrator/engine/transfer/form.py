@@ -179,7 +179,7 @@ PARTS = (
     ExportedTable(
         "action", OperatorAction, left=frozenset({"actor_id", "bulk_id"}), stray=True
     ),
-    ExportedTable("incident", Incident, stray=True),
+    ExportedTable("incident", Incident, left=frozenset({"earlier"}), stray=True),
     ExportedTable("checkpoint", Checkpoint),
 )
 """The tables in the order of their lines: a row comes after the rows that it names, except a visit's sub-process."""

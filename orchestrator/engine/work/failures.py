@@ -183,6 +183,7 @@ def _opened(
         definition=work.target if isinstance(work, InboxEvent) else "",
         error=error,
         detail=incidents.traceback_of(error),
+        bodies=secret_values.bodies_of(work),
         **about,
     )
     return [incidents.resolve(Text("failed again"), now, **about), *opened]

@@ -392,6 +392,7 @@ def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
             instance=change.instance,
             error=error,
             detail=incidents.traceback_of(error),
+            bodies=secret_values.bodies_of(run),
             step_run_id=run.pk,
         )
     )

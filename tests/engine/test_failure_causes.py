@@ -1,0 +1,221 @@
+"""Failures of one defect are one group though their texts name what they are about; other defects are other groups."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+
+import pytest
+
+from examples.order_listing.messages import (
+    Destination,
+    ListedOnInternal,
+    RequestExternalCreation,
+)
+from examples.order_listing.orders import place_order
+from orchestrator import send_event
+from orchestrator.definition import Workflow, start, step
+from orchestrator.models import Incident
+from orchestrator.testing import (
+    failing,
+    pass_time,
+    registered,
+    replaced,
+    run,
+    started,
+)
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ("Ann Lee", "Bo", "Дана", "佐藤")
+Function = Callable[[str], None]
+
+
+def ship(name: str) -> None: ...
+
+
+class Parcel(Workflow):
+    @dataclass(frozen=True)
+    class Input:
+        name: str
+
+    flow = (start(step(ship, retries=0)),)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> Iterator[None]:
+    with registered(Parcel):
+        yield
+
+
+def groups() -> int:
+    found = Incident.objects.open().values_list("fingerprint", flat=True)
+    return len(set(found))
+
+
+def fail(*functions: Function) -> None:
+    """Have parcels of every name fail by each of the functions."""
+    for function in functions:
+        with replaced(ship, function):
+            for name in NAMES:
+                started(Parcel, Parcel.Input(name))
+    assert Incident.objects.open().count() == len(NAMES) * len(functions)
+
+
+# The application's own functions
+
+
+class Refused(Exception):
+    """An error of a shared wrapper."""
+
+
+def initials(name: str) -> str:
+    return f"{name[::-1]} of {name[:1]}"
+
+
+def no_address(name: str) -> None:
+    raise LookupError(f"no address for {initials(name)}")
+
+
+def no_scale(name: str) -> None:
+    raise LookupError(f"no scale for {initials(name)}")
+
+
+def no_entry(name: str) -> None:
+    {}[initials(name)]
+
+
+def refused(function: Function) -> Function:
+    """Raise another error from whatever a function raises."""
+
+    @wraps(function)
+    def call(name: str) -> None:
+        try:
+            function(name)
+        except LookupError as error:
+            raise Refused(f"refused: {error}") from error
+
+    return call
+
+
+def hidden(function: Function) -> Function:
+    """Raise another error where a function raises, without naming it."""
+
+    @wraps(function)
+    def call(name: str) -> None:
+        try:
+            function(name)
+        except LookupError as error:
+            text = f"refused: {error}"
+            raise Refused(text)  # noqa: B904  # as applications do
+
+    return call
+
+
+def noted(function: Function) -> Function:
+    """Raise on what a function raises."""
+
+    @wraps(function)
+    def call(name: str) -> None:
+        try:
+            function(name)
+        except LookupError as error:
+            error.add_note(name)
+            raise
+
+    return call
+
+
+def together(*functions: Function) -> Function:
+    """Call functions beside each other; they fail in either order."""
+
+    async def each(name: str) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for one in functions[:: -1 if name == "Bo" else 1]:
+                tasks.create_task(called(one, name))
+
+    async def called(function: Function, name: str) -> None:
+        function(name)
+
+    def call(name: str) -> None:
+        asyncio.run(each(name))
+
+    return call
+
+
+ONE_DEFECT: dict[str, Function] = {
+    "its own function": no_address,
+    "a missing key": no_entry,
+    "a wrapper that names it": refused(no_address),
+    "a wrapper that does not": hidden(no_address),
+    "a wrapper that raises on": noted(no_address),
+    "a group of errors": together(no_address, no_scale),
+}
+
+
+def test_a_defect_is_one_group_whatever_its_texts_name() -> None:
+    found: dict[str, int] = {}
+    for told, function in ONE_DEFECT.items():
+        Incident.objects.all().delete()
+        fail(function)
+        found[told] = groups()
+
+    assert found == dict.fromkeys(ONE_DEFECT, 1)
+
+
+TWO_DEFECTS: dict[str, tuple[Function, Function]] = {
+    "two functions": (no_address, no_scale),
+    "two classes": (no_address, no_entry),
+    "behind a wrapper that names them": (refused(no_address), refused(no_scale)),
+    "behind a wrapper that does not": (hidden(no_address), hidden(no_scale)),
+    "in groups of errors": (together(no_address), together(no_scale)),
+}
+
+
+def test_two_defects_are_two_groups() -> None:
+    found: dict[str, int] = {}
+    for told, functions in TWO_DEFECTS.items():
+        Incident.objects.all().delete()
+        fail(*functions)
+        found[told] = groups()
+
+    assert found == dict.fromkeys(TWO_DEFECTS, 2)
+
+
+# Where no function of the application raised
+
+
+@pytest.mark.parametrize(
+    ("texts", "number"),
+    [(["no address for %s"], 1), (["no address for %s", "no scale for %s"], 2)],
+)
+def test_what_the_data_has_is_left_out_of_the_text(
+    texts: list[str], number: int
+) -> None:
+    for text in texts:
+        for name in NAMES[0], *NAMES[2:]:
+            with failing(ship, LookupError(text % name)):
+                started(Parcel, Parcel.Input(name))
+
+    assert groups() == number
+
+
+def test_what_a_command_has_is_left_out() -> None:
+    for goods in ("corn", "crude oil"):
+        error = LookupError(f"no market takes {goods}")
+        with failing(RequestExternalCreation, error):
+            place_order(Destination.BOTH, goods, f"F-{goods}")
+            run()
+            pass_time(days=1)
+
+    assert Incident.objects.open().count() == 2
+    assert groups() == 1
+
+
+def test_what_an_event_has_is_left_out() -> None:
+    for key in ("Alpha", "Beta"):
+        send_event(ListedOnInternal(key), id=f"lost-{key}", correlation_key=key)
+    pass_time(days=2)
+
+    assert Incident.objects.open().count() == 2
+    assert groups() == 1
