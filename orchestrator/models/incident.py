@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from django.db import models
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Case, OuterRef, Q, Subquery, When
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
@@ -166,12 +166,15 @@ class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its mod
         for_ever = Q(until__isnull=True)
         return self.filter(for_ever | Q(until__gt=Now()), handled_at__isnull=False)
 
-    def inherited(self, causes: Sequence[str]) -> Self:
-        """Return the marks from earlier releases for these causes, as `cause`, the last changed last."""
+    def of_causes(self, causes: Sequence[str]) -> Self:
+        """Return the marks of these causes: those of earlier fingerprints, with the cause now (`led_to`), then their own."""
         newest = Incident.objects.renamed(OuterRef("fingerprint"))
-        used = self.exclude(owner__isnull=True, handled_at__isnull=True)
-        of = used.annotate(cause=Subquery(newest.values("fingerprint")[:1]))
-        return of.filter(cause__in=causes).order_by("changed_at", "pk")
+        led_to = Subquery(newest.values("fingerprint")[:1])
+        used = Q(owner__isnull=False) | Q(handled_at__isnull=False)
+        earlier, own = used & Q(led_to__in=causes), Q(pk__in=causes)
+        found = self.annotate(led_to=led_to).filter(earlier | own)
+        own_last = Case(When(own, then=1), default=0)
+        return found.order_by(own_last, "changed_at", "pk")
 
 
 class FailureMark(models.Model):

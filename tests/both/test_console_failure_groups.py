@@ -210,7 +210,8 @@ def test_what_messages_have_in_common() -> None:
         common_words(["E: order 7 is gone", "E: order 8 is gone"])
         == "E: order … is gone"
     )
-    assert common_words(["E: one", "E: of two"]) == "E: one"
+    assert common_words(["E: no Ann Lee here", "E: no Bo here"]) == "E: no … here"
+    assert common_words(["E: one", "another text"]) == "E: one"
     assert common_words([]) == ""
 
 

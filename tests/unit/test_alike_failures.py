@@ -10,7 +10,9 @@ from orchestrator.engine.change.incidents import (
     fingerprint,
     normalize,
     place_in_code,
+    without_values,
 )
+from orchestrator.text import Text
 from tests.services.cases import cases
 
 cause = partial(
@@ -96,3 +98,31 @@ def test_an_error_without_a_traceback_has_no_place() -> None:
     assert place_in_code(Torn()) == ""
     assert error_class_name(Torn()) == f"{__name__}.Torn"
     assert error_class_name(KeyError()) == "KeyError"
+
+
+BODIES = [
+    {"to": {"name": "Ann Lee", "first": "Ann", "short": "ab", "no": 7}},
+    ["佐藤", "Shipped", "---", {"note": "card expired"}],
+]
+
+
+@cases(
+    "message, plain",
+    ("no address for Ann Lee", "no address for #"),
+    ("Ann has no address", "# has no address"),
+    ("KeyError: 'Ann Lee'", "KeyError: '#'"),
+    ("Annex has no address", "Annex has no address"),
+    ("ab has no address", "ab has no address"),
+    ("佐藤様の住所がありません", "#様の住所がありません"),
+    ("Shipped --- 7", "Shipped --- 7"),
+    ("card expired", "card expired"),
+    (Text("Ann Lee takes no %(what)s", "Ann Lee"), "Ann Lee takes no #"),
+)
+def test_values_are_left_out_of_a_message(message: str, plain: str) -> None:
+    assert without_values(message, BODIES, step="Shipped") == plain
+
+
+def test_values_of_any_number_and_length_are_looked_for_quickly() -> None:
+    names = [f"name{'x' * (n % 300)}" for n in range(100_000)]
+    many = without_values(" ".join(names), [names, "y" * 1_000_000] * 3)
+    assert normalize(many).startswith("#")

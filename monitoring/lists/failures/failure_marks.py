@@ -12,7 +12,6 @@ from django.db.models.functions import Coalesce
 from monitoring.lists.failures.causes import open_of_cause
 from orchestrator.models import FailureMark, Incident
 
-
 NOTHING_NEWER = Q(last__gte=F("newest"), handled_at__gte=F("renamed_at"))
 """Nothing has failed since the mark, under its fingerprint or under the one that replaced it."""
 
@@ -80,11 +79,10 @@ def handling_of(causes: Iterable[str]) -> dict[str, Marking]:
     since.
     """
     causes = list(causes)
-    marks = FailureMark.objects.select_related("owner")
-    inherited = {
-        mark.cause: Marking(mark, in_force=False) for mark in marks.inherited(causes)
-    }
     hidden = _with_newest(FailureMark.objects.handled()).filter(NOTHING_NEWER)
     now = Exists(hidden.filter(pk=OuterRef("pk")))
-    own = marks.filter(pk__in=causes).annotate(now=now)
-    return inherited | {mark.fingerprint: Marking(mark, mark.now) for mark in own}
+    marks = FailureMark.objects.of_causes(causes).select_related("owner")
+    found = list(marks.annotate(now=now))
+    earlier = {mark.led_to: Marking(mark, in_force=False) for mark in found}
+    handling = earlier | {mark.pk: Marking(mark, mark.now) for mark in found}
+    return {cause: handling[cause] for cause in causes if cause in handling}

@@ -177,8 +177,7 @@ def newest_open_failure(cause: str) -> Incident | None:
 
 def _mark_of(cause: str, now: datetime) -> FailureMark:
     """The mark of a cause, locked until the transaction ends; if there is none, a new one like that of before."""
-    earlier = FailureMark.objects.inherited([cause]).last()
-    new = earlier or FailureMark(changed_at=now)
+    new = FailureMark.objects.of_causes([cause]).last() or FailureMark(changed_at=now)
     new.fingerprint = cause
     FailureMark.objects.bulk_create([new], ignore_conflicts=True)
     found: FailureMark = FailureMark.objects.select_for_update().get(pk=cause)
