@@ -167,7 +167,10 @@ class FailureMarkQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its mod
         return self.filter(for_ever | Q(until__gt=Now()), handled_at__isnull=False)
 
     def of_causes(self, causes: Sequence[str]) -> Self:
-        """Return the marks of these causes: those of earlier fingerprints, with the cause now (`led_to`), then their own."""
+        """Return the marks of these causes, their own last.
+
+        A mark of an earlier fingerprint has the cause of its newest failure as `led_to`.
+        """
         newest = Incident.objects.renamed(OuterRef("fingerprint"))
         led_to = Subquery(newest.values("fingerprint")[:1])
         used = Q(owner__isnull=False) | Q(handled_at__isnull=False)

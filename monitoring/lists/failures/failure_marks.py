@@ -13,7 +13,7 @@ from monitoring.lists.failures.causes import open_of_cause
 from orchestrator.models import FailureMark, Incident
 
 NOTHING_NEWER = Q(last__gte=F("newest"), handled_at__gte=F("renamed_at"))
-"""Nothing has failed since the mark, under its fingerprint or under the one that replaced it."""
+"""The condition that no failure is newer than the mark, under its fingerprint or a later one."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def handled_causes() -> list[str]:
 
 
 def _with_newest(marks: QuerySet[FailureMark]) -> QuerySet[FailureMark]:
-    """Add the newest open failure of each mark's cause, and when one of the replaced fingerprint was opened."""
+    """Add the newest open failure of each mark's cause, and when the newest under a later fingerprint was opened."""
     newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
     renamed = Incident.objects.renamed(OuterRef("fingerprint"))
     at = Coalesce(Subquery(renamed.values("opened_at")[:1]), F("handled_at"))
