@@ -54,7 +54,7 @@ def old(operator: User) -> str:
     assign_failures(row.fingerprint, "operator", request=asked())
     mark_handled(row.fingerprint, row.pk, None, request=asked())
     assert listed() == []
-    return row.fingerprint
+    return str(row.fingerprint)
 
 
 def fail(*names: str) -> str:

@@ -84,7 +84,7 @@ def no_scale(name: str) -> None:
 
 
 def no_entry(name: str) -> None:
-    {}[initials(name)]
+    dict[str, str]()[initials(name)]
 
 
 def refused(function: Function) -> Function:

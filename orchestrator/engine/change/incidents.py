@@ -101,8 +101,8 @@ def without_values(message: str, bodies: Iterable[Any], step: str = "") -> str:
     def change(text: str) -> str:
         return pattern.sub("#", text[: 5 * LONGEST_MESSAGE])
 
-    of_engine = isinstance(message, Text)
-    plain = first_wording(message.changed(change)) if of_engine else change(message)
+    of_engine = message.changed(change) if isinstance(message, Text) else ""
+    plain = first_wording(of_engine) or change(message)
     return plain if any(map(str.isalpha, plain)) else whole
 
 
