@@ -54,7 +54,7 @@ def old(operator: User) -> str:
     assign_failures(row.fingerprint, "operator", request=asked())
     mark_handled(row.fingerprint, row.pk, None, request=asked())
     assert listed() == []
-    return str(row.fingerprint)
+    return row.fingerprint
 
 
 def fail(*names: str) -> str:
@@ -63,7 +63,7 @@ def fail(*names: str) -> str:
         started(Parcel, Parcel.Input(name))
     newest = Incident.objects.order_by("-pk")[: len(names)]
     [cause] = {row.fingerprint for row in newest}
-    return cause
+    return str(cause)
 
 
 def listed() -> list[str]:
