@@ -112,27 +112,42 @@ class WorkerSummary:
         silent: the number of workers without a recent heartbeat, whose rows are still there.
         seen_at: the last heartbeat of any worker.
         swept_at: the last sweep of any supervisor.
+        set_back_at: when the database's clock was last seen to have gone back.
+        set_back_from: the moment from which it went back.
     """
 
     alive: dict[str, int]
     silent: int
     seen_at: datetime | None
     swept_at: datetime | None
+    set_back_at: datetime | None
+    set_back_from: datetime | None
+
+
+_NEWEST = {
+    "seen": Max("seen_at"),
+    "swept": Max("swept_at"),
+    "back_at": Max("set_back_at"),
+    "back_from": Max("set_back_from"),
+}
 
 
 def worker_summary(now: datetime) -> WorkerSummary:
     """Return the workers at a time of the database's clock."""
     alive = Count("pk", filter=Q(seen_at__gte=heartbeat_limit(now)))
-    rows = Worker.objects.order_by().values_list("queue")
-    found = rows.annotate(
-        alive=alive, all=Count("pk"), seen=Max("seen_at"), swept=Max("swept_at")
-    )
-    each = list(found)
+    found = Worker.objects.order_by().values("queue")
+    rows = list(found.annotate(alive=alive, all=Count("pk"), **_NEWEST))
+    newest = {
+        name: max((row[name] for row in rows if row[name]), default=None)
+        for name in _NEWEST
+    }
     return WorkerSummary(
-        alive={name: number for name, number, *_ in each if number},
-        silent=sum(every - number for _, number, every, *_ in each),
-        seen_at=max((seen for *_, seen, _ in each), default=None),
-        swept_at=max((swept for *_, swept in each if swept), default=None),
+        alive={row["queue"]: row["alive"] for row in rows if row["alive"]},
+        silent=sum(row["all"] - row["alive"] for row in rows),
+        seen_at=newest["seen"],
+        swept_at=newest["swept"],
+        set_back_at=newest["back_at"],
+        set_back_from=newest["back_from"],
     )
 
 

@@ -59,6 +59,8 @@ def _worker_problems(machinery: Machinery) -> Iterator[Problem]:
         return
     if machinery.unswept:
         yield Problem("no_sweep", since=machinery.swept_at)
+    if gap := machinery.set_back:
+        yield Problem("set_back", since=machinery.set_back_at, gap=gap)
     for queue in machinery.queues:
         late = "late" if queue.late(machinery.now) else ""
         if name := "unserved" if queue.unserved else late:

@@ -6,7 +6,7 @@ The first page and the menu read this table.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from monitoring.base.moments import clock
+from monitoring.base.moments import clock, span
 from monitoring.queries.counts import Capped
 from orchestrator.models import Status
 
@@ -130,6 +130,15 @@ KINDS = {
         _("Redis has not answered since %(since)s."),
         _("Workers look into the database instead, a little later; nothing is lost."),
     ),
+    "set_back": ProblemKind(
+        "retry",
+        _("the database's clock went back"),
+        _("The database's clock went back by %(gap)s at %(since)s."),
+        _(
+            "What was due goes on by itself. Sleeps and deadlines keep their moments, which come so much later."
+        ),
+        person=False,
+    ),
     "late": ProblemKind(
         "retry",
         _("%(names)s is behind"),
@@ -210,6 +219,7 @@ class Problem:
         definition: the definition's name; "" for all.
         queues: the names of the affected queues.
         listed: whether one list has all of them.
+        gap: by how much a clock went back.
     """
 
     name: str
@@ -218,6 +228,7 @@ class Problem:
     definition: str = ""
     queues: tuple[str, ...] = ()
     listed: bool = True
+    gap: timedelta = timedelta(0)
 
     @property
     def kind(self) -> ProblemKind:
@@ -239,6 +250,7 @@ class Problem:
             "count": self.number.number,
             "names": ", ".join(self.queues),
             "since": clock(self.since) if self.since else "",
+            "gap": span(self.gap),
         }
 
     @property

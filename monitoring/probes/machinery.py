@@ -21,6 +21,10 @@ LATE = timedelta(seconds=60)
 """The age of due work above which a queue is behind."""
 
 
+SET_BACK_SHOWN = timedelta(hours=1)
+"""For how long the console says that the database's clock has gone back."""
+
+
 @dataclass(frozen=True)
 class ServedQueue:
     """A queue, its living workers, its due work, and the time of the oldest."""
@@ -54,6 +58,17 @@ class Machinery:
     """Registered workers without a recent heartbeat."""
     seen_at: datetime | None
     """The last heartbeat of any worker."""
+    set_back_at: datetime | None = None
+    """When the database's clock was last seen to have gone back."""
+    set_back_from: datetime | None = None
+
+    @property
+    def set_back(self) -> timedelta | None:
+        """By how much the database's clock has gone back lately."""
+        at, was = self.set_back_at, self.set_back_from
+        if at is None or was is None or self.now - at > SET_BACK_SHOWN:
+            return None
+        return was - at
 
     @property
     def workers(self) -> int:
@@ -95,5 +110,13 @@ def machinery() -> Machinery:
         for name in {*queue_names(), *there.alive, *due}
     ]
     found.sort(key=lambda queue: (not queue.unserved, queue.name))
-    seen_at, swept_at = there.seen_at, there.swept_at
-    return Machinery(now, milliseconds, tuple(found), swept_at, there.silent, seen_at)
+    return Machinery(
+        now,
+        milliseconds,
+        tuple(found),
+        there.swept_at,
+        there.silent,
+        there.seen_at,
+        there.set_back_at,
+        there.set_back_from,
+    )

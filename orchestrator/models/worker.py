@@ -39,6 +39,13 @@ class Worker(models.Model):
     started_at = models.DateTimeField(_("started at"))
     seen_at = models.DateTimeField(_("last heartbeat"))
     swept_at = models.DateTimeField(_("last sweep by its supervisor"), null=True)
+    # The last time that its supervisor saw the database's clock go back.
+    set_back_at = models.DateTimeField(
+        _("clock went back at"), null=True, editable=False
+    )
+    set_back_from = models.DateTimeField(
+        _("clock went back from"), null=True, editable=False
+    )
 
     objects = WorkerQuerySet.as_manager()
 

@@ -89,6 +89,8 @@ def _queue(item: Mapping[str, Any]) -> str:
     about = {"queue": one_line(item["queue"], 50)}
     if item["state"] == "back":
         return _("The queue %(queue)s is seen to again") % about
+    if item["state"] == "clock":
+        return str(item["message"])
     return _("Work is due on the queue %(queue)s, and no worker sees to it") % about
 
 

@@ -24,7 +24,8 @@ class Item:
 
     Args:
         topics: some of "escalation", "failure", "deadline" and "queue"; a deadline may be an escalation too.
-        state: of a group of failures "new", "again" or "more", of a queue "dead" or "back".
+        state: of a group of failures "new", "again" or "more", of a queue "dead" or "back"; "clock" if the
+            database's clock went back.
         text: the whole item in a line.
         url: its page in the console; "" if the site's address is not known.
         definition: the name of the process's definition; "" if there is no process.

@@ -28,6 +28,7 @@ from django.db.backends.signals import connection_created
 from orchestrator import process_group
 from orchestrator import queue as doorbell
 from orchestrator.definition.codec import decode, encode
+from orchestrator.engine.loops.clock_watch import ClockWatch, SetBack
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.work import leases, take_over
 from orchestrator.engine.work.claims import sweep
@@ -116,16 +117,19 @@ class DatabaseProcess(process_group.Helper):
 
 def _store_all(line: Connection[Any, Any]) -> None:
     """Store report after report, until the supervisor has ended or kills this process."""
+    watch: ClockWatch | None = None
     with limit_lock_waiting(), suppress(EOFError):
         while True:
             report = decode(WorkerReport, json.loads(line.recv_bytes()))
-            line.send_bytes(json.dumps(_store(report)).encode())
+            watch = watch or ClockWatch(report.queue)
+            line.send_bytes(json.dumps(_store(report, watch)).encode())
 
 
-def _store(report: WorkerReport) -> bool | None:
+def _store(report: WorkerReport, watch: ClockWatch) -> bool | None:
     """Store a report; return whether calls are due, None if the database has refused it."""
     try:
-        return report.store()
+        watch.look()
+        return report.store(watch.last)
     except DatabaseError as error:
         log.warning("the database refused the supervisor, trying again: %s", error)
         connections.close_all()
@@ -211,8 +215,11 @@ class WorkerReport:
     lost: list[LostWorker] = field(default_factory=list)
     sweep: bool = False
 
-    def store(self) -> bool:
+    def store(self, set_back: SetBack | None = None) -> bool:
         """Release the work of lost workers, renew the leases of live ones, and wake queues with due work.
+
+        Args:
+            set_back: the last time that the database's clock was seen to go back, for the console.
 
         Returns:
             Whether calls are due.
@@ -224,7 +231,7 @@ class WorkerReport:
             send(take_over.result_writes(one.owner, parse_results(one.returned)))
             leases.end_leases([one.owner], running=dict(one.in_hand))
         if self.living is not None:
-            self._store_living(self.living)
+            self._store_living(self.living, set_back)
         if not (self.sweep or self.lost):
             return False
         sweep(self.queue)
@@ -233,19 +240,24 @@ class WorkerReport:
         mine.update(swept_at=database_now())
         return calls
 
-    def _store_living(self, living: list[LivingWorker]) -> None:
+    def _store_living(
+        self, living: list[LivingWorker], set_back: SetBack | None
+    ) -> None:
         now = database_now()
+        told = {"set_back_at": set_back.at, "set_back_from": set_back.was} if set_back else {}
         leases.renew_leases(sorted(one.owner for one in living if one.holds))
         owners = [worker.owner for worker in living]
-        if Worker.objects.filter(id__in=owners).update(seen_at=now) < len(owners):
-            rows = (self._row(worker, now) for worker in living)
+        if Worker.objects.filter(id__in=owners).update(seen_at=now, **told) < len(owners):
+            rows = (self._row(worker, now, told) for worker in living)
             Worker.objects.bulk_create(rows, ignore_conflicts=True)
         gone = list(Worker.objects.gone(self.supervisor, owners, now))
         Worker.objects.filter(id__in=[worker.id for worker in gone]).delete()
         listening = [worker.owner for worker in living if not worker.calls]
         self._register_in_redis(listening, gone)
 
-    def _row(self, worker: LivingWorker, now: datetime) -> Worker:
+    def _row(
+        self, worker: LivingWorker, now: datetime, told: dict[str, datetime]
+    ) -> Worker:
         return Worker(
             id=worker.owner,
             supervisor=self.supervisor,
@@ -254,6 +266,7 @@ class WorkerReport:
             queue=doorbell.calls_queue(self.queue) if worker.calls else self.queue,
             started_at=now - timedelta(seconds=worker.age),
             seen_at=now,
+            **told,
         )
 
     def _register_in_redis(self, owners: list[str], gone: Iterable[Worker]) -> None:

@@ -304,13 +304,19 @@ def _expect(statement: Statement, rows: int) -> None:
         )
 
 
+CLOCK_SECONDS = 10.0
+"""For how long a `Clock` goes on without asking: the database's clock may go back meanwhile."""
+
+
 class Clock:
-    """The database's time, read once and continued by this machine's monotonic clock, so that no visit has to ask."""
+    """The database's time, read and continued by this machine's monotonic clock, so that no quick visit has to ask."""
 
     def __init__(self, now: datetime | None = None) -> None:
         self._told, self._at = now or datetime.now(UTC), time.monotonic()
 
     def now(self) -> datetime:
+        if time.monotonic() - self._at > CLOCK_SECONDS:
+            self._told, self._at = database_now(), time.monotonic()
         return self._told + timedelta(seconds=time.monotonic() - self._at)
 
 
