@@ -22,7 +22,7 @@ LATE = timedelta(seconds=60)
 
 
 SET_BACK_SHOWN = timedelta(hours=1)
-"""For how long the console says that the database's clock has gone back."""
+"""The time for which the console shows that the database's clock has gone back."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Machinery:
     seen_at: datetime | None
     """The last heartbeat of any worker."""
     set_back_at: datetime | None = None
-    """When the database's clock was last seen to have gone back."""
+    """The last moment at which the database's clock was seen to have gone back."""
     set_back_from: datetime | None = None
 
     @property
     def set_back(self) -> timedelta | None:
-        """By how much the database's clock has gone back lately."""
+        """The time by which the database's clock has gone back in the last hour."""
         at, was = self.set_back_at, self.set_back_from
         if at is None or was is None or self.now - at > SET_BACK_SHOWN:
             return None

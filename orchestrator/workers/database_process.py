@@ -128,7 +128,8 @@ def _store_all(line: Connection[Any, Any]) -> None:
 def _store(report: WorkerReport, watch: ClockWatch) -> bool | None:
     """Store a report; return whether calls are due, None if the database has refused it."""
     try:
-        watch.look()
+        if report.sweep:
+            watch.look()
         return report.store(watch.last)
     except DatabaseError as error:
         log.warning("the database refused the supervisor, trying again: %s", error)
@@ -244,10 +245,16 @@ class WorkerReport:
         self, living: list[LivingWorker], set_back: SetBack | None
     ) -> None:
         now = database_now()
-        told = {"set_back_at": set_back.at, "set_back_from": set_back.was} if set_back else {}
+        told = (
+            {"set_back_at": set_back.at, "set_back_from": set_back.was}
+            if set_back
+            else {}
+        )
         leases.renew_leases(sorted(one.owner for one in living if one.holds))
         owners = [worker.owner for worker in living]
-        if Worker.objects.filter(id__in=owners).update(seen_at=now, **told) < len(owners):
+        if Worker.objects.filter(id__in=owners).update(seen_at=now, **told) < len(
+            owners
+        ):
             rows = (self._row(worker, now, told) for worker in living)
             Worker.objects.bulk_create(rows, ignore_conflicts=True)
         gone = list(Worker.objects.gone(self.supervisor, owners, now))

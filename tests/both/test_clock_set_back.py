@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -90,6 +91,10 @@ class Heard(Event):
     number: int
 
 
+def hear(event: Told) -> Heard:
+    return Heard(event.number)
+
+
 definitions = knowing(Short, Long, Outer, Noting)
 
 
@@ -103,9 +108,7 @@ def elapse(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
     """Return a function after which the clock that cannot go back has gone on, and the database's clock has not."""
 
     def go_on(by: timedelta) -> None:
-        ahead = SimpleNamespace(
-            monotonic=lambda: time.monotonic() + by.total_seconds()
-        )
+        ahead = SimpleNamespace(monotonic=lambda: time.monotonic() + by.total_seconds())
         for module in (clock_watch, batch):
             monkeypatch.setattr(module, "time", ahead)
 
@@ -125,6 +128,7 @@ def look_once() -> ClockWatch:
 
 def report(**more: Any) -> None:
     """Store a report of a supervisor that has just started."""
+    connections.close_all()  # which the process would have too
     process = DatabaseProcess()
     process.send(WorkerReport("supervisor", "default", LIVING, sweep=True, **more))
     answered = process.wait(time.monotonic() + 20)
@@ -222,7 +226,7 @@ def test_while_workers_run_it_is_noticed_by_the_clock_that_does_not_go_back(
         watch.look()
     assert watch.last is not None
     assert abs(watch.last.gap - JUMP) < SECOND
-    assert "the database's clock has gone back by 0:1" in caplog.text
+    assert "the database's clock has gone back by" in caplog.text
     drain()
     assert statuses() == {Status.COMPLETED}
 
@@ -307,19 +311,21 @@ def test_more_than_one_look_can_mend_goes_on_with_the_next(
 
 
 def test_simple_event_handlers_keep_the_order_of_their_events(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, elapse: Callable[[timedelta], None]
 ) -> None:
     monkeypatch.setitem(registry.reactions, "Told", [])
-    reacts_to(Told)(lambda event: Heard(event.number))
-    for number in range(4):
-        if number == 2:
+    reacts_to(Told)(hear)
+    watch = look_once()
+    for number in range(6):
+        if number == 3:
             set_back()
-            look_once()
+            elapse(JUMP)
+        if number == 4:
+            watch.look()
         send_event(Told(number), id=next(ids), correlation_key="T-1")
-        deliver()
     drain()
     heard = InboxEvent.objects.filter(type="Heard").order_by("pk")
-    assert [event.body["number"] for event in heard] == [0, 1, 2, 3]
+    assert [event.body["number"] for event in heard] == list(range(6))
 
 
 def test_people_are_told_once_by_two_supervisors(
@@ -328,14 +334,22 @@ def test_people_are_told_once_by_two_supervisors(
     settings.PROCESSION_NOTICES = {
         "ops": {"to": ["ops@example.org"], "about": ["queue"]}
     }
+    watches = [look_once(), look_once()]
     start_process(Short)
     set_back()
-    first, second = look_once(), look_once()
-    assert first.last is not None
-    assert second.last is None
+    elapse(JUMP)
+    for name, watch in zip("ab", watches, strict=True):
+        watch.look()
+        living = [LivingWorker(name, 1, 1.0, holds=False)]
+        WorkerReport(name, "default", living).store(watch.last)
     [told] = Occurrence.objects.all()
-    assert (told.state, told.said[:34]) == ("clock", "the database's clock went back by ")
+    assert (told.state, told.said[:34]) == (
+        "clock",
+        "the database's clock went back by ",
+    )
+    assert Worker.objects.filter(set_back_at__isnull=False).count() == 2
     drain()
+    assert statuses() == {Status.COMPLETED}
 
 
 def test_the_console_says_it_for_an_hour() -> None:
@@ -349,6 +363,23 @@ def test_the_console_says_it_for_an_hour() -> None:
     Worker.objects.update(set_back_at=timezone.now() - HOUR)
     assert machinery().set_back is None
     drain()
+
+
+def test_an_answer_that_comes_late_is_no_clock_that_went_back(
+    monkeypatch: pytest.MonkeyPatch, elapse: Callable[[timedelta], None]
+) -> None:
+    watch = look_once()
+
+    def late() -> datetime:
+        now = database_now()
+        elapse(JUMP)
+        return now
+
+    monkeypatch.setattr(clock_watch, "database_now", late)
+    watch.look()
+    assert watch.last is None
+    watch.look()
+    assert watch.last is None
 
 
 def test_nobody_is_told_where_nothing_sleeps(

@@ -8,6 +8,7 @@ import pytest
 from django.db import InterfaceError
 
 from orchestrator import process_group
+from orchestrator.engine.loops.clock_watch import ClockWatch
 from orchestrator.workers import database_process
 from orchestrator.workers.database_process import DatabaseProcess, WorkerReport
 from tests.services.patience import wait_for
@@ -51,8 +52,9 @@ def test_one_that_is_stopped_is_replaced(process: DatabaseProcess) -> None:
 def test_a_connection_that_was_closed_is_a_refusal_and_does_not_end_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def closed(report: WorkerReport) -> bool:
+    def closed(watch: ClockWatch) -> None:
         raise InterfaceError("the connection is closed")
 
-    monkeypatch.setattr(WorkerReport, "store", closed)
-    assert database_process._store(NOTHING) is None
+    monkeypatch.setattr(ClockWatch, "look", closed)
+    sweep = WorkerReport("supervisor", "default", sweep=True)
+    assert database_process._store(sweep, ClockWatch("default")) is None

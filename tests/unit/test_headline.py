@@ -27,8 +27,11 @@ def queue(
     return ServedQueue(name, workers, Capped(due, 1000), oldest)
 
 
-def machinery(*queues: ServedQueue, swept: float = 1) -> Machinery:
-    return Machinery(NOW, 1.0, queues or (queue(),), ago(swept), 0, ago(1))
+def machinery(
+    *queues: ServedQueue, swept: float = 1, set_back: float | None = None
+) -> Machinery:
+    back = () if set_back is None else (ago(set_back), ago(set_back - 600))
+    return Machinery(NOW, 1.0, queues or (queue(),), ago(swept), 0, ago(1), *back)
 
 
 def needs(**numbers: int) -> dict[str, Problem]:
@@ -59,6 +62,7 @@ IN_ORDER: dict[str, dict[str, Any]] = {
     "overdue": {"needs": needs(overdue=2)},
     "escalated": {"needs": needs(escalated=1)},
     "redis": {"redis": Beat(up=False, since=ago(9))},
+    "set_back": {"machinery": machinery(set_back=30)},
     "late": {"machinery": machinery(queue(due=9, seconds=600))},
     "events": {"needs": needs(events=1)},
     "live": {"live": Beat(up=False, since=ago(9))},
@@ -88,6 +92,12 @@ def test_s1_1_each_thing_that_is_wrong_is_found(urgency: str) -> None:
 )
 def test_s1_1_the_most_urgent_comes_first(urgent: str, less: str) -> None:
     assert found(**IN_ORDER[urgent], **IN_ORDER[less]) == [urgent, less]
+
+
+def test_s1_1_that_the_clock_went_back_is_said_for_an_hour() -> None:
+    [problem] = current_problems(**WELL | {"machinery": machinery(set_back=3500)})
+    assert problem.sentence.startswith("The database's clock went back by 10:00 at ")
+    assert found(machinery=machinery(set_back=3700)) == []
 
 
 def test_s1_1_without_any_worker_no_queue_is_blamed() -> None:

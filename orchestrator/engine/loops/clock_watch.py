@@ -1,4 +1,4 @@
-"""Noticing that the database's clock has gone back, and mending what would sleep until the clock has caught up.
+"""A watch over the database's clock: when it has gone back, work that was due is made due again.
 
 Work is due at a moment of the database's clock. After that clock has gone back, what was due at once lies in the
 future, and so do the ends of leases. Sleeps, deadlines and patience keep their moments: they promise a time of day.
@@ -11,17 +11,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Max, Model, Q, QuerySet
+from django.db.models import Max, Model, Q, QuerySet
 
 from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.engine.change import incidents
-from orchestrator.engine.notices.outbox import LEASE as NOTICE_LEASE
 from orchestrator.engine.sql.batch import CLOCK_SECONDS, database_now, send
-from orchestrator.engine.sql.tables import WORK
 from orchestrator.models import (
     BulkOperation,
     Checkpoint,
@@ -40,15 +39,17 @@ from orchestrator.text import Text, pack_text
 log = logging.getLogger(__name__)
 
 SLACK = timedelta(seconds=5)
-"""By how much the clock may go back unnoticed; what is due then waits no longer than that."""
+"""The longest jump back that goes unnoticed; due work then waits no longer than that."""
+A_MOMENT = timedelta(seconds=1)
+"""The lead of a row whose moment was read after the clock."""
 MARGIN = timedelta(seconds=60)
-"""How far beyond the newest known moment other rows may have been stamped."""
+"""The longest time by which other rows may be ahead of the newest known moment."""
 SETTLE_SECONDS = CLOCK_SECONDS + 5
-"""For how long rows may still get moments of the clock as it was."""
+"""The time in which workers may still write moments of the clock as it was."""
 MOST = 5_000
 """The most rows of a table that one look mends, so that the report of the supervisor is not late."""
 NEWEST = 1_000
-"""How many of the newest rows of a table the first look reads."""
+"""The newest rows of a table that the first look reads."""
 
 STAMPED: tuple[tuple[type[Model], str], ...] = (
     (InboxEvent, "received_at"),
@@ -56,7 +57,7 @@ STAMPED: tuple[tuple[type[Model], str], ...] = (
     (Checkpoint, "at"),
     (Worker, "swept_at"),
 )
-"""The tables whose newest rows tell how far the clock had been, and the column of the moment."""
+"""The tables whose newest rows have the newest moments, and the column of the moment."""
 
 BETWEEN_ATTEMPTS = Q(verdict=Verdict.RECEIVED) & ~Q(error="")
 WAITS_FOR_CHILD = Q(
@@ -117,80 +118,103 @@ class ClockWatch:
         self._at = 0.0
         self._mends_until = 0.0
         self._is_whole = True
-        """Whether the last mending left nothing over."""
+        """Whether the last mending has reached all rows."""
         self.last: SetBack | None = None
         """The last time that was noticed."""
 
     def look(self) -> None:
-        """Read the clock; if it has gone back, tell people, and mend what sleeps for it.
+        """Read the clock; if it has gone back, tell people, and make due work due again.
 
-        Whoever else mends the same rows does no harm.
+        Several supervisors may mend the same rows.
 
         Raises:
             DatabaseError: the next look notices it again.
         """
-        now, at = database_now(), time.monotonic()
+        begun, now, at = time.monotonic(), database_now(), time.monotonic()
         if self._told is None:
-            was = newest_stored() or now
+            was, passed = newest_stored() or now, timedelta(0)
         else:
-            was = self._told + timedelta(seconds=at - self._at)
+            # The least time that has passed: an answer that comes late is no earlier moment.
+            passed = timedelta(seconds=begun - self._at)
+            was = self._told + passed
         if was - now > SLACK:
-            self._notice(SetBack(now, was), at)
+            self._notice(SetBack(now, was), passed, at)
         elif self.last is not None and at < self._mends_until:
-            again = SetBack(now, now + self.last.gap)
-            self._mend(again, at, pauses=not self._is_whole)
+            self._mend_again(SetBack(now, now + self.last.gap), passed, at)
         self._told, self._at = now, at
 
-    def _notice(self, found: SetBack, at: float) -> None:
+    def _notice(self, found: SetBack, passed: timedelta, at: float) -> None:
         with transaction.atomic():
-            number = self._mend(found, at, pauses=True)
+            changed = self._mend(self._works(found), self._pauses(found))
+            number = sum(changed)
             if self._told is None and not number:
                 return  # others have mended it, or it went back long before
-            said = "the database's clock has gone back by %s; mended rows: %s"
-            log.error(said, found.gap, number)
+            changed += self._mend(self._others(found, passed))
             _tell(found)
+        said = "the database's clock has gone back by %s; work that was due goes on: %s"
+        log.error(said, found.gap, number)
         self.last, self._mends_until = found, at + SETTLE_SECONDS
+        self._is_whole = MOST not in changed
 
-    def _mend(self, found: SetBack, at: float, *, pauses: bool) -> int:
-        """Mend what sleeps; return how many rows were changed."""
-        mends = [*self._mends(found), *(self._pauses(found) if pauses else ())]
-        changed = [rows.update(**values) for rows, values in mends]
+    def _mend_again(self, found: SetBack, passed: timedelta, at: float) -> None:
+        changed = self._mend(self._works(found))
+        if not self._is_whole:
+            changed += self._mend(self._pauses(found), self._others(found, passed))
         self._is_whole = MOST not in changed
         if not self._is_whole:
             self._mends_until = at + SETTLE_SECONDS
-        return sum(changed)
 
-    def _mends(self, found: SetBack) -> Iterator[Mend]:
-        """What may be mended again and again."""
-        now, until, mine = found.at, found.was + MARGIN, Q(queue__in=self._queues)
-        # First: reactions in line run in the order of these moments.
-        issued = Q(wake_at__isnull=False, issued_at__gt=now) & ~Q(line="")
-        commands = IssuedCommand.objects.filter(mine, issued).order_by("issued_at")
-        yield _some(commands), {"issued_at": F("issued_at") - found.gap}
+    def _mend(self, *mends: Iterator[Mend]) -> list[int]:
+        """Change rows; return how many each time."""
+        return [rows.update(**values) for rows, values in chain(*mends)]
+
+    def _works(self, found: SetBack) -> Iterator[Mend]:
+        """The work that was due, and the leases. To mend these again does no harm."""
+        now, until = found.at, found.was + MARGIN
         lease = timedelta(seconds=conf().LEASE_SECONDS)
-        for model in (table.model for table in WORK):
-            work = model._default_manager.filter(mine)
-            free, held = work.filter(owner=""), work.exclude(owner="")
-            at_once = free.filter(DUE_AT_ONCE[model])
-            yield _waking(at_once, now, until), {"wake_at": now}
+        for model, at_once in DUE_AT_ONCE.items():
+            work = model._default_manager.filter(queue__in=self._queues)
+            due = work.filter(at_once, owner="")
+            yield _waking(due, now, until), {"wake_at": now}
+            held = work.exclude(owner="")
             yield _waking(held, now + lease, until + lease), {"wake_at": now + lease}
-        late = Q(wake_at__isnull=False, paced_at__gt=now + SLACK)
-        yield BulkOperation.objects.filter(mine, late), {"paced_at": now}
-        notices, sent = Notice.objects.filter(owner=""), now + NOTICE_LEASE
-        yield _waking(notices, now, until), {"wake_at": now}
-        sending = Notice.objects.exclude(owner="")
-        yield _waking(sending, sent, until + NOTICE_LEASE), {"wake_at": sent}
-        # A lost worker would count as alive until the clock has caught up.
-        for beat in ("seen_at", "swept_at"):
-            yield Worker.objects.filter(**{f"{beat}__gt": now}), {beat: now}
 
     def _pauses(self, found: SetBack) -> Iterator[Mend]:
-        """No pause that the engine has chosen becomes longer than the longest; none that begins later is cut."""
+        """The pauses between attempts: none that the engine has chosen becomes longer than the longest."""
         pause = timedelta(seconds=conf().BACKOFF_CAP_SECONDS)
         first, last = found.at + pause, found.was + pause
         for model, between in PAUSED.items():
             rows = model._default_manager.filter(between, queue__in=self._queues)
             yield _waking(rows.filter(owner=""), first, last), {"wake_at": first}
+
+    def _others(self, found: SetBack, passed: timedelta) -> Iterator[Mend]:
+        """Rows that are mended once: pauses that begin later stay as they are."""
+        now, until = found.at, found.was + MARGIN
+        mine = Q(queue__in=self._queues)
+        self._keep_order(now, now - passed)
+        paced = Q(wake_at__isnull=False, paced_at__gt=now + SLACK)
+        yield BulkOperation.objects.filter(mine, paced), {"paced_at": now}
+        waiting, sending = Q(owner=""), ~Q(owner="")
+        yield _waking(Notice.objects.filter(waiting), now, until), {"wake_at": now}
+        last, rows = now + MARGIN, Notice.objects.filter(sending)  # as long as a lease
+        yield _waking(rows, last, until + MARGIN), {"wake_at": last}
+        # A lost worker would count as alive until the clock has caught up.
+        for beat in ("seen_at", "swept_at"):
+            yield Worker.objects.filter(**{f"{beat}__gt": now + SLACK}), {beat: now}
+
+    def _keep_order(self, now: datetime, back_at: datetime) -> None:
+        """Let the simple event handlers' calls that wait go before those of events that came after the clock went back.
+
+        Args:
+            now: the time.
+            back_at: a moment before which the clock has not gone back, by the clock as it is.
+        """
+        late = Q(wake_at__isnull=False, issued_at__gt=now + A_MOMENT) & ~Q(line="")
+        rows = IssuedCommand.objects.filter(late, queue__in=self._queues)
+        found = list(rows.only("issued_at").order_by("issued_at", "pk")[:MOST])
+        for place, row in enumerate(found):
+            row.issued_at = back_at + timedelta(microseconds=place)
+        IssuedCommand.objects.bulk_update(found, ["issued_at"], batch_size=500)
 
 
 def newest_stored() -> datetime | None:
@@ -213,7 +237,10 @@ def _some(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _tell(found: SetBack) -> None:
-    """Store what the notices tell of it."""
+    """Store the occurrence for notices, unless another supervisor has noticed it just before."""
+    lately = (found.at - MARGIN, found.at + SLACK)
+    if Worker.objects.filter(set_back_at__range=lately).exists():
+        return
     gap = timedelta(seconds=round(found.gap.total_seconds()))
     said = Text("the database's clock went back by %(time)s", gap)
     send(

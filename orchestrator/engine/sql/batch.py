@@ -305,7 +305,7 @@ def _expect(statement: Statement, rows: int) -> None:
 
 
 CLOCK_SECONDS = 10.0
-"""For how long a `Clock` goes on without asking: the database's clock may go back meanwhile."""
+"""The time after which a `Clock` asks the database again, whose clock may have gone back meanwhile."""
 
 
 class Clock:
