@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.db import connections
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import Settings
 
 from monitoring.probes.machinery import machinery
@@ -30,13 +30,13 @@ from orchestrator.engine.sql.tables import events, step_runs
 from orchestrator.models import (
     InboxEvent,
     IssuedCommand,
-    Occurrence,
     ProcessInstance,
     Status,
     StepRun,
     StepStatus,
     Worker,
 )
+from orchestrator.notices.item_lines import item_line
 from orchestrator.testing.clock import move_times_back
 from orchestrator.workers.database_process import (
     DatabaseProcess,
@@ -46,6 +46,7 @@ from orchestrator.workers.database_process import (
 from tests.apps.noting import Note, Noting, Opened
 from tests.apps.process_managers.fixtures import SetHandler, handler
 from tests.services.crews import knowing
+from tests.services.telling import gathered
 
 __all__ = ["handler"]
 
@@ -342,11 +343,13 @@ def test_people_are_told_once_by_two_supervisors(
         watch.look()
         living = [LivingWorker(name, 1, 1.0, holds=False)]
         WorkerReport(name, "default", living).store(watch.last)
-    [told] = Occurrence.objects.all()
-    assert (told.state, told.said[:34]) == (
-        "clock",
-        "the database's clock went back by ",
-    )
+    [notice] = gathered()
+    [item] = notice.items
+    assert item["state"] == "clock"
+    line = "the database's clock went back by 0:"
+    assert item_line(item, notice.texts).startswith(line)
+    with translation.override("ja"):
+        assert "データベースの時計" in item_line(item, notice.texts)
     assert Worker.objects.filter(set_back_at__isnull=False).count() == 2
     drain()
     assert statuses() == {Status.COMPLETED}
