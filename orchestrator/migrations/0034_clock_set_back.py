@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestrator", "0032_claims_in_turns"),
+        ("orchestrator", "0033_earlier_fingerprints"),
     ]
 
     operations = [
