@@ -117,6 +117,9 @@ class StepRun(Work):
     started_at = models.DateTimeField(_("started at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
+    called = False
+    """Whether the function was called, or the sub-process was looked at, since this claim; no column."""
+
     class Meta:
         verbose_name = _("step run")
         verbose_name_plural = _("step runs")

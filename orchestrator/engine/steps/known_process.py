@@ -151,6 +151,7 @@ class KnownProcess:
         Raises:
             Exception: no way on fits the result, or the database refused.
         """
+        run.called = True  # at the latest by an earlier claim
         try:
             return self._settle_by_itself(run, result)
         except BaseException:

@@ -141,6 +141,7 @@ class Session(KnownProcess):
             releasing.release_for_room(run)
             return None
         if vertex.step.definition is not None and run.kind != StepKind.UNDO:
+            run.called = True
             return subprocesses.run_child(self, run, vertex)
         return self._run_function(run, vertex, policy)
 
@@ -268,8 +269,11 @@ class Session(KnownProcess):
             awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)
             wait = as_plain if elsewhere is None else as_awaitable
-            return wait(function, awaited), arguments
-        return function, self.results.arguments(bindings, run, context)
+            function = wait(function, awaited)
+        else:
+            arguments = self.results.arguments(bindings, run, context)
+        run.called = True
+        return function, arguments
 
 
 def _plan_of(

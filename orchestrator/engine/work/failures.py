@@ -44,6 +44,7 @@ from orchestrator.models import (
     InboxEvent,
     Incident,
     IssuedCommand,
+    Lost,
     ProcessInstance,
     Status,
     StepRun,
@@ -262,7 +263,7 @@ def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
         "step": run.node,
         "type": type(error).__name__,
         "message": storable_text(incidents.error_text(error))[:2000],
-        "attempts": run.attempt,
+        "attempts": run.attempt - _is_uncalled(run),
     }
     if isinstance(error, SubprocessFailed):
         told["child"] = {
@@ -272,6 +273,14 @@ def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
             "message": error.text,
         }
     return {"result": told, "checksum": digest(told), **attempt_columns(error)}
+
+
+def _is_uncalled(run: StepRun) -> bool:
+    """Whether the last claim of a visit has counted an attempt in which nothing was called, as after the last timeout.
+
+    An attempt that was cut off is not charged: its number belongs to a call.
+    """
+    return not run.called and run.lost != Lost.CUT_OFF
 
 
 def attempt_columns(error: Exception) -> dict[str, Any]:
