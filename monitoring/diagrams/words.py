@@ -35,6 +35,7 @@ PHRASES = (
     (r"(?P<number>\d+) at once", noop("%(number)s at once")),
     (r"(?P<number>[\d.]+%?) may fail", noop("%(number)s may fail")),
     (r"for (?P<event>\w.*)", noop("for %(event)s")),
+    (r"optional", noop("optional")),
 )
 """The phrases that `orchestrator.definition` writes into graphs, and their translations."""
 

@@ -306,7 +306,8 @@ def _same(one: Step, other: Step) -> bool:
 
 
 def _bare(step: Step) -> bool:
-    return not step.gives and not step.args and step.policy == Policy()
+    plain = not (step.gives or step.args or step.optional)
+    return plain and step.policy == Policy()
 
 
 KINDS: dict[type[FlowRow], Callable[[Compilation, Any], None]] = {

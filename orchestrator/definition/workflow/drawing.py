@@ -37,7 +37,7 @@ def _node(vertex: Vertex, entries: Collection[str]) -> Node:
         vertex.name,
         spoken_name(vertex.name),
         "map" if vertex.each else vertex.step.kind,
-        detail=_detail(vertex),
+        detail=", ".join(filter(None, [_detail(vertex), _optional(vertex.step)])),
         entry=vertex.name in entries,
         undo=vertex.undo.name if vertex.undo is not None else "",
         join=_join(vertex),
@@ -70,6 +70,11 @@ def _guarded(step: Step) -> str:
     """The label of the events that a waiting step takes."""
     named = [*map(spoken_condition, step.predicates), *map(str, step.guards)]
     return f" [{' and '.join(named)}]" if named else ""
+
+
+def _optional(step: Step) -> str:
+    """The label of a step that may fail."""
+    return "optional" if step.optional else ""
 
 
 def _args(step: Step) -> str:

@@ -185,8 +185,8 @@ class Vertex:
     """A step with its place in the graph.
 
     `ways_in` counts the links to it, without those back into loops. `row` is the first row that names it. `returns` is
-    the result type of its function or sub-process. A `certain` vertex runs in every process: no branch, failure or
-    deadline passes it over.
+    the result type of its function or sub-process. A `certain` vertex has its result in every process: no branch,
+    failure or deadline passes it over.
     """
 
     step: Step

@@ -75,7 +75,7 @@ class Step:
 
     `gives` is the name of its result for later steps, `definition` the workflow that it runs. `args` are the parameters
     that are not bound by their names. `guards` and `predicates` select the events that a `wait` takes. The deadline of
-    a `sleep` is its end.
+    a `sleep` is its end. An `optional` step that fails for good gives None, and its process goes on.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Step:
     args: tuple[tuple[str, Any], ...] = ()
     guards: tuple[Guard, ...] = ()
     predicates: tuple[EventPredicate, ...] = ()
+    optional: bool = False
 
     @property
     def result_name(self) -> str:
@@ -124,6 +125,7 @@ def step(
     idempotent: bool = True,
     threads: int | None = None,
     args: Mapping[str, Any] | None = None,
+    optional: bool = False,
 ) -> Step:
     """Give a function a name or a policy. The same function may serve several steps under different names.
 
@@ -133,6 +135,7 @@ def step(
         gives: the name of its result for later steps; by default the step's name.
         args: the values of parameters that are not bound by their names. A value is a constant, `stored("name")` for
             the result or the field of Input of that name, or a step for its result.
+        optional: whether the process goes on, with None as the result, when the step has failed for good.
 
     `Policy` explains the other arguments.
     """
@@ -140,7 +143,7 @@ def step(
     policy = Policy(*pace, queue, concurrency, transactional, idempotent, threads)
     named = name or name_of(function)
     bound = tuple((args or {}).items())
-    return Step(named, "step", function, gives, policy, args=bound)
+    return Step(named, "step", function, gives, policy, args=bound, optional=optional)
 
 
 def wait(
@@ -195,10 +198,23 @@ def ask(
     return Step(name, "ask", gives=gives, choices=choices, deadline=deadline, late=late)
 
 
-def run(definition: type[Runnable], name: str = "", *, gives: str = "") -> Step:
-    """Run a sub-process. The engine binds its input by name; the result of the sub-process is the step's result."""
+def run(
+    definition: type[Runnable],
+    name: str = "",
+    *,
+    gives: str = "",
+    optional: bool = False,
+) -> Step:
+    """Run a sub-process. The engine binds its input by name; the result of the sub-process is the step's result.
+
+    `step` explains `optional`.
+    """
     return Step(
-        name or _snake(name_of(definition)), "run", gives=gives, definition=definition
+        name or _snake(name_of(definition)),
+        "run",
+        gives=gives,
+        definition=definition,
+        optional=optional,
     )
 
 

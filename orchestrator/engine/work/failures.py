@@ -11,6 +11,7 @@ from django.db import transaction
 
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.codec import digest
+from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.application_code import (
     as_failure,
@@ -21,16 +22,19 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.tables import instances, table_of
+from orchestrator.engine.storage.results import has_returned
 from orchestrator.engine.work import backoff, releasing
 from orchestrator.engine.work.claims import wake_followers
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import (
+    CorruptInput,
     HandlerMissing,
     InvalidMessage,
     KeyTaken,
     LeaseLost,
     LimitReached,
+    NoCase,
     Permanent,
     SubprocessFailed,
     UnknownDefinition,
@@ -61,6 +65,9 @@ HOLD = timedelta(seconds=30)
 
 HOPELESS = InvalidMessage | WorkerDied | LimitReached
 """The engine's errors that another attempt cannot change; the application raises Permanent for the same."""
+
+UNFIT = InvalidMessage | NoCase
+"""The engine's errors about a result with which the process cannot go on: the step itself has failed with it."""
 
 MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
 """The engine's errors about something that a deploy will bring."""
@@ -255,6 +262,19 @@ def _about(work: Work) -> dict[str, Any]:
     if isinstance(work, IssuedCommand):
         return {"command_id": work.pk}
     return {"step_run_id": work.pk}
+
+
+def is_undecided(run: StepRun, error: Exception) -> bool:
+    """Return whether a step is done and only the decision has failed: nothing takes its place or undoes its process."""
+    done = has_returned(run) or bool(condition_of(error))
+    return done and not from_engine(error, UNFIT)
+
+
+def is_declined(error: Exception) -> bool:
+    """Return whether an error is the application's no; any other error is unexpected."""
+    return isinstance(error, Permanent) and not isinstance(
+        error.__cause__, CorruptInput
+    )
 
 
 def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The consequence of a failed attempt of a step: another attempt, another way, or an incident.
 
 The first that applies: the database refused (release, a few times); the running code lacks something (set aside); an
-earlier result is bad (redo it); another attempt is due (backoff); an error link catches the failure; a map or a join
-tolerates it; the step declined (undo the process). Else the step has failed, which opens an incident.
+earlier result is bad (redo it); another attempt is due (backoff); an error link catches the failure; the step is
+optional (skip it); a map or a join tolerates the failure; the step declined (undo the process). Else the step has
+failed, which opens an incident.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from orchestrator.definition.workflow.advance import (
     error_link,
     tolerates_failure,
 )
-from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents, secret_values
@@ -49,6 +49,7 @@ from orchestrator.engine.storage.results import (
     drop_result,
     has_returned,
     returned_columns,
+    seal_result,
 )
 from orchestrator.engine.work import backoff, failures, releasing
 from orchestrator.engine.work.keeping import store_outcome
@@ -57,7 +58,6 @@ from orchestrator.exceptions import (
     ChildCancelled,
     CorruptInput,
     Interrupted,
-    InvalidMessage,
     LeaseLost,
     NoCase,
     Permanent,
@@ -82,9 +82,6 @@ log = logging.getLogger(__name__)
 OF_CHILD = ChildCancelled | SubprocessFailed
 FINAL = failures.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
 """The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
-
-UNFIT = InvalidMessage | NoCase
-"""The engine's errors about a result with which the process cannot go on: the step itself has failed with it."""
 
 
 def fail_run(
@@ -252,9 +249,9 @@ def _give_up(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> None:
     """Store that the step has failed for good; the definition decides whether that stops the process."""
-    if policy.idempotent and from_engine(error, UNFIT):
+    if policy.idempotent and from_engine(error, failures.UNFIT):
         drop_result(run)  # a retry calls the function again
-    fails = run.kind != StepKind.UNDO and not run.redo and not _is_undecided(run, error)
+    fails = run.kind != StepKind.UNDO and not failures.is_undecided(run, error)
     way = _another_way(change, run, error, policy) if fails else ""
     if way:
         log.warning("%s failed, %s: %s", run, way, incidents.named_error(error))
@@ -263,7 +260,7 @@ def _give_up(
         )
         change.write()
         return
-    declined = fails and is_declined(error)
+    declined = fails and not run.redo and failures.is_declined(error)
     if declined and change.plan.undoable:
         log.warning("%s declined, its process is undone: %s", run, error)
         _undo(change, run, error)
@@ -272,19 +269,6 @@ def _give_up(
         _stop(change, run, error, declined=declined)
         _tell(change, run, error)
     change.write()
-
-
-def _is_undecided(run: StepRun, error: Exception) -> bool:
-    """Whether a step is done and only the decision has failed: nothing takes its place or undoes its process."""
-    done = has_returned(run) or bool(condition_of(error))
-    return done and not from_engine(error, UNFIT)
-
-
-def is_declined(error: Exception) -> bool:
-    """Whether an error is the application's no; any other error is unexpected."""
-    return isinstance(error, Permanent) and not isinstance(
-        error.__cause__, CorruptInput
-    )
 
 
 def _undo(change: WorkflowChange, run: StepRun, error: Exception) -> None:
@@ -299,7 +283,14 @@ def _undo(change: WorkflowChange, run: StepRun, error: Exception) -> None:
 def _another_way(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> str:
-    """Go on where an error link catches the failure, or a map or a join tolerates it. Return which; "" for none."""
+    """Go on where an error link catches the failure, the step is optional, or a map or a join tolerates the failure.
+
+    Returns:
+        Which; "" for none. What failed in a redo of a step that is not optional is for people.
+    """
+    optional = change.plan[run.node].step.optional
+    if run.redo:
+        return _skip(change, run, error) if optional else ""
     item = run.kind == StepKind.ITEM
     caught = error_link(change.plan, run.node, error)
     if caught is not None:
@@ -308,6 +299,8 @@ def _another_way(
             _close_map(change, run, error)
         follow_settled(change, Settled(run.node, run.visit, "failed", caught=caught))
         return f"{caught.target} catches it"
+    if optional:
+        return _skip(change, run, error)
     if item and _is_put_up_with(change, run, error, policy):
         _close(change, run, error)
         count_elements(change, run, {})
@@ -342,6 +335,17 @@ def _close(
     change.close(run, StepStatus.FAILED, **values)
     if run.child_id is not None:
         cancel_child(run, change)
+
+
+def _skip(change: WorkflowChange, run: StepRun, error: Exception) -> str:
+    """Settle a failed visit of an optional step, whose result is None, and go on. Return why."""
+    change.close(
+        run, StepStatus.SKIPPED, **failures.attempt_columns(error), **seal_result(None)
+    )
+    if run.child_id is not None:
+        cancel_child(run, change)
+    settling.follow(change, run, None, StepStatus.SKIPPED)
+    return "it is optional"
 
 
 def _close_map(change: WorkflowChange, item: StepRun, error: Exception) -> None:

@@ -134,7 +134,8 @@ class Certainty:
         if self._may_be_passed_over(vertex, ways, start):
             (start,) = self._conditions.branches(start, 1, complete=False)
         self.starts[vertex.name] = start
-        vertex.certain = self._leave(vertex, start) == ALWAYS
+        always = self._leave(vertex, start) == ALWAYS
+        vertex.certain = always and not vertex.step.optional
 
     def _before(self, vertex: Vertex, incoming: Sequence[Link]) -> int:
         found = 0

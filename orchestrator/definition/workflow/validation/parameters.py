@@ -258,6 +258,12 @@ class _Parameters:
     def _check_presence(self, parameter: Parameter, binding: Binding, of: str) -> None:
         if self.undoes and binding.name == self.vertex.name:
             return
+        optional = self.plan[binding.name].step.optional
+        if optional and not takes_none(parameter.annotation):
+            self._invalid(
+                f"{of} needs {parameter.name}, but {binding.name} is optional, and gives None when it has failed: "
+                f"write {parameter.name}: {type_text(parameter.annotation)} | None"
+            )
         if self.certainty.must_have(self.vertex.name, binding.name):
             return
         if binding.default is MISSING and not takes_none(parameter.annotation):

@@ -174,6 +174,8 @@ def _undo(row: Undo) -> Iterator[str]:
     by = row.by.function if isinstance(row.by, Step) else row.by
     if reason := why_unnamed(by, "what undoes a step"):
         yield reason
+    if isinstance(row.by, Step) and row.by.optional:
+        yield f"{row.by.name} undoes {name(row.step)}, so it cannot be optional: people hear of an effect that stays"
 
 
 def _distinct(steps: Sequence[Any]) -> Iterator[str]:

@@ -57,6 +57,9 @@ def step_mistakes(step: Step) -> Iterator[str]:
     for predicate in step.predicates:
         yield from condition_mistakes(predicate)
     yield from _deadline(step)
+    optional: Any = step.optional
+    if not isinstance(optional, bool):
+        yield f"optional={optional!r} must be True or False"
 
 
 def _names(step: Step) -> Iterator[str]:

@@ -145,6 +145,29 @@ def _of_caught(plan: Plan, vertex: Vertex) -> Contradictions:
                 yield link.row, reasons[0]
 
 
+def _of_optional(plan: Plan, vertex: Vertex) -> Contradictions:
+    """Refuse an optional step where None cannot stand in for its result."""
+    if not vertex.step.optional:
+        return
+    name = vertex.name
+    if vertex.each is not None:
+        yield (
+            vertex.each,
+            f"{name} runs for each element, so leave its optional out and say how many elements may fail: tolerate=1.0",
+        )
+    elif vertex.decides:
+        yield (
+            vertex.row,
+            f"{name} is optional, but its result decides what follows: put a step after it that takes None and decides",
+        )
+    for link in vertex.regular:
+        if plan[link.target].each is not None:
+            yield (
+                link.row,
+                f"{name} is optional, but gives the list of {link.target}: put a step between that gives a list",
+            )
+
+
 OF_CHILD = (SubprocessFailed, ChildCancelled)
 OF_RUN = (
     SubprocessDeclined,
@@ -199,4 +222,5 @@ RULES: tuple[Callable[[Plan, Vertex], Contradictions], ...] = (
     _of_catch,
     _of_errors,
     _of_caught,
+    _of_optional,
 )
