@@ -14,6 +14,7 @@ __all__ = [
     "CorruptInput",
     "Envelope",
     "Permanent",
+    "Poll",
     "Receipt",
     "Retry",
     "Skip",
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
         start_process,
     )
     from orchestrator.engine.storage.receipts import Receipt
-    from orchestrator.exceptions import CorruptInput, Permanent, Retry, Skip
+    from orchestrator.exceptions import CorruptInput, Permanent, Poll, Retry, Skip
     from orchestrator.registry import Answer, CommandContext, handles, reacts_to
 else:
     _HOMES = {
         "engine.processes": "Envelope send_event send_events start_process",
         "engine.storage.receipts": "Receipt",
-        "exceptions": "CorruptInput Permanent Retry Skip",
+        "exceptions": "CorruptInput Permanent Poll Retry Skip",
         "registry": "Answer CommandContext handles reacts_to",
     }
 

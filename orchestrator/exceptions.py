@@ -14,6 +14,7 @@ ProcessionError
 ├── Outcome                 how a handler or step says what its failure means
 │   ├── Permanent           do not try again
 │   ├── Retry               try again, after a delay
+│   ├── Poll                call the step again later, uncharged
 │   ├── CorruptInput        an earlier step's result is bad: redo that step
 │   └── Skip                pass this step over, and go on
 ├── TimedOut                a step ran longer than its timeout
@@ -167,7 +168,7 @@ class Permanent(Outcome):
 
 
 class Retry(Outcome):
-    """Try again, even if the cause looks permanent.
+    """Try again, even if the cause looks permanent. The failed attempt counts.
 
     Args:
         after: how long to wait, at most 1,000 years; None for the step's own backoff.
@@ -176,6 +177,22 @@ class Retry(Outcome):
 
     def __init__(self, after: timedelta | None = None, message: str = "") -> None:
         self.after = after
+        super().__init__(message)
+
+
+class Poll(Outcome):
+    """The step is not done yet.
+
+    It is called again later, which counts no attempt. With `TimedOut` it fails when its time is over.
+
+    Args:
+        after: how long to wait before the next call.
+        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end.
+        message: the text for people.
+    """
+
+    def __init__(self, after: timedelta, within: timedelta, message: str = "") -> None:
+        self.after, self.within = after, within
         super().__init__(message)
 
 

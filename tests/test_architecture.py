@@ -71,7 +71,7 @@ LISTS = {
         then undo wait when
     """,
     orchestrator: """
-        Answer CommandContext CorruptInput Envelope Permanent Receipt Retry Skip handles reacts_to send_event
+        Answer CommandContext CorruptInput Envelope Permanent Poll Receipt Retry Skip handles reacts_to send_event
         send_events start_process
     """,
     testing: "Process failing found pass_time registered replaced run started",

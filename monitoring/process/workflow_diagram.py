@@ -165,7 +165,7 @@ def _title(state: StepState, possible: bool, attempts: int) -> str:
         words.append(f"{done:g}/{total:g}")
     if lost:
         words.append(_("%(number)d failed") % {"number": lost})
-    if message := state.progress.get("message"):
+    if state.open and (message := state.progress.get("message")):
         words.append(str(message)[:80])
     return ", ".join(words)
 

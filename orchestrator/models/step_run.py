@@ -50,6 +50,7 @@ class Blocked(models.TextChoices):
 
 HELD = "held"
 """The mark in the progress of a map that begins no further element."""
+FIRST_CALLED = "first_called"
 
 
 class StepRun(Work):
@@ -117,8 +118,8 @@ class StepRun(Work):
     started_at = models.DateTimeField(_("started at"))
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
-    called = False
-    """Whether the function was called, or the sub-process was looked at, since this claim; no column."""
+    called = 0.0
+    """The monotonic time at which its function was called in this claim, or 0; no column."""
 
     class Meta:
         verbose_name = _("step run")
@@ -194,3 +195,9 @@ class StepRun(Work):
 
     def __str__(self) -> str:
         return f"{self.node} of {self.instance_id}"
+
+    @property
+    def polled(self) -> dict[str, float]:
+        """The part of its progress that a step has once it polls: the seconds from its start to its first call."""
+        shown = self.progress if isinstance(self.progress, dict) else {}
+        return {name: shown[name] for name in (FIRST_CALLED,) if name in shown}

@@ -60,8 +60,11 @@ class OpenStep:
 
     @property
     def is_asleep(self) -> bool:
+        """Whether it sleeps, or polls: it is called again later."""
         waiting = self.run.status == StepStatus.WAITING
-        return self._wakes and waiting and self.run.kind == StepKind.SLEEP
+        sleeps = waiting and self.run.kind == StepKind.SLEEP
+        polls = self.run.status == StepStatus.READY and bool(self.run.polled)
+        return self._wakes and (sleeps or polls)
 
     @property
     def is_tried_again(self) -> bool:

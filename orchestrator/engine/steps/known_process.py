@@ -5,6 +5,7 @@ Every error is stored with the visit (`work.step_failures`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -151,7 +152,7 @@ class KnownProcess:
         Raises:
             Exception: no way on fits the result, or the database refused.
         """
-        run.called = True  # at the latest by an earlier claim
+        run.called = run.called or time.monotonic()  # if an earlier claim has called it
         try:
             return self._settle_by_itself(run, result)
         except BaseException:

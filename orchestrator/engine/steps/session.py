@@ -141,7 +141,7 @@ class Session(KnownProcess):
             releasing.release_for_room(run)
             return None
         if vertex.step.definition is not None and run.kind != StepKind.UNDO:
-            run.called = True
+            run.called = time.monotonic()
             return subprocesses.run_child(self, run, vertex)
         return self._run_function(run, vertex, policy)
 
@@ -272,7 +272,7 @@ class Session(KnownProcess):
             function = wait(function, awaited)
         else:
             arguments = self.results.arguments(bindings, run, context)
-        run.called = True
+        run.called = time.monotonic()
         return function, arguments
 
 

@@ -12,6 +12,7 @@ from django.db import transaction
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
+from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.application_code import (
     as_failure,
@@ -28,8 +29,10 @@ from orchestrator.engine.work.claims import wake_followers
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import (
+    ChildCancelled,
     CorruptInput,
     HandlerMissing,
+    Interrupted,
     InvalidMessage,
     KeyTaken,
     LeaseLost,
@@ -37,6 +40,7 @@ from orchestrator.exceptions import (
     NoCase,
     Permanent,
     SubprocessFailed,
+    TimedOut,
     UnknownDefinition,
     UnknownEventType,
     WorkerDied,
@@ -65,6 +69,10 @@ HOLD = timedelta(seconds=30)
 
 HOPELESS = InvalidMessage | WorkerDied | LimitReached
 """The engine's errors that another attempt cannot change; the application raises Permanent for the same."""
+
+OF_CHILD = ChildCancelled | SubprocessFailed
+FINAL = HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
+"""The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
 
 UNFIT = InvalidMessage | NoCase
 """The engine's errors about a result with which the process cannot go on: the step itself has failed with it."""
@@ -262,6 +270,12 @@ def _about(work: Work) -> dict[str, Any]:
     if isinstance(work, IssuedCommand):
         return {"command_id": work.pk}
     return {"step_run_id": work.pk}
+
+
+def may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
+    """Return whether a step whose attempt has failed gets another one."""
+    final = isinstance(error, Permanent) or from_engine(error, FINAL)
+    return not final and run.attempt < policy.attempts(error)
 
 
 def is_undecided(run: StepRun, error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Releasing claims: of work that has not begun, of work that must wait, and after the database refused.
+"""Releasing claims: of work that has not begun, of work that must wait, of steps that poll, and after refusals.
 
 The attempt is not charged. Most refusals of the database pass. A refusal that lasts would run a step's function without
 end: the database may never take the row. So an attempt of a step counts as failed after some refusals. An error that
@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import from_application
+from orchestrator.engine.change.change import announce
+from orchestrator.engine.change.status import paused_time, suspend_work
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Raw, Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import table_of
 from orchestrator.engine.storage.results import has_returned, returned_columns
 from orchestrator.engine.work import leases
-from orchestrator.exceptions import Interrupted
+from orchestrator.exceptions import Interrupted, Poll, TimedOut
 from orchestrator.models import StepRun, StepStatus, Work
+from orchestrator.models.step_run import FIRST_CALLED
 from orchestrator.queue import wake_queue
 from orchestrator.text import storable_text
 
@@ -110,6 +116,50 @@ def release_or_charge(
         return None
     note_uncertain_commit()
     return refusal if again else unknown_effect(run, refusal)
+
+
+def release_polling(
+    change: WorkflowChange, run: StepRun, poll: Poll
+) -> TimedOut | None:
+    """Release a step that is not done, to be called again later; pauses of its process do not count.
+
+    Returns:
+        The error of a step that has polled for as long as it may; None if it was released.
+    """
+    progress = {"done": 0, "total": None, **(run.progress or {})}
+    if not run.polled:
+        first = change.now - timedelta(seconds=time.monotonic() - run.called)
+        progress[FIRST_CALLED] = max((first - run.started_at).total_seconds(), 0.0)
+    since = run.started_at + timedelta(seconds=progress[FIRST_CALLED])
+    left = min(poll.within, LONGEST) - (change.now - since)
+    if left <= timedelta(0) and not change.paused:
+        left += paused_time(run.instance_id, since)
+        if left <= timedelta(0):
+            return TimedOut(
+                "not done after %(number)s seconds: %(why)s",
+                f"{poll.within.total_seconds():g}",
+                incidents.error_text(poll),
+            )
+    progress["message"] = storable_text(incidents.error_text(poll))[:200]
+    untroubled = {"error": "", "text": None, "lost": "", "given_back": 0}
+    due = change.now + max(min(poll.after, left), timedelta(0))
+    change.touch(run, StepStatus.READY)
+    change.mark(release(run, due, progress=progress, **untroubled))
+    if run.error:  # the process may have been retrying
+        change.write()
+        return None
+    send(change.marks)
+    if change.paused:
+        suspend_work(run.instance_id, change.now)
+    announce(change.instance, {run.node: StepStatus.READY}, "")
+    return None
+
+
+def unpolled_columns(run: StepRun) -> dict[str, Any]:
+    """Return the columns of a failed step that begins to poll anew when people retry it."""
+    shown = run.progress or {}
+    kept = {name: shown[name] for name in shown if name not in run.polled}
+    return {"progress": kept} if run.polled else {}
 
 
 def _most_times(run: StepRun, refusal: Exception) -> int:

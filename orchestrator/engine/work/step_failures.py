@@ -1,9 +1,9 @@
 """The consequence of a failed attempt of a step: another attempt, another way, or an incident.
 
 The first that applies: the database refused (release, a few times); the running code lacks something (set aside); an
-earlier result is bad (redo it); another attempt is due (backoff); an error link catches the failure; the step is
-optional (skip it); a map or a join tolerates the failure; the step declined (undo the process). Else the step has
-failed, which opens an incident.
+earlier result is bad (redo it); the step polls (call it later); another attempt is due (backoff); an error link catches
+the failure; the step is optional (skip it); a map or a join tolerates the failure; the step declined (undo the
+process). Else the step has failed, which opens an incident.
 """
 
 from __future__ import annotations
@@ -55,14 +55,11 @@ from orchestrator.engine.work import backoff, failures, releasing
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import (
-    ChildCancelled,
     CorruptInput,
-    Interrupted,
     LeaseLost,
-    NoCase,
     Permanent,
+    Poll,
     Retry,
-    SubprocessFailed,
     TimedOut,
     WorkerDied,
 )
@@ -78,10 +75,6 @@ from orchestrator.models import (
 from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
-
-OF_CHILD = ChildCancelled | SubprocessFailed
-FINAL = failures.HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
-"""The engine's errors that another attempt of a step cannot change: TimedOut after the last attempt."""
 
 
 def fail_run(
@@ -177,28 +170,30 @@ def settle_failure(run: StepRun, error: Exception, plan: Plan, policy: Policy) -
         settling.undo_after_end(change, run, status)
         change.write()
         return
-    if isinstance(error, OF_CHILD) and (child := lock_child(run)) is not None:
+    if isinstance(error, failures.OF_CHILD) and (child := lock_child(run)) is not None:
         found = failure_of(child)
         if found is None:  # the sub-process was retried a moment ago
             retrying.wait_for_child(change, run)
             change.write()
             return
         error = found
-    if isinstance(error, CorruptInput):
-        hopeless = _redo(change, run, error)
+    if isinstance(error, CorruptInput | Poll):
+        hopeless = _call_later(change, run, error)
         if hopeless is None:
             return
         error = hopeless
-    if _may_try_again(run, error, policy):
+    if failures.may_try_again(run, error, policy):
         _try_again(change, run, error, policy)
     else:
         _give_up(change, run, error, policy)
 
 
-def _redo(
-    change: WorkflowChange, run: StepRun, error: CorruptInput
-) -> Permanent | None:
-    """Redo the step of a bad result. Return the error that forbids it, if there is one."""
+def _call_later(
+    change: WorkflowChange, run: StepRun, error: CorruptInput | Poll
+) -> Permanent | TimedOut | None:
+    """Let a step poll, or redo the step of a bad result. Return the error that forbids it, if there is one."""
+    if isinstance(error, Poll):
+        return releasing.release_polling(change, run, error)
     try:
         redoing.request_redo(change, run, error.step, incidents.error_text(error))
         change.write()
@@ -218,11 +213,6 @@ def _change(run: StepRun, plan: Plan) -> WorkflowChange:
     cause = Cause.of(CauseKind.STEP_FAILED, run.pk, instance.revision)
     queue = definitions.workflow_of(instance).queue
     return WorkflowChange(instance, cause, now, plan, queue)
-
-
-def _may_try_again(run: StepRun, error: Exception, policy: Policy) -> bool:
-    final = isinstance(error, Permanent) or from_engine(error, FINAL)
-    return not final and run.attempt < policy.attempts(error)
 
 
 def _try_again(
@@ -367,7 +357,7 @@ def _stop(
     """Leave the step open as failed, until a person retries, skips or cancels."""
     values = {"status": StepStatus.FAILED, **failures.attempt_columns(error)}
     values |= {"declined": declined, "owner": "", "wake_at": None}
-    values |= returned_columns(run)
+    values |= returned_columns(run) | releasing.unpolled_columns(run)
     change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED

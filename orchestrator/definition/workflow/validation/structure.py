@@ -17,6 +17,7 @@ from orchestrator.exceptions import (
     LimitReached,
     NoCase,
     Permanent,
+    Poll,
     Skip,
     SubprocessDeclined,
     SubprocessFailed,
@@ -190,6 +191,8 @@ def _never(vertex: Vertex, error: type[BaseException]) -> str:
         return f"{said} passes {name} over, which is no failure"
     if issubclass(error, CorruptInput):
         return f"{said} has an earlier step done again; what follows when it is of no use is a Permanent"
+    if issubclass(error, Poll):
+        return f"{said} has {name} called again; when its time is over it fails with TimedOut"
     child = vertex.step.definition
     if vertex.step.function is not None:
         alone = issubclass(error, OF_CHILD)
