@@ -18,7 +18,7 @@ from orchestrator.definition import (
     step,
 )
 from orchestrator.engine.sql.tables import step_runs
-from orchestrator.engine.steps.session import CLAIMED
+from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.work.leases import work_name
 from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import Lost, StepRun

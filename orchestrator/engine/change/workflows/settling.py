@@ -136,6 +136,7 @@ def hold_map(change: WorkflowChange, item: StepRun) -> None:
     change.mark(step_runs.update(kept, {"id": head.pk}))
     unbegun = {"instance_id": change.instance.pk, "node": item.node}
     unbegun |= {"kind": StepKind.ITEM, "status": StepStatus.READY, "owner": ""}
+    unbegun |= {"progress": None}  # a step that polls has some
     waits = {"status": StepStatus.WAITING, "wake_at": None}
     change.mark(step_runs.update(waits, unbegun, rows=None))
 
