@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import announce_event, settle_without_move
+from orchestrator.engine.events import elsewhere
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances
@@ -51,16 +53,27 @@ class Parking(EventHandling):
             kept = {"wake_at": until, "patience_until": until, "attempt": 0}
             marks = [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         else:
-            marks = self._late(until)
+            marks = self._late(definition, until)
         marks += self._counted(1)
         self._put_aside([*marks, *self._behind(takes)])
 
     def _until(self, definition: DefinitionClass) -> datetime:
         return self.event.patience_until or self.now + inbox.patience(definition)
 
-    def _late(self, until: datetime) -> list[Statement]:
-        """Park the event, whose patience is over, and open an incident unless there is one."""
-        event, kept = self.event, {"patience_until": until, "attempt": 0}
+    def _late(self, definition: DefinitionClass, until: datetime) -> list[Statement]:
+        """Park the event, whose patience is over, and open an incident unless there is one, or another has taken it."""
+        event, now = self.event, self.now
+        kept: dict[str, Any] = {"patience_until": until, "attempt": 0}
+        fate = elsewhere.fate_elsewhere(event, self.process)
+        if fate == "taken":
+            kept["patience_until"] = None
+            return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
+        if fate == "undecided":
+            again = now + max(inbox.patience(definition), elsewhere.FIRST_LOOK)
+            kept |= {"patience_until": again, "wake_at": again}
+            return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
+        if fate != "none":
+            kept["wake_at"] = now + elsewhere.next_look(event, now)
         about = Incident.objects.open().filter(event=event.pk)
         if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
             return [self.verdict(Verdict.PARKED, error=event.error, **kept)]
@@ -102,17 +115,31 @@ class Parking(EventHandling):
         self._put_aside([*marks, *self._behind(takes)])
 
     def turn_away_late(self) -> None:
-        """Open an incident for an event that comes after its process has ended, and offer the next parked event."""
+        """Open an incident for an event of a process that has ended, and offer the next parked event.
+
+        No incident is opened if another definition takes the event, and it fits no wait of this process.
+        """
         event, parked = self.event, self.event.verdict == Verdict.PARKED
-        if parked:
-            reason = Text("%(type)s was parked until the process had ended", event.type)
+        fate = elsewhere.fate_elsewhere(event, self.process)
+        if fate in ("taken", "kept"):
+            marks = [self.verdict(Verdict.IGNORED), *self.clear()]
+        elif fate == "undecided":
+            look = self.now + elsewhere.next_look(event, self.now)
+            kept = self.verdict(Verdict.PARKED, wake_at=look, attempt=0)
+            self._put_aside([kept, *self._counted(1)])
+            return
         else:
-            reason = Text("%(type)s came after the process had ended", event.type)
-        marks = self.turn_away(Verdict.UNEXPECTED, reason)
+            marks = self.turn_away(Verdict.UNEXPECTED, self._why_late())
         if parked:
             marks += self._counted(0)
             marks.append(offering.offer_leftovers(self.process.pk, 1, self.now))
         self._put_aside(marks)
+
+    def _why_late(self) -> str:
+        event, ended = self.event, self.process.finished_at
+        if event.verdict == Verdict.PARKED and ended and event.received_at < ended:
+            return Text("%(type)s was parked until the process had ended", event.type)
+        return Text("%(type)s came after the process had ended", event.type)
 
     def _put_aside(self, marks: list[Statement]) -> None:
         """Settle the event, which moves nothing."""

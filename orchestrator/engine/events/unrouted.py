@@ -14,15 +14,13 @@ from django.db.models import Q
 from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.change.change import announce_event
+from orchestrator.engine.events import elsewhere
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.storage import inbox
 from orchestrator.models import InboxEvent, Incident, Verdict
 from orchestrator.text import Text, pack_text
 
-FIRST_LOOK = timedelta(seconds=1)
-LONGEST = timedelta(days=1)
-"""The longest time between two looks."""
 TAKES = (Verdict.STARTED, Verdict.MOVED, Verdict.PARKED, Verdict.IGNORED)
 """The verdicts of an event that a process has taken, or keeps until it can."""
 
@@ -56,17 +54,15 @@ def _is_ignored(event: InboxEvent) -> bool:
 
 def _is_taken(event: InboxEvent) -> bool:
     """Return whether another definition has taken the same event, or has not decided about it."""
-    same = InboxEvent.objects.filter(source=event.source, event_id=event.event_id)
-    others = same.exclude(pk=event.pk)
     takes = Q(verdict__in=TAKES, process__isnull=False) | Q(verdict=Verdict.RECEIVED)
-    return others.filter(takes).exists()
+    return elsewhere.same_event(event).filter(takes).exists()
 
 
 def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     event, now = handling.event, handling.now
     until = event.patience_until or now + inbox.patience(None)
     told = event.verdict == Verdict.UNROUTED and event.error
-    moments = [ends, now + _next_look(event, now), *([until] if until > now else [])]
+    moments = [ends, now + elsewhere.next_look(event, now), *([until] if until > now else [])]
     kept: dict[str, Any] = {
         "patience_until": until,
         "wake_at": min(moments),
@@ -80,13 +76,6 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     kept |= {"error": reason, "text": pack_text(reason)}
     kept_so = handling.verdict(Verdict.UNROUTED, **kept)
     return [kept_so, *handling.tell_people(Incident.Kind.UNROUTED_EVENT, reason)]
-
-
-def _next_look(event: InboxEvent, now: datetime) -> timedelta:
-    """The time until the next look: twice as long as since the look before."""
-    if event.verdict != Verdict.UNROUTED or event.handled_at is None:
-        return FIRST_LOOK
-    return min(max(2 * (now - event.handled_at), FIRST_LOOK), LONGEST)
 
 
 def why_unrouted(event: InboxEvent) -> str:

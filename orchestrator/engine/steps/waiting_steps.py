@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -15,8 +15,8 @@ from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.workflow.advance import Settled
-from orchestrator.definition.workflow.plan import Plan
-from orchestrator.definition.workflow.steps import Policy
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.steps import Policy, Step
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.workflows import settling
@@ -63,22 +63,32 @@ class EventWaits:
 
     def find_taker(self, event: Event) -> StepRun | None:
         """Return the oldest visit that takes an event: the class and all guards fit."""
-        concerned = [run for run in self.runs if self._concerns(run, event)]
-        self._read(concerned)
+        concerned = [
+            run for run in self.runs if _concerns(self.plan[run.node].step, event)
+        ]
+        self._read(self.plan[run.node] for run in concerned)
         return next((run for run in concerned if self._takes(run, event)), None)
 
-    def _concerns(self, run: StepRun, event: Event) -> bool:
-        """Whether an event has the class and the values that the definition names."""
-        step = self.plan[run.node].step
-        return step.event is type(event) and all(
-            isinstance(guard.accepts, Stored)
-            or guard.holds(getattr(event, guard.field), None)
-            for guard in step.guards
+    def fits_any(self, event: Event) -> bool:
+        """Return whether a step waits for such an event and its guards hold, though its wait be over or still to come.
+
+        A guard that compares with stored values holds before the first visit of its step.
+        """
+        steps = [v for v in self.plan.vertices.values() if _concerns(v.step, event)]
+        visits = self.instance.step_runs.filter(kind=StepKind.WAIT).order_by("pk")
+        named = visits.filter(node__in=[vertex.name for vertex in steps])
+        latest = {run.node: run for run in named}
+        self._read(steps)
+        return any(
+            self._takes(latest[one.name], event)
+            if one.name in latest
+            else _all_hold(one, event)
+            for one in steps
         )
 
-    def _read(self, runs: list[StepRun]) -> None:
+    def _read(self, steps: Iterable[Vertex]) -> None:
         """Read the results that the guards of steps compare with, in one query."""
-        guards = (one for run in runs for one in self.plan[run.node].guard_bindings)
+        guards = (one for vertex in steps for one in vertex.guard_bindings)
         with suppress(CorruptInput):  # `_takes` raises it for the step itself
             self.results.results(one.name for one in guards if one.source == "result")
 
@@ -88,8 +98,22 @@ class EventWaits:
         wanted = self.results.arguments(vertex.guard_bindings, run, None)
         if any(getattr(event, field) != value for field, value in wanted.items()):
             return False
-        predicates = vertex.step.predicates
-        return all(call_application(run.node, one, event) for one in predicates)
+        return _all_hold(vertex, event)
+
+
+def _concerns(step: Step, event: Event) -> bool:
+    """Whether an event has the class and the values that a step waits for."""
+    return step.event is type(event) and all(
+        isinstance(guard.accepts, Stored)
+        or guard.holds(getattr(event, guard.field), None)
+        for guard in step.guards
+    )
+
+
+def _all_hold(vertex: Vertex, event: Event) -> bool:
+    """Whether all predicates of a step hold for an event."""
+    predicates = vertex.step.predicates
+    return all(call_application(vertex.name, one, event) for one in predicates)
 
 
 def settle_wait(change: WorkflowChange, event: Event) -> bool:

@@ -1,0 +1,73 @@
+"""The same event in other definitions: an event that several definitions know has one row for each of them.
+
+Each definition decides about it by itself. People are told of an event that nobody has taken, not of every definition
+that has not taken it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from django.db.models import QuerySet
+
+from orchestrator.definition import ProcessManager
+from orchestrator.engine.steps.waiting_steps import EventWaits
+from orchestrator.engine.storage import definitions, inbox
+from orchestrator.models import InboxEvent, ProcessInstance, Verdict
+
+FIRST_LOOK = timedelta(seconds=1)
+LONGEST = timedelta(days=1)
+"""The longest time between two looks."""
+
+Fate = Literal["taken", "undecided", "kept", "open", "none"]
+"""The most that another definition has done with an event.
+
+It has taken it, has not decided yet, keeps it in a live process and tells people itself, or may take it later.
+"""
+
+FATES: dict[str, Fate] = {
+    Verdict.STARTED: "taken",
+    Verdict.MOVED: "taken",
+    Verdict.RECEIVED: "undecided",
+    Verdict.PARKED: "kept",
+    Verdict.UNROUTED: "open",
+    Verdict.FAILED: "open",
+}
+
+
+def fate_elsewhere(event: InboxEvent, process: ProcessInstance) -> Fate:
+    """Return the fate of an event in other definitions; "none" if it fits a wait of its process, or may do so."""
+    others = same_event(event).values_list("verdict", "process__finished_at")
+    fates = {
+        "open" if verdict == Verdict.PARKED and finished else FATES.get(verdict, "none")
+        for verdict, finished in others
+    }
+    found = next((fate for fate in FATES.values() if fate in fates), "none")
+    return found if found != "none" and _fits_no_wait(event, process) else "none"
+
+
+def same_event(event: InboxEvent) -> QuerySet[InboxEvent]:
+    """Return the rows of the same event for other definitions."""
+    same = InboxEvent.objects.filter(source=event.source, event_id=event.event_id)
+    return same.exclude(pk=event.pk)
+
+
+def _fits_no_wait(event: InboxEvent, process: ProcessInstance) -> bool:
+    """Whether an event fits no wait of a workflow's process. Where the running code cannot tell, it may fit."""
+    try:
+        definition = definitions.definition_of(process)
+        if issubclass(definition, ProcessManager):
+            return False
+        message = inbox.parse_event(event.type, event.body)
+        waits = EventWaits(process, definitions.plan_of(process))
+        return not waits.fits_any(message)
+    except BaseException:  # noqa: BLE001  # predicates may raise anything
+        return False
+
+
+def next_look(event: InboxEvent, now: datetime) -> timedelta:
+    """Return the time until the next look at an event that is kept: twice as long as since the look before."""
+    if event.verdict == Verdict.RECEIVED or event.handled_at is None:
+        return FIRST_LOOK
+    return min(max(2 * (now - event.handled_at), FIRST_LOOK), LONGEST)
