@@ -17,7 +17,7 @@ from django.db import DatabaseError, connections
 from orchestrator import registry
 from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.definition import Event, ProcessManager
-from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.models import ProcessInstance
 
 

@@ -2,17 +2,10 @@
 
 from orchestrator.definition.declarations.guards import stored
 from orchestrator.definition.declarations.migrating import migrates_from
+from orchestrator.definition.declarations.transition_rows import ignore, park, reject
 from orchestrator.definition.messages import Command, Event
 from orchestrator.definition.process_manager.manager import Decision, ProcessManager
-from orchestrator.definition.process_manager.rows import (
-    ANY,
-    after,
-    during,
-    ignore,
-    park,
-    reject,
-    when,
-)
+from orchestrator.definition.process_manager.rows import ANY, after, during, when
 from orchestrator.definition.secrets import secret
 from orchestrator.definition.workflow.context import (
     AsyncStepContext,

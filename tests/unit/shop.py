@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.definition import Command, Event, ProcessManager, during, when
-from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.exceptions import InvalidDefinition
 
 

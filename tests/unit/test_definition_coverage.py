@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from orchestrator.definition import Event, stored, when
-from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from tests.services.cases import cases
 from tests.unit.shop import (
     SEND,

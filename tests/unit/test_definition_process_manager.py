@@ -18,7 +18,7 @@ from orchestrator.definition import (
     stored,
     when,
 )
-from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from tests.services.cases import cases
 from tests.unit.shop import (
     PAY,

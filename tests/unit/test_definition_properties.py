@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from orchestrator.definition import Event, ProcessManager, during, ignore, reject, when
 from orchestrator.definition.codec import encode
 from orchestrator.definition.dataflow import reachable
-from orchestrator.definition.process_manager.rows import During, TransitionRow
+from orchestrator.definition.declarations.transition_rows import TransitionRow
+from orchestrator.definition.process_manager.rows import During
 from orchestrator.exceptions import InvalidDefinition
 
 

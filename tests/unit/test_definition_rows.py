@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from orchestrator.definition import after, during, ignore, reject, stored, when
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.definition.labels import spoken_delay
-from orchestrator.definition.process_manager.rows import TransitionRow
 from tests.services.cases import cases
 from tests.unit.shop import Data, Pack, Paid, Payment, Refund, Sent, Step
 

@@ -20,7 +20,7 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.declarations import outside_ids
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
-from orchestrator.definition.process_manager.rows import TransitionRow
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from tests.services.cases import cases
 from tests.unit.shop import (
     PAY,

@@ -14,9 +14,9 @@ from orchestrator.definition.annotations import domain, hints
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.dataflow import PossibleValues, can_hold, follow_edges
 from orchestrator.definition.declarations.guards import Stored, guard_label
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.messages import Event
-from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
     data_guards,

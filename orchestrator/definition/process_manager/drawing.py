@@ -9,9 +9,9 @@ from typing import Any, Literal
 from orchestrator.definition.annotations import domain
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.definition.graph import Disposition, Edge, Graph, Node
 from orchestrator.definition.labels import spoken_name
-from orchestrator.definition.process_manager.rows import TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
     copied_fields,

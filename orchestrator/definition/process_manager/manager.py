@@ -11,26 +11,26 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 from uuid import UUID
 
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.process_definition import COMMON
+from orchestrator.definition.declarations.transition_rows import (
+    DEFAULTS,
+    OUTCOMES,
+    Issue,
+    NoMove,
+    Outcome,
+    TransitionRow,
+    park,
+)
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import STRICT, Command, Event
 from orchestrator.definition.process_manager.coverage import broken_coverage
 from orchestrator.definition.process_manager.drawing import manager_graph
-from orchestrator.definition.process_manager.rows import (
-    DEFAULTS,
-    AnyStep,
-    During,
-    Issue,
-    NoMove,
-    RowDisposition,
-    TransitionRow,
-    park,
-)
+from orchestrator.definition.process_manager.rows import AnyStep, During
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
     copied_fields,
@@ -46,15 +46,6 @@ from orchestrator.definition.secrets import Secrets, find_secrets
 
 ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
 """The attributes of a process manager."""
-
-Outcome = Literal["moved", "ignored", "rejected", "parked"]
-
-OUTCOMES: dict[RowDisposition, Outcome] = {
-    "move": "moved",
-    "ignore": "ignored",
-    "reject": "rejected",
-    "park": "parked",
-}
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from orchestrator.definition.annotations import (
 )
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.declarations.transition_rows import Issue, TransitionRow
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.process_manager.rows import Issue, TransitionRow
 from orchestrator.definition.process_manager.state_machine import (
     StateMachine,
     copied_fields,

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
-from orchestrator.definition.messages import Command, Event
-from orchestrator.definition.process_manager.rows import (
+from orchestrator.definition.declarations.transition_rows import (
     Disposer,
-    During,
     NoMove,
     TransitionRow,
     park,
 )
+from orchestrator.definition.messages import Command, Event
+from orchestrator.definition.process_manager.rows import During
 
 
 class StateMachine(ProcessDefinition):

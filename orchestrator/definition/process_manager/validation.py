@@ -15,6 +15,11 @@ from orchestrator.definition.annotations import is_class
 from orchestrator.definition.codec import adapter
 from orchestrator.definition.declarations.migrating import migration_mistakes
 from orchestrator.definition.declarations.outside_ids import identity_mistakes
+from orchestrator.definition.declarations.transition_rows import (
+    DEFAULTS,
+    TransitionRow,
+    park,
+)
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.process_manager.reachability import reachability_mistakes
 from orchestrator.definition.process_manager.row_rules import (
@@ -23,13 +28,7 @@ from orchestrator.definition.process_manager.row_rules import (
     Reasons,
     why_no_member,
 )
-from orchestrator.definition.process_manager.rows import (
-    DEFAULTS,
-    AnyStep,
-    During,
-    TransitionRow,
-    park,
-)
+from orchestrator.definition.process_manager.rows import AnyStep, During
 from orchestrator.definition.process_manager.state_machine import (
     copied_fields,
     dataclass_fields,

@@ -7,7 +7,9 @@ from inspect import isfunction
 from itertools import pairwise
 from typing import Any, NoReturn
 
+from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.definition.labels import name_of
+from orchestrator.definition.messages import Event
 from orchestrator.definition.refusals import refuse, refuse_row
 from orchestrator.definition.workflow.plan import (
     Choice,
@@ -57,10 +59,13 @@ class Compilation:
         """The current row."""
         self._text = ""
         self.started: list[str] = []
+        self.ignored: dict[type[Event], None] = {}
         self._gathering: list[Join | Needs] = []
 
     def of(self, rows: Iterable[FlowRow | StepLike]) -> Plan:
-        if isinstance(rows, FlowRow | Step) or not isinstance(rows, Iterable):
+        if isinstance(rows, FlowRow | TransitionRow | Step) or not isinstance(
+            rows, Iterable
+        ):
             self.invalid("flow holds rows: flow = (then(...), ...)")
         for row in rows:
             self._add(row)
@@ -68,7 +73,13 @@ class Compilation:
             self.at(gathering)
             self._gather(gathering)
         self.at(None)
-        plan = Plan(self.vertices, self._entries(), tuple(self.links), self._results())
+        plan = Plan(
+            self.vertices,
+            self._entries(),
+            tuple(self.links),
+            self._results(),
+            tuple(self.ignored),
+        )
         refuse(self.definition, broken_structure(plan))
         read_returns(self.definition, plan)
         refuse(self.definition, broken_branching(plan))
@@ -208,6 +219,10 @@ class Compilation:
         vertex.undo = as_step(row.by)
         self._check(vertex.undo)
 
+    def _ignore(self, row: TransitionRow) -> None:
+        if row.event is not None:
+            self.ignored[row.event] = None
+
     # Vertices and links
 
     def at(self, row: FlowRow | Step | None) -> None:
@@ -310,7 +325,7 @@ def _bare(step: Step) -> bool:
     return plain and step.policy == Policy()
 
 
-KINDS: dict[type[FlowRow], Callable[[Compilation, Any], None]] = {
+KINDS: dict[type[FlowRow | TransitionRow], Callable[[Compilation, Any], None]] = {
     Start: Compilation._start,
     Then: Compilation._then,
     Needs: Compilation._needs,
@@ -321,4 +336,5 @@ KINDS: dict[type[FlowRow], Callable[[Compilation, Any], None]] = {
     Repeat: Compilation._repeat,
     Catch: Compilation._catch,
     Undo: Compilation._undo,
+    TransitionRow: Compilation._ignore,
 }

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from orchestrator.definition.codec import stored_form
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
-from orchestrator.definition.graph import Edge, Graph, Node
+from orchestrator.definition.declarations.transition_rows import DEFAULTS, OUTCOMES
+from orchestrator.definition.graph import Disposition, Edge, Graph, Node
 from orchestrator.definition.labels import (
     name_of,
     spoken_condition,
@@ -26,18 +27,19 @@ def workflow_graph(cls: type[ProcessDefinition], plan: Plan | None) -> Graph:
     if plan is None:
         return Graph(cls.name, cls.version, cls.kind, (), ())
     entries = frozenset(plan.entries)
-    nodes = tuple(_node(vertex, entries) for vertex in plan.vertices.values())
+    nodes = tuple(_node(plan, vertex, entries) for vertex in plan.vertices.values())
     labels = _labels(plan)
     edges = tuple(_edge(plan, link, labels.get(link.id, "")) for link in plan.links)
-    return Graph(cls.name, cls.version, cls.kind, nodes, edges)
+    late = tuple(Disposition("", name_of(one), "ignore") for one in plan.ignored)
+    return Graph(cls.name, cls.version, cls.kind, nodes, edges, late)
 
 
-def _node(vertex: Vertex, entries: Collection[str]) -> Node:
+def _node(plan: Plan, vertex: Vertex, entries: Collection[str]) -> Node:
     return Node(
         vertex.name,
         spoken_name(vertex.name),
         "map" if vertex.each else vertex.step.kind,
-        detail=", ".join(filter(None, [_detail(vertex), _optional(vertex.step)])),
+        detail=", ".join(filter(None, [_detail(plan, vertex), _optional(vertex.step)])),
         entry=vertex.name in entries,
         undo=vertex.undo.name if vertex.undo is not None else "",
         join=_join(vertex),
@@ -45,7 +47,7 @@ def _node(vertex: Vertex, entries: Collection[str]) -> Node:
     )
 
 
-def _detail(vertex: Vertex) -> str:
+def _detail(plan: Plan, vertex: Vertex) -> str:
     step = vertex.step
     child = step.definition.name if step.definition is not None else ""
     if vertex.each is not None:
@@ -58,12 +60,20 @@ def _detail(vertex: Vertex) -> str:
         return child
     if step.kind == "sleep" and step.deadline is not None:
         return spoken_delay(step.deadline)
-    about = f"for {name_of(step.event)}{_guarded(step)}" if step.event else _args(step)
+    about = _awaited(plan, step) if step.event else _args(step)
     if step.choices is not None:
         about = " or ".join(value_label(choice) for choice in step.choices)
     if step.deadline is not None:
         about += f", at most {spoken_delay(step.deadline)}"
     return about
+
+
+def _awaited(plan: Plan, step: Step) -> str:
+    """The label of the events that a waiting step takes, and of what becomes of others."""
+    said = DEFAULTS[step.otherwise] if step.otherwise is not None else None
+    others = f", else {OUTCOMES[said]}" if said is not None else ""
+    late = ", ignored when late" if step.event in plan.ignored else ""
+    return f"for {name_of(step.event)}{_guarded(step)}{others}{late}"
 
 
 def _guarded(step: Step) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 from orchestrator.definition import topology
 from orchestrator.definition.annotations import MISSING
 from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.messages import Event
 from orchestrator.definition.workflow.conditions import holds, name_condition
 from orchestrator.definition.workflow.rows import (
     Case,
@@ -275,6 +276,9 @@ class Plan:
     links: tuple[Link, ...]
     results: Mapping[str, str]
     """The name of a result -> its vertex."""
+    ignored: tuple[type[Event], ...] = ()
+    """The events that are ignored once no step waits for them any more."""
+
     _regions: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Vertex:

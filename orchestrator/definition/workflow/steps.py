@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from orchestrator.definition.declarations.guards import Guard, read_guards
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
+from orchestrator.definition.declarations.transition_rows import Disposer
 from orchestrator.definition.labels import name_of, spoken_delay
 from orchestrator.definition.messages import Event
 
@@ -74,8 +75,9 @@ class Step:
     """A node of the graph.
 
     `gives` is the name of its result for later steps, `definition` the workflow that it runs. `args` are the parameters
-    that are not bound by their names. `guards` and `predicates` select the events that a `wait` takes. The deadline of
-    a `sleep` is its end. An `optional` step that fails for good gives None, and its process goes on.
+    that are not bound by their names. `guards` and `predicates` select the events that a `wait` takes; `otherwise` is
+    the disposition of the others. The deadline of a `sleep` is its end. An `optional` step that fails for good gives
+    None, and its process goes on.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Step:
     guards: tuple[Guard, ...] = ()
     predicates: tuple[EventPredicate, ...] = ()
     optional: bool = False
+    otherwise: Disposer | None = None
 
     @property
     def result_name(self) -> str:
@@ -153,6 +156,7 @@ def wait(
     gives: str = "",
     deadline: timedelta | None = None,
     late: StepLike | None = None,
+    otherwise: Disposer | None = None,
     **guards: object,
 ) -> Step:
     """Wait for an event, which is the step's result. After the deadline, `late` follows or the process is escalated.
@@ -164,8 +168,10 @@ def wait(
         gives: the name of its result for later steps; by default the step's name.
         deadline: the longest wait.
         late: the next step after the deadline.
+        otherwise: `park`, `ignore` or `reject`: the disposition of an event that comes during the wait, and that does
+            not fit its guards or those of another open wait. None keeps it, unless the flow has `ignore(Event)`.
         guards: fields of the event and their accepted values, or `stored("name")` for an earlier result or a field of
-            Input. Events that do not fit are kept for other steps.
+            Input.
     """
     return Step(
         name or f"wait_for_{_snake(name_of(event))}",
@@ -176,6 +182,7 @@ def wait(
         late=late,
         guards=read_guards(guards),
         predicates=predicates,
+        otherwise=otherwise,
     )
 
 

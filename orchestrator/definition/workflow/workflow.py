@@ -41,7 +41,7 @@ class Nothing:
 
 
 UNANNOUNCED = (
-    "{0} waits for {1}, but which events concern a workflow must be known before its graph is made from the input: "
+    "{0} {1}, but which events concern a workflow must be known before its graph is made from the input: "
     "add {1} to waits_for = (...) of the class"
 )
 
@@ -76,6 +76,7 @@ class Workflow(Runnable):
             cls.static = cls._compiled(cls.flow)
             steps = [vertex.step for vertex in cls.static.vertices.values()]
             waited = [step.event for step in steps if step.event is not None]
+            waited += cls.static.ignored
         cls.events = {event.__name__: event for event in waited}
         declared = vars(cls).get("migrations", ())
         names = list(cls.static.vertices) if cls.static is not None else None
@@ -190,10 +191,20 @@ def _broken(cls: type[Workflow], plan: Plan) -> Iterator[tuple[object, str]]:
             if reason := why_unwritable(vertex.returns):
                 what = f"the result of {name_of(function)}"
                 yield vertex.row, f"{what} cannot be written as JSON: {reason}"
-        if event is not None and callable(cls.flow) and event not in cls.waits_for:
-            yield vertex.row, UNANNOUNCED.format(vertex.name, name_of(event))
+        if event is not None and _is_unannounced(cls, event):
+            yield (
+                vertex.row,
+                UNANNOUNCED.format(f"{vertex.name} waits for", name_of(event)),
+            )
         if any(is_class(child, cls) for child in _children(vertex)):
             yield vertex.row, f"{vertex.name} runs {cls.__name__} itself, without end"
+    for event in plan.ignored:
+        if _is_unannounced(cls, event):
+            yield None, UNANNOUNCED.format("it ignores", name_of(event))
+
+
+def _is_unannounced(cls: type[Workflow], event: type[Event]) -> bool:
+    return callable(cls.flow) and event not in cls.waits_for
 
 
 def _children(vertex: Vertex) -> set[type[Workflow]]:

@@ -19,13 +19,14 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.codec import decode
+from orchestrator.definition.declarations.transition_rows import Outcome
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.events import elsewhere, unrouted
-from orchestrator.engine.events.parking import Parking
+from orchestrator.engine.events.parking import Parking, Takes
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.tables import instances
@@ -162,15 +163,24 @@ def _offer_to_manager(
     def takes(row: InboxEvent) -> bool:
         return _decided(manager, row) != "parked"
 
-    if decision.outcome == "parked":
+    _dispose(handling, definition, decision.outcome, takes)
+
+
+def _dispose(
+    handling: Parking,
+    definition: registry.DefinitionClass,
+    outcome: Outcome,
+    takes: Takes,
+) -> None:
+    """Park, ignore or reject an event that moves nothing."""
+    if outcome == "parked":
         handling.park(definition, takes)
         return
-    if decision.outcome == "ignored":
+    if outcome == "ignored":
         marks = [handling.verdict(Verdict.IGNORED), *handling.clear()]
     else:
-        reason = Text(
-            "%(type)s is rejected in step %(step)s", event.type, instance.step
-        )
+        kind, step = handling.event.type, handling.process.step
+        reason = Text("%(type)s is rejected in step %(step)s", kind, step)
         marks = handling.turn_away(Verdict.REJECTED, reason)
     handling.leave(takes, marks)
 
@@ -190,10 +200,11 @@ def _offer_to_steps(
 ) -> None:
     event, cause = handling.event, Cause.of(CauseKind.EVENT, handling.event.pk)
     change = WorkflowChange.of(handling.process, cause, handling.now)
-    if waiting_steps.settle_wait(change, message):
+    outcome = waiting_steps.settle_wait(change, message)
+    if outcome == "moved":
         _settle(event, change, Verdict.MOVED)
     else:
-        handling.park(definition, waiting_steps.wait_filter(change))
+        _dispose(handling, definition, outcome, waiting_steps.wait_filter(change))
 
 
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> bool:

@@ -18,7 +18,7 @@ from orchestrator.engine.events import elsewhere
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances
-from orchestrator.engine.storage import inbox
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.work.claims import wake_followers
 from orchestrator.engine.work.failures import HOLD, code_missing
 from orchestrator.models import (
@@ -117,11 +117,12 @@ class Parking(EventHandling):
     def turn_away_late(self) -> None:
         """Open an incident for an event of a process that has ended, and offer the next parked event.
 
-        No incident is opened if another definition takes the event, and it fits no wait of this process.
+        No incident is opened if the workflow ignores the event, or if another definition takes it and it fits no wait
+        of this process.
         """
         event, parked = self.event, self.event.verdict == Verdict.PARKED
         fate = elsewhere.fate_elsewhere(event, self.process)
-        if fate in ("taken", "kept"):
+        if fate in ("taken", "kept") or self._is_ignored():
             marks = [self.verdict(Verdict.IGNORED), *self.clear()]
         elif fate == "undecided":
             look = self.now + elsewhere.next_look(event, self.now)
@@ -134,6 +135,14 @@ class Parking(EventHandling):
             marks += self._counted(0)
             marks.append(offering.offer_leftovers(self.process.pk, 1, self.now))
         self._put_aside(marks)
+
+    def _is_ignored(self) -> bool:
+        """Whether the process's workflow has a row `ignore` for the event. Not if the running code cannot tell."""
+        try:
+            ignored = definitions.plan_of(self.process).ignored
+        except BaseException:  # noqa: BLE001  # the application's function may fail to make the graph
+            return False
+        return self.event.type in {one.__name__ for one in ignored}
 
     def _why_late(self) -> str:
         event, ended = self.event, self.process.finished_at

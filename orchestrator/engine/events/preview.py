@@ -154,9 +154,10 @@ def _decided(kind: str, body: object, process: ProcessInstance) -> Preview:
         with application_errors(definition.name):
             data = decode(definition.Data, process.data)
             return _by_manager(definition, process.step, data, message)
-    run = EventWaits(process, definitions.plan_of(process)).find_taker(message)
+    waits = EventWaits(process, definitions.plan_of(process))
+    run = waits.find_taker(message)
     if run is None:
-        return Preview("parked", process.step)
+        return Preview(waits.outcome(message), process.step)
     return Preview("moved", run.node)
 
 

@@ -9,11 +9,19 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from orchestrator.configuration.notice_settings import Topic
+from orchestrator.containers import group_by_key
 from orchestrator.definition import Event
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.declarations.guards import Stored
+from orchestrator.definition.declarations.transition_rows import (
+    Outcome,
+    park,
+    reject,
+)
+from orchestrator.definition.topology import closure
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy, Step
@@ -69,6 +77,29 @@ class EventWaits:
         self._read(self.plan[run.node] for run in concerned)
         return next((run for run in concerned if self._takes(run, event)), None)
 
+    def outcome(self, event: Event) -> Outcome:
+        """Return the decision about an event that no visit takes now: "parked", "ignored" or "rejected".
+
+        The open waits for such events say it by `otherwise`: it is kept if one of them parks it, else rejected if one
+        of them rejects it. Where one says nothing, the flow may have a row `ignore(Event)`.
+        """
+        steps = [self.plan[run.node].step for run in self.runs]
+        said = {step.otherwise for step in steps if step.event is type(event)}
+        if said and not said & {None, park}:
+            return "rejected" if reject in said else "ignored"
+        ignored = park not in said and type(event) in self.plan.ignored
+        return "ignored" if ignored and not self._may_wait_again(event) else "parked"
+
+    def _may_wait_again(self, event: Event) -> bool:
+        """Whether a step that waits for such an event may begin later: behind an open visit, or again."""
+        begun = self.instance.step_runs.filter(~Q(blocked="") | Q(finished_at=None))
+        links = group_by_key((link.source, link.target) for link in self.plan.links)
+        first = set[str]()
+        for node, finished_at in begun.values_list("node", "finished_at"):
+            first |= {*links.get(node, ()), *([node] if finished_at else ())}
+        later = (self.plan.vertices.get(node) for node in closure(first, links))
+        return any(one is not None and one.step.event is type(event) for one in later)
+
     def fits_any(self, event: Event) -> bool:
         """Return whether a step waits for such an event and its guards hold, though its wait be over or still to come.
 
@@ -116,21 +147,26 @@ def _all_hold(vertex: Vertex, event: Event) -> bool:
     return all(call_application(vertex.name, one, event) for one in predicates)
 
 
-def settle_wait(change: WorkflowChange, event: Event) -> bool:
-    """Settle the oldest step that takes an event. Return whether there was one."""
-    run = EventWaits(change.instance, change.plan).find_taker(event)
-    if run is not None:
-        _settle(change, run, event, encode(event))
-    return run is not None
+def settle_wait(change: WorkflowChange, event: Event) -> Outcome:
+    """Settle the oldest step that takes an event. Return the decision about the event."""
+    waits = EventWaits(change.instance, change.plan)
+    run = waits.find_taker(event)
+    if run is None:
+        return waits.outcome(event)
+    _settle(change, run, event, encode(event))
+    return "moved"
 
 
 def wait_filter(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
-    """Return a function that tells whether a step of the process takes an event of the inbox now."""
-    waiting = EventWaits(change.instance, change.plan)
+    """Return a function that tells whether the process takes an event of the inbox now, ignores or rejects it."""
+    waits = EventWaits(change.instance, change.plan)
 
     def found(row: InboxEvent) -> bool:
         try:
-            return waiting.find_taker(inbox.parse_event(row.type, row.body)) is not None
+            event = inbox.parse_event(row.type, row.body)
+            if waits.find_taker(event) is not None:
+                return True
+            return waits.outcome(event) != "parked"
         except BaseException:  # noqa: BLE001  # the delivery tries it, and shows the failure
             return True
 

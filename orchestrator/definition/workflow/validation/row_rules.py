@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.definition.annotations import is_class
+from orchestrator.definition.declarations.transition_rows import TransitionRow
+from orchestrator.definition.messages import Event
 from orchestrator.definition.refusals import why_unnamed
 from orchestrator.definition.workflow.rows import (
     Case,
@@ -31,7 +33,7 @@ from orchestrator.definition.workflow.validation.step_rules import (
 )
 
 
-def row_mistakes(row: FlowRow) -> Iterator[str]:
+def row_mistakes(row: FlowRow | TransitionRow) -> Iterator[str]:
     """Yield the mistakes in a row."""
     steps = list(_steps(row))
     for step in steps:
@@ -178,6 +180,15 @@ def _undo(row: Undo) -> Iterator[str]:
         yield f"{row.by.name} undoes {name(row.step)}, so it cannot be optional: people hear of an effect that stays"
 
 
+def _transition(row: TransitionRow) -> Iterator[str]:
+    if row.disposition != "ignore":
+        yield "a flow has no rows of process managers, except ignore(Event)"
+    elif not is_class(row.trigger, Event):
+        yield f"{row.trigger!r} is not an Event class"
+    elif row.conditional:
+        yield "in a flow it has no guards: a wait with guards says otherwise=ignore"
+
+
 def _distinct(steps: Sequence[Any]) -> Iterator[str]:
     seen = set[str]()
     for step in map(name, steps):
@@ -191,7 +202,7 @@ def _conditions(cases: Iterable[Case]) -> Iterator[str]:
         yield from condition_mistakes(case.predicate)
 
 
-RULES: dict[type[FlowRow], Callable[[Any], Iterator[str]]] = {
+RULES: dict[type[FlowRow | TransitionRow], Callable[[Any], Iterator[str]]] = {
     Start: _start,
     Then: _then,
     Needs: _needs,
@@ -202,4 +213,5 @@ RULES: dict[type[FlowRow], Callable[[Any], Iterator[str]]] = {
     Repeat: _repeat,
     Catch: _catch,
     Undo: _undo,
+    TransitionRow: _transition,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.definition.annotations import is_class, takes_arguments
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
+from orchestrator.definition.declarations.transition_rows import DEFAULTS
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import Event
 from orchestrator.definition.refusals import (
@@ -56,6 +57,7 @@ def step_mistakes(step: Step) -> Iterator[str]:
         yield _not_run(step.definition)
     for predicate in step.predicates:
         yield from condition_mistakes(predicate)
+    yield from _otherwise(step)
     yield from _deadline(step)
     optional: Any = step.optional
     if not isinstance(optional, bool):
@@ -127,6 +129,16 @@ def _not_run(definition: object) -> str:
         f"run takes workflows, and {name} is a process manager: start it in a step with start_process({name}, ...), "
         "then wait(...) for an event that one of its command handlers sends"
     )
+
+
+def _otherwise(step: Step) -> Iterator[str]:
+    if step.otherwise is None:
+        return
+    if step.otherwise not in tuple(DEFAULTS):  # it may not be hashable
+        said = name_of(step.otherwise)
+        yield f"otherwise={said}: it must be park, ignore or reject"
+    elif not step.guards and not step.predicates:
+        yield "otherwise=... needs a guard: without one, the step takes every event"
 
 
 def _deadline(step: Step) -> Iterator[str]:
