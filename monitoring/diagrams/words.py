@@ -36,6 +36,10 @@ PHRASES = (
     (r"(?P<number>[\d.]+%?) may fail", noop("%(number)s may fail")),
     (r"for (?P<event>\w.*)", noop("for %(event)s")),
     (r"optional", noop("optional")),
+    (r"else parked", noop("else parked")),
+    (r"else ignored", noop("else ignored")),
+    (r"else rejected", noop("else rejected")),
+    (r"ignored when late", noop("ignored when late")),
 )
 """The phrases that `orchestrator.definition` writes into graphs, and their translations."""
 

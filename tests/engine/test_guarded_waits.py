@@ -1,4 +1,4 @@
-"""An event for which several workflows wait, each with a guard, where one takes it and the guards of others do not hold."""
+"""An event for which several workflows wait with guards: one takes it, and the guards of the others do not hold."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,6 +8,7 @@ import pytest
 from orchestrator import send_event
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import ProcessManager
+from orchestrator.engine.operations import preview_targets
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import InboxEvent, Incident
 from orchestrator.testing import found, pass_time, registered, run, started
@@ -88,6 +89,18 @@ def test_a_definition_may_ignore_events_whose_process_is_missing() -> None:
     send_event(s.OrderShipped("1"), id="again")
     run()
     assert feedback.status == "completed"
+
+
+def test_the_preview_tells_that_a_definition_ignores_an_event_whose_process_is_missing() -> (
+    None
+):
+    found = preview_targets("OrderShipped", {"order": "1"})
+    assert {name: preview.outcome for name, _, preview in found} == {
+        "accounts": "unrouted",
+        "bystander": "missing",
+        "feedback": "missing",
+        "store": "unrouted",
+    }
 
 
 def test_an_event_for_a_process_that_is_missing_by_its_id_is_not_ignored() -> None:

@@ -17,8 +17,11 @@ from orchestrator.definition import (
     catch,
     each,
     fork,
+    ignore,
     join,
     needs,
+    park,
+    reject,
     repeat,
     route,
     run,
@@ -28,7 +31,7 @@ from orchestrator.definition import (
     undo,
     wait,
 )
-from orchestrator.definition.graph import Edge, Graph, Node
+from orchestrator.definition.graph import Disposition, Edge, Graph, Node
 from tests.services.cases import cases
 from tests.services.python import printed
 from tests.unit.workflows import (
@@ -170,6 +173,16 @@ DAYS = timedelta(days=2)
     "waiting, kind, detail",
     (wait(Approved, "w"), "wait", "for Approved"),
     (wait(Approved, "w", deadline=DAYS), "wait", "for Approved, at most 2 days"),
+    (
+        wait(Approved, "w", by="Ito", otherwise=reject, deadline=DAYS),
+        "wait",
+        "for Approved [by = Ito], else rejected, at most 2 days",
+    ),
+    (
+        wait(Approved, "w", by="Ito", otherwise=park),
+        "wait",
+        "for Approved [by = Ito], else parked",
+    ),
     (ask("w", Verdict), "ask", "approve or reject"),
     (ask("w", Verdict, deadline=DAYS), "ask", "approve or reject, at most 2 days"),
     (run(Child, "w"), "run", "child"),
@@ -178,6 +191,28 @@ def test_what_a_step_waits_for_is_said(waiting: Any, kind: str, detail: str) -> 
     shown = node(graph_of(then(a, waiting)), "w")
 
     assert (shown.kind, shown.detail) == (kind, detail)
+
+
+def test_the_row_that_ignores_late_events_is_drawn_and_counts_for_the_fingerprint() -> (
+    None
+):
+    plain, ignoring = (
+        graph_of(then(a, wait(Approved, "w")), *rows)
+        for rows in ((), (ignore(Approved),))
+    )
+    assert node(ignoring, "w").detail == "for Approved, ignored when late"
+    assert ignoring.dispositions == (Disposition("", "Approved", "ignore"),)
+    assert plain.dispositions == ()
+    assert plain.fingerprint() != ignoring.fingerprint()
+    assert Graph.from_json(ignoring.to_json()) == ignoring
+
+
+def test_a_wait_without_these_words_has_the_fingerprint_of_before() -> None:
+    graph = graph_of(then(a, wait(Approved, "w", by="Ito", deadline=DAYS), b))
+    assert node(graph, "w").detail == "for Approved [by = Ito], at most 2 days"
+    assert graph.fingerprint() == (
+        "48efc93b7cdad018d1cc47ea90bd070a3e473230d48217c45dee796fb3018e8e"
+    )
 
 
 def test_ways_after_a_failure_or_a_deadline_are_marked() -> None:

@@ -18,6 +18,7 @@ from orchestrator.definition import (
     catch,
     each,
     fork,
+    ignore,
     join,
     needs,
     repeat,
@@ -305,6 +306,8 @@ def test_a_graph_made_from_the_input_waits_for_events_that_are_named() -> None:
 
     with pytest.raises(InvalidDefinition, match=r"add Approved to waits_for = \(...\)"):
         unnamed.plan(Input("T-1"))
+    with pytest.raises(InvalidDefinition, match=r"it ignores Approved, but which"):
+        define(flow=made(a, ignore(Approved))).plan(Input("T-1"))
     assert named.plan(Input("T-1"))["wait_for_approved"].step.event is Approved
     assert named.events == {"Approved": Approved}
     assert named.can_handle(Approved("Ito"))

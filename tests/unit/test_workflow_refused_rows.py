@@ -17,8 +17,10 @@ from orchestrator.definition import (
     catch,
     each,
     fork,
+    ignore,
     join,
     needs,
+    park,
     repeat,
     route,
     run,
@@ -29,6 +31,7 @@ from orchestrator.definition import (
     then,
     undo,
     wait,
+    when,
 )
 from tests.services.cases import cases
 from tests.unit import shop
@@ -217,6 +220,9 @@ STEPS: list[tuple[Any, str]] = [
     (wait(Approved, "w", slow), "later is asynchronous: a condition is a plain"),
     (wait(Approved, "w", bit_by_bit), "many yields: a condition is a plain"),
     *((endless_wait, "at most 1,000 years") for endless_wait in (LATE, LONG_SLEEP)),
+    (wait(Approved, otherwise=ignore), "otherwise=... needs a guard"),
+    (wait(Approved, by="x", otherwise=work), "it must be park, ignore or reject"),
+    (wait(Approved, by="x", otherwise="ignore"), "it must be park, ignore or reject"),  # type: ignore[arg-type]
     (wait(Approved, colour="red"), "Approved has no field 'colour'"),
     (wait(Approved, by=[]), "accepts nothing"),
     (wait(Approved, by=7), "wants by: str, which 7 is not"),
@@ -241,6 +247,21 @@ STEPS: list[tuple[Any, str]] = [
 def test_a_step_that_makes_no_sense_is_refused(one: Any, reason: str) -> None:
     assert reason in refusal(one).reason
     assert reason in refusal(then(step(work, "before"), one)).reason
+
+
+@cases(
+    "row, reason",
+    (park(Approved), "except ignore(Event)"),
+    (when(Approved), "except ignore(Event)"),
+    (ignore(Approved, by="Ito"), "in a flow it has no guards"),
+    (ignore(Inquiry), "is not an Event class"),
+)
+def test_a_flow_has_one_row_of_process_managers(row: Any, reason: str) -> None:
+    refused = refusal(then(a, wait(Approved)), row)
+    assert (refused.row.split(" ")[0], reason in refused.reason) == (
+        row.trigger_text,
+        True,
+    )
 
 
 def test_another_definition_is_run_or_started_and_waited_for() -> None:

@@ -74,6 +74,7 @@ def preview_text(found: Preview, labels: Mapping[str, str]) -> str:
     words = {
         "started": _("It would start one, which would then stand in %(to)s."),
         "unrouted": _("There is none that takes it: it would be kept until one does."),
+        "missing": _("There is none that takes it: it would be ignored."),
         "ignored": _("It would be ignored in %(step)s."),
         "rejected": _("It would be rejected in %(step)s."),
         "parked": _("It is not expected in %(step)s: it would be kept."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -143,6 +144,10 @@ def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
     )
 
 
+REST = re.compile(r", (?:else (?:parked|ignored|rejected)|ignored when late|at most )")
+"""The beginning of what the label of a wait says beside its event and its guards."""
+
+
 def _wait_targets(
     run: StepRun, name: str, node: Node | None, labels: Mapping[str, str]
 ) -> list[WaitTarget]:
@@ -152,7 +157,7 @@ def _wait_targets(
         return []
     if run.kind == StepKind.WAIT:
         detail = node.detail if node is not None else ""
-        said = detail.removeprefix("for ").partition(", at most ")[0]
+        said = REST.split(detail.removeprefix("for "), maxsplit=1)[0]
         event, _space, guard = said.partition(" ")
         return [WaitTarget(event, guard.strip("[]"))] if event else []
     return [

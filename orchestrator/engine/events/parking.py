@@ -65,7 +65,7 @@ class Parking(EventHandling):
         event, now = self.event, self.now
         kept: dict[str, Any] = {"patience_until": until, "attempt": 0}
         fate = elsewhere.fate_elsewhere(event, self.process)
-        if fate == "taken":
+        if fate == "taken" or self._is_ignored():
             kept["patience_until"] = None
             return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         if fate == "undecided":

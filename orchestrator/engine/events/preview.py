@@ -19,6 +19,7 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
+from orchestrator.engine.events.unrouted import ignores_missing
 from orchestrator.engine.steps.waiting_steps import EventWaits
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import ProcessInstance
@@ -34,6 +35,7 @@ Outcome = Literal[
     "paused",
     "not_known",
     "unrouted",
+    "missing",
     "failed",
 ]
 
@@ -44,7 +46,8 @@ class Preview:
 
     Args:
         outcome: the process's decision about the event; or that the process has ended, is paused, has no rows for the
-            event or cannot decide; or that the event would start a process, or find none.
+            event or cannot decide; or that the event would start a process, or find none ("unrouted"; "missing" where
+            the definition ignores it then).
         step: the process's step; in a workflow the step that would take the event.
         to: the step that the process would go to; "" where it stays, or goes on by its graph.
         commands: the types of the commands that it would issue, in their order.
@@ -109,7 +112,7 @@ def _foreseen(
         process = ProcessInstance.objects.select_related("definition").get(pk=pk)
         return process, preview_event(kind, body, process)
     if not (starts and issubclass(definition, ProcessManager)):
-        return None, Preview("unrouted")
+        return None, _without_process(definition)
     return None, _without_trace(lambda: _starting(definition, kind, body), kind, body)
 
 
@@ -119,10 +122,15 @@ def _starting(definition: type[ProcessManager], kind: str, body: object) -> Prev
     with application_errors(definition.name):
         decision = definition.decide(definition.first, None, message)
     if decision.outcome != "moved":
-        return Preview("unrouted")
+        return _without_process(definition)
     commands = tuple(type(command).__name__ for command in decision.commands)
     first, to = str(definition.first), str(decision.step)
     return Preview("started", first, to, commands, {}, encode(decision.data))
+
+
+def _without_process(definition: DefinitionClass) -> Preview:
+    """The effect of an event that finds no process and starts none."""
+    return Preview("missing" if ignores_missing(definition.name) else "unrouted")
 
 
 def _without_trace(

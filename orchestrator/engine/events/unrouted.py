@@ -48,7 +48,12 @@ def _is_ignored(event: InboxEvent) -> bool:
     """Return whether the event's definition ignores events whose process is missing."""
     if event.process_id is not None or event.starts:
         return False
-    known = (one for one in registry.newest_definitions() if one.name == event.target)
+    return ignores_missing(event.target)
+
+
+def ignores_missing(name: str) -> bool:
+    """Return whether the definition of a name ignores events whose process is missing."""
+    known = (one for one in registry.newest_definitions() if one.name == name)
     return any(one.missing == "ignore" for one in known)
 
 
@@ -62,7 +67,11 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     event, now = handling.event, handling.now
     until = event.patience_until or now + inbox.patience(None)
     told = event.verdict == Verdict.UNROUTED and event.error
-    moments = [ends, now + elsewhere.next_look(event, now), *([until] if until > now else [])]
+    moments = [
+        ends,
+        now + elsewhere.next_look(event, now),
+        *([until] if until > now else []),
+    ]
     kept: dict[str, Any] = {
         "patience_until": until,
         "wake_at": min(moments),

@@ -88,17 +88,18 @@ class EventWaits:
         if said and not said & {None, park}:
             return "rejected" if reject in said else "ignored"
         ignored = park not in said and type(event) in self.plan.ignored
-        return "ignored" if ignored and not self._may_wait_again(event) else "parked"
+        return "ignored" if ignored and type(event) not in self._later else "parked"
 
-    def _may_wait_again(self, event: Event) -> bool:
-        """Whether a step that waits for such an event may begin later: behind an open visit, or again."""
+    @cached_property
+    def _later(self) -> set[type[Event] | None]:
+        """The events of steps that may begin to wait later: behind an open visit, or again."""
         begun = self.instance.step_runs.filter(~Q(blocked="") | Q(finished_at=None))
         links = group_by_key((link.source, link.target) for link in self.plan.links)
         first = set[str]()
         for node, finished_at in begun.values_list("node", "finished_at"):
             first |= {*links.get(node, ()), *([node] if finished_at else ())}
-        later = (self.plan.vertices.get(node) for node in closure(first, links))
-        return any(one is not None and one.step.event is type(event) for one in later)
+        later = closure(first, links) & self.plan.vertices.keys()
+        return {self.plan[node].step.event for node in later}
 
     def fits_any(self, event: Event) -> bool:
         """Return whether a step waits for such an event and its guards hold, though its wait be over or still to come.

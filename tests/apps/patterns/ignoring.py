@@ -12,6 +12,7 @@ from orchestrator.definition import (
     park,
     reject,
     repeat,
+    step,
     stored,
     then,
     wait,
@@ -86,6 +87,22 @@ class Rounds(Workflow):
     )
 
 
+def look(offer: str) -> str:
+    return offer
+
+
+class Together(Workflow):
+    """The failure of one branch cancels the wait of the other one."""
+
+    Input, correlation = Offer, "offer"
+    _mine = wait(OfferCame, "mine")
+    flow = (
+        fork(invite, into=[step(look, retries=0), _mine]),
+        join(look, _mine, into=check, on_failure="fail_fast"),
+        ignore(OfferCame),
+    )
+
+
 class Guarded(Workflow):
     """Takes its own good form, and ignores every other one that comes meanwhile."""
 
@@ -138,4 +155,4 @@ class Made(Workflow):
         return [then(mine, _approve), ignore(OfferCame)]
 
 
-ALL = (Race, Loud, Rounds, Guarded, Strict, Keeping, Both, Made)
+ALL = (Race, Loud, Rounds, Together, Guarded, Strict, Keeping, Both, Made)
