@@ -27,8 +27,8 @@ from orchestrator.definition import (
     wait,
     when,
 )
-from orchestrator.engine.events import unrouted
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.events.other_definitions import FIRST_LOOK
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.operations import pause, unpause
 from orchestrator.engine.sql.tables import events
@@ -291,7 +291,7 @@ class Schedule:
     def meddle(self) -> None:
         """Send some events, let the unrouted ones look again, or have another worker begin."""
         if self.chance.random() < 0.1:
-            move_times_back(unrouted.FIRST_LOOK)
+            move_times_back(FIRST_LOOK)
         for _ in range(self.chance.randint(0, 4)):
             if self.left:
                 self.send(self.left.pop(0))

@@ -195,6 +195,6 @@ def test_the_preview_tells_what_becomes_of_the_event() -> None:
     found = []
     for definition, event, _ in foreseen:
         process = begun(definition, f"{next(numbers)}")
-        body = {"offer": event.offer, **vars(event)}
-        found.append(preview_event(type(event).__name__, body, process.instance))
+        kind, body = type(event).__name__, vars(event)
+        found.append(preview_event(kind, body, process.instance))
     assert [one.outcome for one in found] == [outcome for _, _, outcome in foreseen]

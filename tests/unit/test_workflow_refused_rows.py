@@ -221,7 +221,7 @@ STEPS: list[tuple[Any, str]] = [
     (wait(Approved, "w", bit_by_bit), "many yields: a condition is a plain"),
     *((endless_wait, "at most 1,000 years") for endless_wait in (LATE, LONG_SLEEP)),
     (wait(Approved, otherwise=ignore), "otherwise=... needs a guard"),
-    (wait(Approved, by="x", otherwise=work), "it must be park, ignore or reject"),
+    (wait(Approved, by="x", otherwise=work), "it must be park, ignore or reject"),  # type: ignore[arg-type]
     (wait(Approved, by="x", otherwise="ignore"), "it must be park, ignore or reject"),  # type: ignore[arg-type]
     (wait(Approved, colour="red"), "Approved has no field 'colour'"),
     (wait(Approved, by=[]), "accepts nothing"),
@@ -254,7 +254,7 @@ def test_a_step_that_makes_no_sense_is_refused(one: Any, reason: str) -> None:
     (park(Approved), "except ignore(Event)"),
     (when(Approved), "except ignore(Event)"),
     (ignore(Approved, by="Ito"), "in a flow it has no guards"),
-    (ignore(Inquiry), "is not an Event class"),
+    (ignore(Inquiry), "is not an Event class"),  # type: ignore[arg-type]
 )
 def test_a_flow_has_one_row_of_process_managers(row: Any, reason: str) -> None:
     refused = refusal(then(a, wait(Approved)), row)

@@ -25,7 +25,7 @@ from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
-from orchestrator.engine.events import elsewhere, unrouted
+from orchestrator.engine.events import other_definitions, unrouted
 from orchestrator.engine.events.parking import Parking, Takes
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import database_now, send
@@ -67,7 +67,7 @@ def _deliver(event: InboxEvent) -> bool:
     address = (event.process_id, event.target, event.correlation_key)
     if instance is None:
         if not start_locks.lock_out_starts(*address):
-            send([release(event, now + elsewhere.FIRST_LOOK)])
+            send([release(event, now + other_definitions.FIRST_LOOK)])
             return False
         instance, now = _find(event)  # a start that was running may have been committed
     if instance is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import announce_event, settle_without_move
-from orchestrator.engine.events import elsewhere
+from orchestrator.engine.events import other_definitions
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances
@@ -64,16 +64,16 @@ class Parking(EventHandling):
         """Park the event, whose patience is over, and open an incident unless there is one, or another has taken it."""
         event, now = self.event, self.now
         kept: dict[str, Any] = {"patience_until": until, "attempt": 0}
-        fate = elsewhere.fate_elsewhere(event, self.process)
+        fate = other_definitions.fate_of(event, self.process)
         if fate == "taken" or self._is_ignored():
             kept["patience_until"] = None
             return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         if fate == "undecided":
-            again = now + max(inbox.patience(definition), elsewhere.FIRST_LOOK)
+            again = now + max(inbox.patience(definition), other_definitions.FIRST_LOOK)
             kept |= {"patience_until": again, "wake_at": again}
             return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         if fate != "none":
-            kept["wake_at"] = now + elsewhere.next_look(event, now)
+            kept["wake_at"] = now + other_definitions.next_look(event, now)
         about = Incident.objects.open().filter(event=event.pk)
         if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
             return [self.verdict(Verdict.PARKED, error=event.error, **kept)]
@@ -121,11 +121,11 @@ class Parking(EventHandling):
         of this process.
         """
         event, parked = self.event, self.event.verdict == Verdict.PARKED
-        fate = elsewhere.fate_elsewhere(event, self.process)
+        fate = other_definitions.fate_of(event, self.process)
         if fate in ("taken", "kept") or self._is_ignored():
             marks = [self.verdict(Verdict.IGNORED), *self.clear()]
         elif fate == "undecided":
-            look = self.now + elsewhere.next_look(event, self.now)
+            look = self.now + other_definitions.next_look(event, self.now)
             kept = self.verdict(Verdict.PARKED, wake_at=look, attempt=0)
             self._put_aside([kept, *self._counted(1)])
             return

@@ -14,7 +14,7 @@ from django.db.models import Q
 from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.engine.change.change import announce_event
-from orchestrator.engine.events import elsewhere
+from orchestrator.engine.events import other_definitions
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.storage import inbox
@@ -60,7 +60,7 @@ def ignores_missing(name: str) -> bool:
 def _is_taken(event: InboxEvent) -> bool:
     """Return whether another definition has taken the same event, or has not decided about it."""
     takes = Q(verdict__in=TAKES, process__isnull=False) | Q(verdict=Verdict.RECEIVED)
-    return elsewhere.same_event(event).filter(takes).exists()
+    return other_definitions.same_event(event).filter(takes).exists()
 
 
 def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
@@ -69,7 +69,7 @@ def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     told = event.verdict == Verdict.UNROUTED and event.error
     moments = [
         ends,
-        now + elsewhere.next_look(event, now),
+        now + other_definitions.next_look(event, now),
         *([until] if until > now else []),
     ]
     kept: dict[str, Any] = {

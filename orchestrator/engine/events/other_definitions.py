@@ -1,7 +1,7 @@
-"""The same event in other definitions: an event that several definitions know has one row for each of them.
+"""The fate of an event in other definitions: an event that several definitions know has one row for each of them.
 
-Each definition decides about it by itself. People are told of an event that nobody has taken, not of every definition
-that has not taken it.
+Each definition decides about it by itself. Incidents are opened if none has taken the event, not for each definition
+that has not.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ FATES: dict[str, Fate] = {
 }
 
 
-def fate_elsewhere(event: InboxEvent, process: ProcessInstance) -> Fate:
+def fate_of(event: InboxEvent, process: ProcessInstance) -> Fate:
     """Return the fate of an event in other definitions; "none" if it fits a wait of its process, or may do so."""
     others = same_event(event).values_list("verdict", "process__finished_at")
     fates = {
         "open" if verdict == Verdict.PARKED and finished else FATES.get(verdict, "none")
         for verdict, finished in others
     }
-    found = next((fate for fate in FATES.values() if fate in fates), "none")
-    return found if found != "none" and _fits_no_wait(event, process) else "none"
+    found = (fate for fate in FATES.values() if fate in fates)
+    fate: Fate = next(found, "none")
+    return fate if fate != "none" and _fits_no_wait(event, process) else "none"
 
 
 def same_event(event: InboxEvent) -> QuerySet[InboxEvent]:
