@@ -1,6 +1,7 @@
 """An event for which several workflows wait with guards: one takes it, and the guards of the others do not hold."""
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -193,3 +194,41 @@ def test_an_event_for_one_that_has_ended_waits_for_the_decision_of_the_others() 
     pass_time(PATIENCE)
     assert verdicts("gear")["gears"] == "moved"
     assert "came after" not in "".join(told())
+
+
+def test_an_event_for_one_that_has_ended_waits_for_a_process_of_another() -> None:
+    started(Frames, Order("1"))
+    arrive("frame", "gear")
+    pass_time(PATIENCE)
+    assert told() == [
+        "no process takes PartArrived: there is no gears with the key '1'",
+        "no process takes PartArrived: there is no wheels with the key '1'",
+    ]
+
+    started(Gears, Order("1"))
+    send_event(DoorOpened("1"), id="door")
+    pass_time(days=1)
+    assert verdicts("gear")["gears"] == "moved"
+    assert verdicts("gear")["frames"] == "ignored"
+    assert told() == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_in_any_order_nobody_is_told_of_events_that_were_taken(seed: int) -> None:
+    acts: list[Callable[[], object]] = [
+        lambda: started(Frames, Order("1")),
+        lambda: started(Wheels, Part("1", "wheel")),
+        lambda: started(Gears, Order("1")),
+        lambda: send_event(DoorOpened("1"), id="door"),
+        lambda: arrive("frame"),
+        lambda: arrive("wheel", "gear"),
+        lambda: pass_time(PATIENCE),
+        lambda: pass_time(PATIENCE),
+    ]
+    random.Random(seed).shuffle(acts)
+    for act in acts:
+        act()
+    pass_time(days=3)
+
+    assert not ProcessInstance.objects.live().exists()
+    assert told() == []

@@ -23,7 +23,8 @@ LONGEST = timedelta(days=1)
 Fate = Literal["taken", "undecided", "kept", "open", "none"]
 """The most that another definition has done with an event.
 
-It has taken it, has not decided yet, keeps it in a live process and tells people itself, or may take it later.
+It has taken it, has not decided yet, keeps it in a live process, or may still take it. In the latter two cases it tells
+people itself.
 """
 
 FATES: dict[str, Fate] = {
@@ -40,7 +41,7 @@ def fate_of(event: InboxEvent, process: ProcessInstance) -> Fate:
     """Return the fate of an event in other definitions; "none" if it fits a wait of its process, or may do so."""
     others = same_event(event).values_list("verdict", "process__finished_at")
     fates = {
-        "open" if verdict == Verdict.PARKED and finished else FATES.get(verdict, "none")
+        "none" if verdict == Verdict.PARKED and finished else FATES.get(verdict, "none")
         for verdict, finished in others
     }
     found = (fate for fate in FATES.values() if fate in fates)

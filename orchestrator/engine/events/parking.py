@@ -122,12 +122,13 @@ class Parking(EventHandling):
         """
         event, parked = self.event, self.event.verdict == Verdict.PARKED
         fate = other_definitions.fate_of(event, self.process)
-        if fate in ("taken", "kept") or self._is_ignored():
+        if self._is_ignored():
             marks = [self.verdict(Verdict.IGNORED), *self.clear()]
-        elif fate == "undecided":
-            look = self.now + other_definitions.next_look(event, self.now)
-            kept = self.verdict(Verdict.PARKED, wake_at=look, attempt=0)
-            self._put_aside([kept, *self._counted(1)])
+        elif fate in ("taken", "kept"):
+            # Without the process, as where none has the key: this definition has not taken the event.
+            marks = [self.verdict(Verdict.IGNORED, process_id=None), *self.clear()]
+        elif fate != "none":
+            self._put_aside([self._wait_for_others(), *self._counted(1)])
             return
         else:
             marks = self.turn_away(Verdict.UNEXPECTED, self._why_late())
@@ -135,6 +136,12 @@ class Parking(EventHandling):
             marks += self._counted(0)
             marks.append(offering.offer_leftovers(self.process.pk, 1, self.now))
         self._put_aside(marks)
+
+    def _wait_for_others(self) -> Statement:
+        """Park the event of a process that has ended until other definitions have decided."""
+        look = self.now + other_definitions.next_look(self.event, self.now)
+        kept: dict[str, Any] = {"wake_at": look, "patience_until": None, "attempt": 0}
+        return self.verdict(Verdict.PARKED, error=self.event.error, **kept)
 
     def _is_ignored(self) -> bool:
         """Whether the process's workflow has a row `ignore` for the event. Not if the running code cannot tell."""

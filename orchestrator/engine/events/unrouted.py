@@ -21,8 +21,9 @@ from orchestrator.engine.storage import inbox
 from orchestrator.models import InboxEvent, Incident, Verdict
 from orchestrator.text import Text, pack_text
 
-TAKES = (Verdict.STARTED, Verdict.MOVED, Verdict.PARKED, Verdict.IGNORED)
-"""The verdicts of an event that a process has taken, or keeps until it can."""
+TAKEN = Q(verdict__in=[Verdict.STARTED, Verdict.MOVED, Verdict.IGNORED])
+KEPT = Q(verdict=Verdict.PARKED, process__finished_at=None)
+"""Events that a process has taken, and those that a live one keeps until it can."""
 
 
 def keep_unrouted(event: InboxEvent, now: datetime) -> None:
@@ -59,7 +60,7 @@ def ignores_missing(name: str) -> bool:
 
 def _is_taken(event: InboxEvent) -> bool:
     """Return whether another definition has taken the same event, or has not decided about it."""
-    takes = Q(verdict__in=TAKES, process__isnull=False) | Q(verdict=Verdict.RECEIVED)
+    takes = ((TAKEN | KEPT) & Q(process__isnull=False)) | Q(verdict=Verdict.RECEIVED)
     return other_definitions.same_event(event).filter(takes).exists()
 
 
