@@ -18,8 +18,9 @@ from monitoring.lists.waits.kinds import KINDS, all_waits, wait_kind, waits_of_p
 from monitoring.lists.waits.page import WaitPage, refresh_waits, wait_page
 from monitoring.lists.waits.wait import Wait
 from orchestrator.models import Checkpoint, ProcessInstance, StepRun
-from orchestrator.testing import pass_time
+from orchestrator.testing import pass_time, started
 from tests.apps.every_construct.desk import inquiry as asking
+from tests.apps.patterns import ignoring
 from tests.apps.patterns.desk import finished
 from tests.apps.pausing import processes as pausing
 from tests.apps.process_managers.desk import place, underway
@@ -39,7 +40,7 @@ HEADERS = {"HX-Request": "true"}
 @pytest.fixture(scope="module", autouse=True)
 def more() -> Iterator[None]:
     """Let the running code have workflows with parts of their own."""
-    yield from known(*pausing.WORKFLOWS)
+    yield from known(*pausing.WORKFLOWS, ignoring.Keeping)
 
 
 @pytest.fixture(autouse=True)
@@ -376,3 +377,12 @@ def test_the_waits_of_some_are_found_without_going_through_all_that_wait() -> No
     assert found == set(all_waits().filter(instance__in=processes))
     assert len(found) == 3
     assert "open_waits" not in plan
+
+
+def test_a_wait_is_listed_with_its_guard_and_not_with_what_becomes_of_other_events() -> (
+    None
+):
+    started(ignoring.Keeping, ignoring.Offer("7"))
+
+    [awaited] = first().awaited
+    assert (awaited.name, awaited.guard) == ("OfferSigned", "form = good")

@@ -92,7 +92,9 @@ def begin() -> None:
     started(Gears, Order("1"))
 
 
-def test_of_three_guarded_waits_one_takes_the_event_and_nobody_is_told_of_the_others() -> None:
+def test_of_three_guarded_waits_one_takes_the_event_and_nobody_is_told_of_the_others() -> (
+    None
+):
     begin()
     arrive("frame")
     pass_time(PATIENCE)
@@ -160,7 +162,9 @@ def test_what_was_told_is_resolved_when_one_of_them_takes_the_event() -> None:
     assert told() == []
 
 
-def test_an_event_that_fits_is_told_where_its_process_has_ended_though_another_takes_it() -> None:
+def test_an_event_that_fits_is_told_where_its_process_has_ended_though_another_takes_it() -> (
+    None
+):
     started(Frames, Order("1"))
     started(Wheels, Part("1", "frame"))
     arrive("frame")

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from monitoring.lists.events.possible_processes import preview_text
 from orchestrator import send_event
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import ProcessManager
@@ -101,6 +102,8 @@ def test_the_preview_tells_that_a_definition_ignores_an_event_whose_process_is_m
         "feedback": "missing",
         "store": "unrouted",
     }
+    said = {preview_text(preview, {}) for _, _, preview in found}
+    assert "There is none that takes it: it would be ignored." in said
 
 
 def test_an_event_for_a_process_that_is_missing_by_its_id_is_not_ignored() -> None:
