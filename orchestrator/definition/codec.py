@@ -1,7 +1,7 @@
 """The strict JSON codec for messages and process data.
 
-It refuses values that only some databases store (NUL, lone surrogates, NaN) or that Python could not read again (deep
-nesting). The error names the path of the value.
+It refuses values that only some databases store (NUL, lone surrogates, NaN), that Python could not read again (deep
+nesting), or that would be read back as other values. The error names the path of the value.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from decimal import Decimal
 from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import to_json
 
-from orchestrator.definition.annotations import components, is_dataclass_type
+from orchestrator.definition.annotations import (
+    components,
+    is_dataclass_type,
+    is_immutable,
+)
+from orchestrator.definition.exactness import difference, takes_sequences
 from orchestrator.definition.messages import STRICT
 from orchestrator.definition.secrets import (
     MASK,
@@ -84,10 +91,10 @@ def why_unwritable(annotation: Any) -> str:
 
 
 def encode(value: object) -> dict[str, Any]:
-    """Write a message or process data as JSON values that `decode` can read.
+    """Write a message or process data as JSON values that `decode` reads as the same values.
 
     Raises:
-        InvalidMessage: a value has another type than declared, or cannot be stored.
+        InvalidMessage: a value has another type than declared, cannot be stored, or would be read back as another one.
     """
     form, name = adapter(type(value)), type(value).__name__
     try:
@@ -97,16 +104,22 @@ def encode(value: object) -> dict[str, Any]:
         raise InvalidMessage(f"{name}: {told}") from None
     check_json(body)
     try:
-        return _readable(form, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
+        return _exact(form, type(value), value, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
     except InvalidMessage as error:
         raise InvalidMessage(f"{name}: {error}") from None
 
 
-def encode_as(annotation: Any, value: object) -> Any:
+def encode_as(annotation: Any, value: object, *, exact: bool = True) -> Any:
     """Write a value of the annotated type as JSON values that can be read again.
 
+    Args:
+        annotation: the type.
+        value: the value.
+        exact: whether the same value must be read back, and not only one of the type.
+
     Raises:
-        InvalidMessage: it has another type than declared, is too large, or cannot be stored.
+        InvalidMessage: it has another type than declared, is too large, cannot be stored, or would be read back as
+            another value.
     """
     form = adapter(annotation)
     try:
@@ -116,7 +129,26 @@ def encode_as(annotation: Any, value: object) -> Any:
         told = _discreet(_reason(form, value, error), annotation, value)
         raise InvalidMessage(told[:500]) from None
     check_json(body)
-    return _readable(form, body)
+    if not exact:
+        return _readable(form, body)
+    return _exact(form, annotation, value, body)
+
+
+def copied(annotation: Any, value: Any) -> Any:
+    """Return a value of the annotated type as it would be read again, so that a function can change its own copy only.
+
+    Immutable values are returned as they are.
+    """
+    try:
+        if _is_immutable(annotation):
+            return value
+        form = _adapter(annotation)
+        return form.validate_json(form.dump_json(value, warnings="error"))
+    except (*UNWRITABLE, NameError):
+        return deepcopy(value)  # of another type: a person may give any result
+
+
+_is_immutable: Callable[[Any], bool] = cache(is_immutable)
 
 
 def _dumped(form: TypeAdapter[Any], value: object) -> Any:
@@ -182,6 +214,17 @@ def _readable(form: TypeAdapter[Any], body: Any) -> Any:
     return body
 
 
+def _exact(form: TypeAdapter[Any], annotation: Any, value: object, body: Any) -> Any:
+    """Bring JSON values into the stored form, and compare what is read of them with the value."""
+    body = _settled(body)
+    read = _read(form, body)
+    sequences = takes_sequences(annotation)
+    if found := difference(value, read, sequences=sequences):
+        *path, reason = found
+        raise InvalidMessage(str(reason), ".".join(map(str, path)))
+    return body
+
+
 def stored_form(value: object) -> Any:
     """Return a single value as it stands in stored JSON."""
     return _in_order(value, adapter(type(value)).dump_python(value, mode="json"))
@@ -242,10 +285,10 @@ def decode_text(cls: type[T], text: str) -> T:
 
 
 def _read(form: TypeAdapter[Any], body: object) -> Any:
-    return _parsed(form, json.dumps(body, allow_nan=False))
+    return _parsed(form, to_json(body))
 
 
-def _parsed(form: TypeAdapter[Any], text: str) -> Any:
+def _parsed(form: TypeAdapter[Any], text: str | bytes) -> Any:
     try:
         return form.validate_json(text)
     except ValidationError as error:
@@ -256,65 +299,89 @@ def _parsed(form: TypeAdapter[Any], text: str) -> Any:
         raise InvalidMessage(f"{first['msg']}{more}", path) from None
 
 
-def check_json(value: object, path: str = "", depth: int = 0) -> None:
+def check_json(value: object, depth: int = 0) -> None:
     """Refuse values that databases or JSON readers treat differently.
+
+    Args:
+        value: the JSON values.
+        depth: the number of levels above it.
 
     Raises:
         InvalidMessage: there is such a value; the error has its path.
     """
+    if found := _mistake(value, depth):
+        *path, reason = found
+        raise InvalidMessage(reason, ".".join(path))
+
+
+def _mistake(value: object, depth: int) -> tuple[str, ...] | None:
+    """The path to a value that is refused, and the reason."""
     if depth > MAX_DEPTH:
         raise InvalidMessage(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise InvalidMessage(f"the key {key!r} must be text", path)
-            _check_text(key, path)
-            check_json(item, f"{path}.{key}" if path else key, depth + 1)
+                return (f"the key {key!r} must be text",)
+            if not (key.isascii() and key.isprintable()) and (bad := _of_text(key)):
+                return bad
+            if type(item) is str and item.isascii() and item.isprintable():
+                continue  # most values
+            if found := _mistake(item, depth + 1):
+                return (key, *found)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            check_json(item, f"{path}.{index}" if path else str(index), depth + 1)
+            if found := _mistake(item, depth + 1):
+                return (str(index), *found)
     else:
-        _check_plain(value, path)
+        return _of_plain(value)
+    return None
 
 
-def _check_plain(value: object, path: str) -> None:
+def _of_plain(value: object) -> tuple[str, ...] | None:
     if isinstance(value, str):
-        _check_text(value, path)
-    elif isinstance(value, float):
+        return _of_text(value)
+    if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidMessage("NaN and Infinity are not JSON numbers", path)
+            return ("NaN and Infinity are not JSON numbers",)
     elif isinstance(value, int):
         if value.bit_length() > MAX_BITS:
-            raise InvalidMessage("a number has too many digits", path)
+            return ("a number has too many digits",)
     elif value is not None:
-        raise InvalidMessage(f"{type(value).__name__} is not a JSON value", path)
+        return (f"{type(value).__name__} is not a JSON value",)
+    return None
 
 
-def _check_text(text: str, path: str) -> None:
+def _of_text(text: str) -> tuple[str, ...] | None:
     if "\0" in text:
-        raise InvalidMessage("text must not contain the NUL character", path)
+        return ("text must not contain the NUL character",)
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise InvalidMessage(
-                "text must not contain lone surrogates", path
-            ) from None
+            return ("text must not contain lone surrogates",)
+    return None
 
 
 def _settled(value: Any) -> Any:
-    """Brings floats into the form that every database returns.
+    """Brings floats into the form that every database returns; a list or dict is changed itself.
 
     PostgreSQL returns large floats as whole numbers, and has no negative zero.
     """
-    if isinstance(value, dict):
-        return {key: _settled(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_settled(item) for item in value]
     if isinstance(value, float):
         text = repr(value)
         return int(Decimal(text)) if "e+" in text else value or 0.0
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
+    for place, item in parts:
+        if type(item) in UNSETTLED:
+            value[place] = _settled(item)
     return value
+
+
+UNSETTLED = frozenset([float, dict, list])
 
 
 def canonical_json(value: object) -> str:

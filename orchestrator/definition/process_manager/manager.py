@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, ClassVar
 from uuid import UUID
 
+from orchestrator.definition.codec import copied
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.process_definition import COMMON
 from orchestrator.definition.declarations.transition_rows import (
@@ -249,7 +250,12 @@ def _default_dispositions(cls: type[StateMachine]) -> dict[StrEnum, NoMove]:
 def _holds(row: TransitionRow, data: Any, event: Event | None) -> bool:
     return all(
         guard.holds(_field(guard.field, event, data), data) for guard in row.guards
-    ) and all(predicate(data, event) for predicate in row.predicates)
+    ) and all(_apply(predicate, data, event) for predicate in row.predicates)
+
+
+def _apply(function: Callable[..., Any], data: Any, event: Event | None) -> Any:
+    """Call a function of a row with copies, so that it cannot change what is stored or what the next one gets."""
+    return function(copied(type(data), data), copied(type(event), event))
 
 
 def _field(name: str, event: Event | None, data: Any) -> object:
@@ -265,7 +271,9 @@ def _changed(
     changes |= dict(row.sets)
     for name, function in row.computes.items():
         stored = known is not None
-        changes[name] = getattr(known, name) if stored else function(data, event)
+        changes[name] = (
+            getattr(known, name) if stored else _apply(function, data, event)
+        )
     if data is None:
         return form(**changes)
     return replace(data, **changes) if changes else data

@@ -147,7 +147,7 @@ def _fits(value: object, form: type[Any], name: str) -> bool:
     if values:
         return value in values
     try:
-        encode_as(hint, value)
+        encode_as(hint, value, exact=False)
     except InvalidMessage:
         return False
     return True

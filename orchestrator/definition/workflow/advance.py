@@ -138,7 +138,7 @@ class _Propagation:
         if not vertex.ends_loop:
             # Its error and deadline links stay open until the process leaves the loop.
             return self._chosen(vertex, settled.result)
-        way = loop.onward(settled.result, settled.visit)
+        way = loop.onward(settled.result, settled.visit, vertex.result_type)
         if way is loop.back:
             self.found.taken.append(way.id)
             self.found.entered.append((way.target, settled.visit + 1))
@@ -149,7 +149,8 @@ class _Propagation:
         """The links for a result, with whether they are taken: at least one, if there are any."""
         if not vertex.decides:
             return [(link, True) for link in vertex.regular]
-        found = [(one, set(one.taken(result, vertex.name))) for one in vertex.choices]
+        given = (result, vertex.name, vertex.result_type)
+        found = [(one, set(one.taken(*given))) for one in vertex.choices]
         if found and not self.past and not any(taken for _, taken in found):
             rows = "; ".join(choice.row for choice in vertex.choices)
             vertex.choices[0].refuse(result, vertex.name, rows)

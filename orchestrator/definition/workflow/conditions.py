@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from orchestrator.definition.codec import copied
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.workflow.rows import ResultPredicate
 
@@ -20,14 +21,19 @@ def condition_of(error: BaseException) -> str:
     return str(vars(error).get(CONDITION, ""))
 
 
-def holds(predicate: ResultPredicate, result: Any) -> bool:
-    """Whether a predicate holds for a result.
+def holds(predicate: ResultPredicate, result: Any, form: Any) -> bool:
+    """Whether a predicate holds for a result, of which it gets a copy.
+
+    Args:
+        predicate: the predicate.
+        result: the result.
+        form: the type of the result.
 
     Raises:
         Exception: any error of the predicate, with its name noted.
     """
     try:
-        return bool(predicate(result))
+        return bool(predicate(copied(form, result)))
     except BaseException as error:
         name_condition(error, name_of(predicate))
         raise

@@ -77,12 +77,13 @@ class Choice:
         """Whether the result decides which links are taken."""
         return any(link.kind == "case" for link in self.links)
 
-    def taken(self, result: Any, step: str) -> list[Link]:
+    def taken(self, result: Any, step: str, form: Any) -> list[Link]:
         """Return the links that a result takes.
 
         Args:
             result: the result of the step.
             step: the name of the step, for the message.
+            form: the type of the result.
 
         Raises:
             NoCase: no link of an exclusive choice fits.
@@ -90,7 +91,7 @@ class Choice:
         """
         if not self.conditional:
             return list(self.links)
-        fitting = (link for link in self.links if self._fits(link, result))
+        fitting = (link for link in self.links if self._fits(link, result, form))
         if found := list(islice(fitting, 1 if self.exclusive else None)):
             return found  # an exclusive choice evaluates no further conditions
         if self.default is not None:
@@ -110,11 +111,11 @@ class Choice:
             f"{rows}: no case fits what {step} gave{said}, and there is no otherwise"
         )
 
-    def _fits(self, link: Link, result: Any) -> bool:
+    def _fits(self, link: Link, result: Any, form: Any) -> bool:
         if link.kind != "case":
             return False
         if link.case is not None:
-            return holds(link.case.predicate, result)
+            return holds(link.case.predicate, result, form)
         try:
             value = self._value(result)
             several = isinstance(value, frozenset | set | list | tuple)
@@ -147,14 +148,14 @@ class Loop:
         """The links that leave the loop after its last step."""
         return [self.then, *([self.otherwise] if self.otherwise is not None else [])]
 
-    def onward(self, result: Any, visit: int) -> Link:
+    def onward(self, result: Any, visit: int, form: Any) -> Link:
         """Return the link that the last step takes.
 
         Raises:
             NoCase: the last round did not meet the condition, and there is no `otherwise`.
             Exception: the predicate failed.
         """
-        if holds(self.until, result):
+        if holds(self.until, result, form):
             return self.then
         if visit < self.at_most:
             return self.back

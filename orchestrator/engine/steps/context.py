@@ -80,7 +80,8 @@ class RunningStep(StepContext):
             name, data = self._instance.name, self._instance.data
             said = secret_values.mask_line(str(message), name, data)
             shown = {"done": done, "total": total, "message": said[:200]}
-            known = self._run.progress = self._run.polled | encode_as(dict, shown)
+            written = encode_as(dict, shown, exact=False)
+            known = self._run.progress = self._run.polled | written
             self._store(progress=known)
             announce(self._instance, {self.step: StepStatus.RUNNING}, "")
 

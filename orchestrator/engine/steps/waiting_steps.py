@@ -14,7 +14,7 @@ from django.db.models import Q
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.containers import group_by_key
 from orchestrator.definition import Event
-from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.definition.codec import copied, decode, digest, encode
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.transition_rows import (
     Outcome,
@@ -145,7 +145,10 @@ def _concerns(step: Step, event: Event) -> bool:
 def _all_hold(vertex: Vertex, event: Event) -> bool:
     """Whether all predicates of a step hold for an event."""
     predicates = vertex.step.predicates
-    return all(call_application(vertex.name, one, event) for one in predicates)
+    return all(
+        call_application(vertex.name, one, copied(type(event), event))
+        for one in predicates
+    )
 
 
 def settle_wait(change: WorkflowChange, event: Event) -> Outcome:

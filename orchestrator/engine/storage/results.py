@@ -253,7 +253,8 @@ def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]
         InvalidMessage: the result is not of the declared type, or cannot be stored.
     """
     try:
-        return seal_result(encode_as(annotation, result))
+        exact = run.kind != StepKind.UNDO  # nothing reads what an undo returns
+        return seal_result(encode_as(annotation, result, exact=exact))
     except InvalidMessage as bad:
         raise InvalidMessage(
             Text("the result of %(step)s: %(why)s", run.node, bad)

@@ -249,7 +249,8 @@ class _Parameters:
     def _check_constant(self, parameter: Parameter, value: Any, of: str) -> None:
         wanted = parameter.annotation
         try:
-            encode_as(Any if says_nothing(wanted) else wanted, value)
+            form = Any if says_nothing(wanted) else wanted
+            encode_as(form, value, exact=False)  # it is not stored
         except InvalidMessage:
             self._invalid(
                 f"{of} wants {parameter.name}: {type_text(wanted)}, which {value!r} is not"

@@ -62,7 +62,8 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
     Raises:
         InvalidMessage: the result is no list, or an element cannot be stored.
     """
-    values = encode_as(list, list(getattr(result, row.over) if row.over else result))
+    given = list(getattr(result, row.over) if row.over else result)
+    values = encode_as(list, given, exact=False)  # read as the type of the parameter
     window = row.window or len(values)
     head.status, head.wake_at, head.expected = StepStatus.WAITING, None, len(values)
     head.progress = {"done": 0, "failed": 0, "total": len(values)}

@@ -1,0 +1,128 @@
+"""Comparison of a value with the value that is read back from its JSON.
+
+JSON has fewer types than Python, so another value may come back without an error: the base of a dataclass, another
+member of a union, a text for a date. Equal values of related types count as the same, such as a text for a member of a
+`StrEnum`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cache
+from itertools import count
+from operator import attrgetter
+from typing import Any, get_origin
+from uuid import UUID
+
+from orchestrator.definition.annotations import components
+
+PLAIN = frozenset(
+    [str, int, bool, float, bytes, Decimal, datetime, date, time, timedelta, UUID]
+)
+"""Types whose values have no parts."""
+
+Difference = tuple[object, ...]
+"""The path to a value, and the reason as the last element."""
+
+ANOTHER = "it would be read back as another value"
+KEYS = "keys of this dict would be read back as others: declare their type, or give text as keys"
+OFFSET = "its offset from UTC has seconds, which are not stored: give it in UTC"
+
+
+def difference(
+    value: Any, read: Any, *, sequences: bool = False
+) -> Difference | None:
+    """Return the first place where another value was read back; None if there is none.
+
+    Args:
+        value: the value that was written.
+        read: the value that was read back.
+        sequences: whether a list may stand for a tuple.
+    """
+    if value is read:
+        return None
+    return _between(value, read, sequences)
+
+
+def _in_parts(
+    parts: Iterable[tuple[object, Any, Any]], sequences: bool
+) -> Difference | None:
+    """The first difference among parts of a value, given with their places and what was read back of them."""
+    for place, one, back in parts:
+        kind = type(one)
+        if one is back or (kind is type(back) and kind in PLAIN and one == back):
+            continue  # most parts
+        if found := _between(one, back, sequences):
+            return (place, *found)
+    return None
+
+
+def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
+    kind, other = type(value), type(read)
+    if (form := _form(kind)) is not None:
+        if kind is not other:
+            return (_other_type(kind, other),)
+        names, values = form
+        return _in_parts(zip(names, values(value), values(read), strict=True), sequences)
+    if other is dict and isinstance(value, dict):
+        if len(value) != len(read) or not all(key in read for key in value):
+            return (KEYS,)
+        parts = ((key, one, read[key]) for key, one in value.items())
+        return _in_parts(parts, sequences)
+    if isinstance(read, list | tuple):
+        if not isinstance(value, (list, tuple) if sequences else other):
+            return (_other_type(kind, other),)
+        return _in_parts(zip(count(), value, read), sequences)
+    return None if _is_same(value, read) else (_reason(value, read),)
+
+
+def _is_same(value: Any, read: Any) -> bool:
+    """Whether two values without parts are equal, and of related types."""
+    numbers = isinstance(value, int | float) and type(read) in (int, float)
+    if not (numbers or isinstance(value, type(read))):
+        return False
+    if type(value).__eq__ is object.__eq__ or value == read:
+        return True  # its class does not tell equal values from others
+    # In the hour that a clock repeats, equal moments in two zones are not equal in Python.
+    both = isinstance(value, datetime) and isinstance(read, datetime)
+    return both and value.isoformat() == read.isoformat()
+
+
+def _reason(value: Any, read: Any) -> str:
+    if not isinstance(value, type(read)):
+        return _other_type(type(value), type(read))
+    if isinstance(value, datetime | time) and (offset := value.utcoffset()):
+        return OFFSET if offset % timedelta(minutes=1) else ANOTHER
+    return ANOTHER
+
+
+def _other_type(kind: type[Any], other: type[Any]) -> str:
+    one, back = kind.__name__, other.__name__
+    return f"{one} would be read back as {back}: declare {one} here, or give {back}"
+
+
+Form = tuple[Sequence[str], Callable[[Any], Iterable[Any]]]
+"""The names of the fields of a class, and a function that reads them."""
+
+
+@cache
+def _form(kind: type[Any]) -> Form | None:
+    """The fields with which a dataclass or a model of pydantic is made; None for other classes."""
+    if is_dataclass(kind):
+        names = tuple(field.name for field in fields(kind) if field.init)
+    elif (models := getattr(kind, "__pydantic_fields__", None)) is not None:
+        names = tuple(models)
+    else:
+        return None
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda value: [getattr(value, name) for name in names]
+
+
+@cache
+def takes_sequences(annotation: Any) -> bool:
+    """Return whether an annotation says `Sequence` anywhere: a tuple is written there, and a list read back."""
+    return any((get_origin(hint) or hint) is Sequence for hint in components(annotation))
