@@ -1,4 +1,6 @@
-"""System checks of definitions, handlers and limits; `settings_checks` has those of the settings.
+"""System checks of definitions, handlers and limits.
+
+`settings_checks` has those of the settings, `field_checks` those of single fields.
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command in
@@ -15,6 +17,7 @@ from django.core.checks import CheckMessage, Error, Tags
 from django.db import DatabaseError, connections
 
 from orchestrator import registry
+from orchestrator.checking.field_checks import field_errors
 from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.declarations.transition_rows import TransitionRow
@@ -29,7 +32,13 @@ def register_checks() -> None:
 
 
 def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_handler_errors(), *_order_errors(), *_duplicates(), *_event_duplicates()]
+    return [
+        *_handler_errors(),
+        *_order_errors(),
+        *_duplicates(),
+        *_event_duplicates(),
+        *field_errors(),
+    ]
 
 
 def _handler_errors() -> Iterator[CheckMessage]:

@@ -32,9 +32,7 @@ KEYS = "keys of this dict would be read back as others: declare their type, or g
 OFFSET = "its offset from UTC has seconds, which are not stored: give it in UTC"
 
 
-def difference(
-    value: Any, read: Any, *, sequences: bool = False
-) -> Difference | None:
+def difference(value: Any, read: Any, *, sequences: bool = False) -> Difference | None:
     """Return the first place where another value was read back; None if there is none.
 
     Args:
@@ -66,7 +64,9 @@ def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
         if kind is not other:
             return (_other_type(kind, other),)
         names, values = form
-        return _in_parts(zip(names, values(value), values(read), strict=True), sequences)
+        return _in_parts(
+            zip(names, values(value), values(read), strict=True), sequences
+        )
     if other is dict and isinstance(value, dict):
         if len(value) != len(read) or not all(key in read for key in value):
             return (KEYS,)
@@ -125,4 +125,6 @@ def _form(kind: type[Any]) -> Form | None:
 @cache
 def takes_sequences(annotation: Any) -> bool:
     """Return whether an annotation says `Sequence` anywhere: a tuple is written there, and a list read back."""
-    return any((get_origin(hint) or hint) is Sequence for hint in components(annotation))
+    return any(
+        (get_origin(hint) or hint) is Sequence for hint in components(annotation)
+    )

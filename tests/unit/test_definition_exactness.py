@@ -1,0 +1,192 @@
+"""What is written is read back as the same value, or refused with the place and what would come back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from orchestrator.checking.field_checks import mistakes
+from orchestrator.definition import Event
+from orchestrator.definition.codec import decode, encode, encode_as
+from orchestrator.exceptions import InvalidMessage
+from tests.services.cases import cases
+
+
+class Red(StrEnum):
+    RED = "red"
+
+
+class Rot(StrEnum):
+    RED = "red"
+
+
+class Size(IntEnum):
+    SMALL = 1
+
+
+class Shape(Enum):
+    ROUND = "round"
+
+
+@dataclass(frozen=True)
+class Metres:
+    length: int
+
+
+@dataclass(frozen=True)
+class Feet:
+    length: int
+
+
+@dataclass(frozen=True)
+class Marked(Metres):
+    mark: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Unlike:
+    length: int
+    note: str = field(default="", compare=False)
+
+
+class Model(BaseModel):
+    length: int
+
+
+class Further(Model):
+    mark: str = ""
+
+
+class Pair(NamedTuple):
+    one: int
+    other: int
+
+
+class Posted(Event):
+    lines: list[Metres]
+
+
+ODD = timezone(timedelta(hours=5, minutes=53, seconds=28))
+AGAIN = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
+DAY, ID = date(2026, 3, 1), UUID(int=7)
+KEYS = "keys of this dict"
+SECONDS = "its offset from UTC has seconds"
+
+
+@cases(
+    "annotation, value, said",
+    # unions
+    (str | date, "2026-03-01", ""),
+    (str | date, DAY, "date would be read back as str"),
+    (Decimal | str, Decimal("1.5"), ""),
+    (Decimal | str, "nuts", ""),
+    (Decimal | str, "1.5", "str would be read back as Decimal"),
+    (UUID | str, str(ID), "str would be read back as UUID"),
+    (UUID | str, ID, ""),
+    (Metres | Feet, Metres(1), ""),
+    (Metres | Feet, Feet(1), "Feet would be read back as Metres"),
+    (Metres | dict[str, int], {"length": 1}, "dict would be read back as Metres"),
+    (Metres | Marked, Marked(1), ""),
+    (Red | Rot, Rot.RED, "Rot would be read back as Red"),
+    (Shape | str, Shape.ROUND, "Shape would be read back as str"),
+    (Red | str, Red.RED, ""),
+    (date | datetime, datetime(2026, 3, 1), ""),
+    (list[int] | tuple[int, ...], (1,), "tuple would be read back as list"),
+    (int | float, 1e22, ""),
+    # subclasses
+    (Metres, Marked(1, "x"), "Marked would be read back as Metres"),
+    (dict[str, list[Metres]], {"a": [Marked(1)]}, "a.0: Marked would be read back"),
+    (Model, Further(length=1), "Further would be read back as Model"),
+    (Model, Model(length=1), ""),
+    (Unlike, Unlike(1, "x"), ""),
+    (str, Red.RED, ""),
+    (int, Size.SMALL, ""),
+    # keys
+    (dict[int, str], {1: "a", 2: "b"}, ""),
+    (dict[bool, int], {True: 1}, ""),
+    (dict[Size, int], {Size.SMALL: 1}, ""),
+    (dict[date, int], {DAY: 1}, ""),
+    (dict[str, int], {Red.RED: 1}, ""),
+    (dict[str | int, int], {1: 1, "1": 2}, KEYS),
+    (dict[str | None, int], {None: 1}, KEYS),
+    (dict[Any, int], {1: 1}, KEYS),
+    (dict[str, Any], {"a": {DAY: 1}}, f"a: {KEYS}"),
+    # moments
+    (datetime, datetime(2026, 3, 1, tzinfo=ODD), SECONDS),
+    (list[time], [time(1, tzinfo=ODD)], f"0: {SECONDS}"),
+    (datetime, datetime(2026, 3, 1, tzinfo=UTC), ""),
+    (datetime, AGAIN, ""),
+    # untyped data
+    (Any, {"a": [1, 2.5, None, "x", True]}, ""),
+    (Any, {"a": Red.RED}, ""),
+    (Any, [(1, 2)], "0: tuple would be read back as list"),
+    (Any, {"a": {1, 2}}, "a: set would be read back as list"),
+    (Any, {"a": DAY}, "a: date would be read back as str"),
+    (Any, Decimal("1.5"), "Decimal would be read back as str"),
+    (Any, Pair(1, 2), "Pair would be read back as list"),
+    (dict, {"a": Metres(1)}, "a: Metres would be read back as dict"),
+    # the rest
+    (float, 1, ""),
+    (float, 2**53 + 1, "int would be read back as float"),
+    (Sequence[int], (1, 2), ""),
+    (SecretStr, SecretStr("hush"), "it would be read back as another value"),
+)
+def test_what_is_written_comes_back_or_is_refused(
+    annotation: Any, value: Any, said: str
+) -> None:
+    try:
+        body = encode_as(annotation, value)
+    except InvalidMessage as refused:
+        assert said, refused
+        assert str(refused).startswith(said)
+        return
+    assert not said, body
+    back = decode(annotation, body)
+    if isinstance(value, datetime):
+        assert back.isoformat() == value.isoformat()
+    elif not isinstance(value, Unlike | tuple):
+        assert back == value
+
+
+def test_a_message_with_the_subclass_of_a_field_is_refused_with_its_path() -> None:
+    with pytest.raises(InvalidMessage, match=r"^Posted: lines\.1: Marked would be"):
+        encode(Posted([Metres(1), Marked(1, "x")]))
+
+
+def test_what_earlier_releases_stored_is_read_as_before() -> None:
+    assert decode(str | date, "2026-03-01") == "2026-03-01"
+    assert decode(Metres | Feet, {"length": 1}) == Metres(1)
+    assert decode(datetime, "2026-03-01T00:00:00+05:53").minute == 0
+
+
+@cases(
+    "annotation, count",
+    (str | date, 1),
+    (list[str | date] | None, 1),
+    (Metres | Feet, 1),
+    (dict[str | None, int], 1),
+    (dict[str, Metres | Feet], 1),
+    (Red | Rot, 1),
+    (Shape | str, 1),
+    (list[int] | tuple[int, ...], 1),
+    (Decimal | str, 0),
+    (UUID | str | None, 0),
+    (date | datetime, 0),
+    (int | float | bool, 0),
+    (Red | str, 0),
+    (Metres | Marked, 0),
+    (dict[int, str], 0),
+    (dict[str, Any], 0),
+    (Any, 0),
+)
+def test_the_check_tells_types_of_which_no_value_comes_back(
+    annotation: Any, count: int
+) -> None:
+    assert len(list(mistakes(annotation))) == count
