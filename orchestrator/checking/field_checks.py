@@ -27,8 +27,7 @@ from orchestrator.definition.annotations import (
     possible_values,
 )
 from orchestrator.definition.codec import decode, encode_as
-from orchestrator.definition.exactness import difference
-from orchestrator.exceptions import InvalidMessage
+from orchestrator.definition.codec.exactness import find_change
 
 SAMPLES: Mapping[Any, Any] = {
     str: "text",
@@ -71,10 +70,8 @@ def _declared() -> Iterator[tuple[str, Any]]:
         if definition.static is not None:
             for vertex in definition.static.vertices.values():
                 forms.append(vertex.returns)
-                yield (
-                    f"{definition.__name__}, the result of {vertex.name}",
-                    vertex.returns,
-                )
+                where = f"{definition.__name__}, the result of {vertex.name}"
+                yield where, vertex.returns
     forms += map(registry.event_class, registry.event_types())
     for form in components(*forms):
         if is_dataclass_type(form):
@@ -114,16 +111,16 @@ def _probes(hint: Any) -> Iterator[list[Any]]:
         key, value = get_args(hint)
         given = samples(value)[:1]
         for one in alternatives(key):
-            yield [{sample: value} for sample in samples(one) for value in given]
+            yield [{sample: item} for sample in samples(one) for item in given]
 
 
 def _change(hint: Any, value: Any) -> str:
     """Why a value is not read back as itself; "" if it is, or is refused anyway."""
     try:
         read = decode(hint, encode_as(hint, value, exact=False))
-    except InvalidMessage:
+    except Exception:  # noqa: BLE001  # the class may refuse it in any way
         return ""
-    found = difference(value, read)
+    found = find_change(value, read)
     return str(found[-1]) if found else ""
 
 

@@ -75,6 +75,7 @@ class Posted(Event):
 
 ODD = timezone(timedelta(hours=5, minutes=53, seconds=28))
 AGAIN = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
+MIDNIGHT = datetime(2026, 3, 1)  # noqa: DTZ001  # a field may have either
 DAY, ID = date(2026, 3, 1), UUID(int=7)
 KEYS = "keys of this dict"
 SECONDS = "its offset from UTC has seconds"
@@ -97,7 +98,7 @@ SECONDS = "its offset from UTC has seconds"
     (Red | Rot, Rot.RED, "Rot would be read back as Red"),
     (Shape | str, Shape.ROUND, "Shape would be read back as str"),
     (Red | str, Red.RED, ""),
-    (date | datetime, datetime(2026, 3, 1), ""),
+    (date | datetime, MIDNIGHT, ""),
     (list[int] | tuple[int, ...], (1,), "tuple would be read back as list"),
     (int | float, 1e22, ""),
     # subclasses
@@ -135,24 +136,37 @@ SECONDS = "its offset from UTC has seconds"
     # the rest
     (float, 1, ""),
     (float, 2**53 + 1, "int would be read back as float"),
-    (Sequence[int], (1, 2), ""),
     (SecretStr, SecretStr("hush"), "it would be read back as another value"),
 )
 def test_what_is_written_comes_back_or_is_refused(
     annotation: Any, value: Any, said: str
 ) -> None:
+    found = outcome(annotation, value)
+
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+def outcome(annotation: Any, value: Any) -> str:
+    """Return why a value is not written; "" if it comes back as it was."""
     try:
         body = encode_as(annotation, value)
     except InvalidMessage as refused:
-        assert said, refused
-        assert str(refused).startswith(said)
-        return
-    assert not said, body
+        return str(refused)
     back = decode(annotation, body)
-    if isinstance(value, datetime):
-        assert back.isoformat() == value.isoformat()
-    elif not isinstance(value, Unlike | tuple):
-        assert back == value
+    same = back == value or str(back) == str(value)
+    return "" if same else f"changed in silence to {back!r}"
+
+
+def test_a_list_stands_for_any_sequence() -> None:
+    assert decode(Sequence[int], encode_as(Sequence[int], (1, 2))) == [1, 2]
+
+
+def test_the_value_itself_is_not_changed() -> None:
+    given = {"a": [1e22, -0.0]}
+    encode_as(Any, given)
+
+    assert repr(given) == "{'a': [1e+22, -0.0]}"
 
 
 def test_a_message_with_the_subclass_of_a_field_is_refused_with_its_path() -> None:

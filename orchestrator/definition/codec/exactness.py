@@ -32,7 +32,7 @@ KEYS = "keys of this dict would be read back as others: declare their type, or g
 OFFSET = "its offset from UTC has seconds, which are not stored: give it in UTC"
 
 
-def difference(value: Any, read: Any, *, sequences: bool = False) -> Difference | None:
+def find_change(value: Any, read: Any, *, sequences: bool = False) -> Difference | None:
     """Return the first place where another value was read back; None if there is none.
 
     Args:
@@ -75,6 +75,8 @@ def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
     if isinstance(read, list | tuple):
         if not isinstance(value, (list, tuple) if sequences else other):
             return (_other_type(kind, other),)
+        if len(value) != len(read):
+            return (ANOTHER,)
         return _in_parts(zip(count(), value, read), sequences)
     return None if _is_same(value, read) else (_reason(value, read),)
 
@@ -101,6 +103,8 @@ def _reason(value: Any, read: Any) -> str:
 
 def _other_type(kind: type[Any], other: type[Any]) -> str:
     one, back = kind.__name__, other.__name__
+    if one == back:
+        one, back = f"{kind.__module__}.{one}", f"{other.__module__}.{back}"
     return f"{one} would be read back as {back}: declare {one} here, or give {back}"
 
 

@@ -6,13 +6,10 @@ nesting), or that would be read back as other values. The error names the path o
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
-from decimal import Decimal
 from functools import cache
 from typing import Any, TypeVar
 
@@ -24,7 +21,17 @@ from orchestrator.definition.annotations import (
     is_dataclass_type,
     is_immutable,
 )
-from orchestrator.definition.exactness import difference, takes_sequences
+from orchestrator.definition.codec.exactness import find_change, takes_sequences
+from orchestrator.definition.codec.json_values import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    canonical_json,
+    check_json,
+    digest,
+    limited_digest,
+    settled,
+    text_digest,
+)
 from orchestrator.definition.messages import STRICT
 from orchestrator.definition.secrets import (
     MASK,
@@ -34,12 +41,27 @@ from orchestrator.definition.secrets import (
 )
 from orchestrator.exceptions import InvalidMessage
 
-T = TypeVar("T")
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "adapter",
+    "canonical_json",
+    "check_json",
+    "copied",
+    "decode",
+    "decode_text",
+    "digest",
+    "encode",
+    "encode_as",
+    "json_mistakes",
+    "limited_digest",
+    "make_strict",
+    "stored_form",
+    "text_digest",
+    "why_unwritable",
+]
 
-MAX_DEPTH = 64
-MAX_BYTES = 256 * 1024
-MAX_BITS = 14_280
-"""Size of an int: Python reads at most 4,300 digits."""
+T = TypeVar("T")
 
 
 def adapter(cls: type[T]) -> TypeAdapter[T]:
@@ -209,17 +231,17 @@ def _readable(form: TypeAdapter[Any], body: Any) -> Any:
 
     Pydantic reads strictly but writes leniently: it writes None for every type.
     """
-    body = _settled(body)
+    body = settled(body)
     _read(form, body)
     return body
 
 
 def _exact(form: TypeAdapter[Any], annotation: Any, value: object, body: Any) -> Any:
     """Bring JSON values into the stored form, and compare what is read of them with the value."""
-    body = _settled(body)
+    body = settled(body)
     read = _read(form, body)
     sequences = takes_sequences(annotation)
-    if found := difference(value, read, sequences=sequences):
+    if found := find_change(value, read, sequences=sequences):
         *path, reason = found
         raise InvalidMessage(str(reason), ".".join(map(str, path)))
     return body
@@ -228,21 +250,6 @@ def _exact(form: TypeAdapter[Any], annotation: Any, value: object, body: Any) ->
 def stored_form(value: object) -> Any:
     """Return a single value as it stands in stored JSON."""
     return _in_order(value, adapter(type(value)).dump_python(value, mode="json"))
-
-
-def limited_digest(body: object) -> str:
-    """Return the checksum of JSON values that are small enough to be stored.
-
-    Raises:
-        InvalidMessage: the canonical form has more than MAX_BYTES.
-    """
-    text = canonical_json(body).encode()
-    if len(text) > MAX_BYTES:
-        raise InvalidMessage(
-            f"it has {len(text):,} bytes as JSON, at most {MAX_BYTES:,} are stored: keep large things elsewhere and "
-            "give back where they are"
-        )
-    return hashlib.sha256(text).hexdigest()
 
 
 def decode(cls: type[T], body: object) -> T:
@@ -297,103 +304,3 @@ def _parsed(form: TypeAdapter[Any], text: str | bytes) -> Any:
         others = error.error_count() - 1
         more = f" (and {others} more)" if others else ""
         raise InvalidMessage(f"{first['msg']}{more}", path) from None
-
-
-def check_json(value: object, depth: int = 0) -> None:
-    """Refuse values that databases or JSON readers treat differently.
-
-    Args:
-        value: the JSON values.
-        depth: the number of levels above it.
-
-    Raises:
-        InvalidMessage: there is such a value; the error has its path.
-    """
-    if found := _mistake(value, depth):
-        *path, reason = found
-        raise InvalidMessage(reason, ".".join(path))
-
-
-def _mistake(value: object, depth: int) -> tuple[str, ...] | None:
-    """The path to a value that is refused, and the reason."""
-    if depth > MAX_DEPTH:
-        raise InvalidMessage(f"nested deeper than {MAX_DEPTH} levels")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                return (f"the key {key!r} must be text",)
-            if not (key.isascii() and key.isprintable()) and (bad := _of_text(key)):
-                return bad
-            if type(item) is str and item.isascii() and item.isprintable():
-                continue  # most values
-            if found := _mistake(item, depth + 1):
-                return (key, *found)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            if found := _mistake(item, depth + 1):
-                return (str(index), *found)
-    else:
-        return _of_plain(value)
-    return None
-
-
-def _of_plain(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return _of_text(value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return ("NaN and Infinity are not JSON numbers",)
-    elif isinstance(value, int):
-        if value.bit_length() > MAX_BITS:
-            return ("a number has too many digits",)
-    elif value is not None:
-        return (f"{type(value).__name__} is not a JSON value",)
-    return None
-
-
-def _of_text(text: str) -> tuple[str, ...] | None:
-    if "\0" in text:
-        return ("text must not contain the NUL character",)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return ("text must not contain lone surrogates",)
-    return None
-
-
-def _settled(value: Any) -> Any:
-    """Brings floats into the form that every database returns; a list or dict is changed itself.
-
-    PostgreSQL returns large floats as whole numbers, and has no negative zero.
-    """
-    if isinstance(value, float):
-        text = repr(value)
-        return int(Decimal(text)) if "e+" in text else value or 0.0
-    parts: Iterable[tuple[Any, Any]] = ()
-    if isinstance(value, dict):
-        parts = value.items()
-    elif isinstance(value, list):
-        parts = enumerate(value)
-    for place, item in parts:
-        if type(item) in UNSETTLED:
-            value[place] = _settled(item)
-    return value
-
-
-UNSETTLED = frozenset([float, dict, list])
-
-
-def canonical_json(value: object) -> str:
-    """Return the canonical JSON text: sorted keys, no spaces. Equal values give equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest(value: object) -> str:
-    """Return the SHA-256 of a value's canonical JSON, in hex."""
-    return text_digest(canonical_json(value))
-
-
-def text_digest(text: str) -> str:
-    """Return the SHA-256 of canonical JSON, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
