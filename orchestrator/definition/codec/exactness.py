@@ -83,14 +83,21 @@ def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
 
 def _is_same(value: Any, read: Any) -> bool:
     """Whether two values without parts are equal, and of related types."""
-    numbers = isinstance(value, int | float) and type(read) in (int, float)
+    if isinstance(value, float) and type(read) is int:
+        return value == float(read)  # a large float, in its shortest digits
+    numbers = isinstance(value, int) and type(read) is float
     if not (numbers or isinstance(value, type(read))):
         return False
-    if type(value).__eq__ is object.__eq__ or value == read:
-        return True  # its class does not tell equal values from others
+    if value == read or not _tells_equal(type(value)):
+        return True
     # In the hour that a clock repeats, equal moments in two zones are not equal in Python.
     both = isinstance(value, datetime) and isinstance(read, datetime)
     return both and value.isoformat() == read.isoformat()
+
+
+def _tells_equal(kind: Any) -> bool:
+    """Whether the values of a class can be compared: by default two objects are never equal."""
+    return kind.__eq__ is not object.__eq__
 
 
 def _reason(value: Any, read: Any) -> str:
@@ -112,8 +119,7 @@ Form = tuple[Sequence[str], Callable[[Any], Iterable[Any]]]
 """The names of the fields of a class, and a function that reads them."""
 
 
-@cache
-def _form(kind: type[Any]) -> Form | None:
+def _read_form(kind: Any) -> Form | None:
     """The fields with which a dataclass or a model of pydantic is made; None for other classes."""
     if is_dataclass(kind):
         names = tuple(field.name for field in fields(kind) if field.init)
@@ -124,6 +130,9 @@ def _form(kind: type[Any]) -> Form | None:
     if len(names) > 1:
         return names, attrgetter(*names)
     return names, lambda value: [getattr(value, name) for name in names]
+
+
+_form: Callable[[Any], Form | None] = cache(_read_form)
 
 
 @cache
