@@ -45,9 +45,7 @@ def start_workflow(
     """
     if input is None and definition.Input is Nothing:
         input = Nothing()
-    if (
-        type(input) is not definition.Input
-    ):  # the fields of a subclass could not be read
+    if type(input) is not definition.Input:  # a subclass has more fields
         raise InvalidMessage(
             f"{definition.name} starts with {definition.Input.__qualname__}, not with {input!r:.200}"
         )
