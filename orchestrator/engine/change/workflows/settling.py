@@ -114,10 +114,7 @@ def _tolerated(each: Each, head: StepRun) -> int:
 
 
 def _width(each: Each, head: StepRun, failed: int) -> int:
-    """The number of elements that may run at once after so many tolerated failures.
-
-    The window narrows with the share of failures that is left, and the last one to be tolerated leaves one at a time.
-    """
+    """The number of elements that may run at once: the window's share for the failures that may still come."""
     whole, tolerated = each.window or 1, _tolerated(each, head)
     left = max(tolerated + 1 - failed, 1)
     return -(-whole * left // (tolerated + 1))
