@@ -1,6 +1,7 @@
 """The rows of the engine's tables that some work leaves, which is undone; to compare two ways of doing it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.apps import apps
@@ -20,14 +21,20 @@ TABLES: tuple[type[models.Model], ...] = (
 
 def left_by(work: Callable[[], object], tables: Any = TABLES) -> Rows:
     """Do some work and return the rows that are there then; all that it has written is undone."""
+    with undone():
+        work()
+        return {table.__name__: _rows(table) for table in tables}
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Undo what the block writes."""
     definitions.forget_definitions()
     whole = transaction.atomic()
     whole._from_testcase = True  # type: ignore[attr-defined]  # a durable block is refused inside any other
     with whole:
-        work()
-        found = {table.__name__: _rows(table) for table in tables}
+        yield
         transaction.set_rollback(True)
-    return found
 
 
 def _rows(table: type[models.Model]) -> list[Any]:

@@ -244,6 +244,7 @@ class ClaimedElsewhere:
 
     def __init__(self) -> None:
         self._until: dict[UUID | tuple[str, str], float] = {}
+        self._events = set[int]()
 
     def note(self, found: Iterable[InboxEvent]) -> None:
         """Note the processes of some events, as the events name them."""
@@ -251,15 +252,29 @@ class ClaimedElsewhere:
         for event in found:
             named = (event.target, event.correlation_key)
             self._until[event.process_id or named] = until
+            self._events.add(event.pk)
+
+    def note_followers(self, early: Iterable[Claimed[InboxEvent]]) -> int:
+        """Note the processes of events that are behind noted ones, and name the process in another way.
+
+        Returns:
+            How many events were noted.
+        """
+        found = [item.work for item in early if not self._events.isdisjoint(item.ahead)]
+        self.note(found)
+        return len(found)
 
     def count(self) -> int:
         """Return how many processes are noted now."""
         now = time.monotonic()
         self._until = {name: end for name, end in self._until.items() if end > now}
+        if not self._until:
+            self._events.clear()
         return len(self._until)
 
     def clear(self) -> None:
         self._until.clear()
+        self._events.clear()
 
     def claimable(self) -> Condition:
         """Return the condition of the events that may be claimed."""
