@@ -10,6 +10,7 @@ import pytest
 from orchestrator import send_event
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, Workflow, stored, then, wait
+from orchestrator.engine.change.offering import ENDED
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import found, pass_time, registered, run, started
 
@@ -215,6 +216,21 @@ def test_an_event_for_one_that_has_ended_waits_for_a_process_of_another() -> Non
     assert verdicts("gear")["gears"] == "moved"
     assert verdicts("gear")["frames"] == "ignored"
     assert told() == []
+
+
+def test_many_events_that_wait_for_others_hold_up_none_behind_them() -> None:
+    started(Frames, Order("1"))
+    arrive(*["saddle"] * (ENDED + 1))
+    pass_time(PATIENCE)
+    started(Wheels, Part("1", "wheel"))
+    arrive("wheel")
+    pass_time(PATIENCE)
+    assert verdicts("wheel")["frames"] == "parked"
+
+    arrive("frame")
+    pass_time(PATIENCE)
+    assert verdicts("saddle")["frames"] == "parked"  # gears may still come
+    assert verdicts("wheel")["frames"] == "ignored"
 
 
 @pytest.mark.parametrize("seed", range(12))

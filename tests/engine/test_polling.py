@@ -15,6 +15,8 @@ from orchestrator.definition import (
     Workflow,
     catch,
     each,
+    join,
+    start,
     step,
     then,
     undo,
@@ -22,7 +24,7 @@ from orchestrator.definition import (
 from orchestrator.engine.operations import pause, unpause
 from orchestrator.exceptions import InvalidDefinition, TimedOut
 from orchestrator.models import Incident, Lost, StepRun
-from orchestrator.testing import Process, pass_time, registered, started
+from orchestrator.testing import Process, failing, pass_time, registered, started
 from tests.engine.test_failure_attempts import lose
 from tests.services.asking import asked
 
@@ -95,6 +97,28 @@ def add(fetch_one: list[int]) -> int:
     return sum(fetch_one)
 
 
+def fetch_some(item: str) -> int:
+    if item == "a":
+        return outside.ask()
+    raise ValueError("no")
+
+
+def three_names() -> list[str]:
+    return ["a", "b", "c"]
+
+
+def add_some(fetch_some: list[int]) -> int:
+    return sum(fetch_some)
+
+
+def check() -> int:
+    return 1
+
+
+def both(fetch: int, check: int) -> int:
+    return fetch + check
+
+
 def fall(fetch: int) -> None:
     raise ValueError("no")
 
@@ -150,6 +174,23 @@ class Elements(Workflow):
     flow = (each(names, over="", do=step(fetch_one, retries=0), into=add),)
 
 
+class Held(Workflow):
+    """A map that begins no further element after two failures."""
+
+    some = step(fetch_some, retries=0)
+    flow = (each(three_names, over="", do=some, into=add_some, tolerate=1),)
+
+
+class Neighbours(Workflow):
+    """The failure of one step cancels the other one, until a person retries."""
+
+    checked = step(check, retries=0)
+    flow = (
+        start(once, checked),
+        join(once, checked, into=both, on_failure="fail_fast"),
+    )
+
+
 class Undoing(Workflow):
     """What undoes its first step polls."""
 
@@ -159,7 +200,7 @@ class Undoing(Workflow):
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
     some = (Fetching, Returning, Abroad, Reporting, Together, Retrying, Caught)
-    with registered(*some, Optional, Elements, Undoing):
+    with registered(*some, Optional, Elements, Undoing, Held, Neighbours):
         yield
 
 
@@ -238,6 +279,29 @@ def test_a_person_who_retries_it_begins_its_time_anew() -> None:
     pass_time(minutes=10)
 
     assert process.result == "64 calls"
+
+
+def test_its_time_begins_anew_when_the_neighbour_that_cancelled_it_is_retried() -> None:
+    outside.ready = 500
+    with failing(check, ValueError("no"), times=1):
+        process = started(Neighbours)
+        assert (process.status, outside.calls["fetch"]) == ("failed", 1)
+        pass_time(days=2)
+        outside.ready = 4
+        process.retry()
+    pass_time(minutes=10)
+
+    assert (process.status, process.incidents) == ("completed", [])
+
+
+def test_an_element_that_has_polled_goes_on_while_its_map_begins_no_further_one() -> (
+    None
+):
+    process = started(Held)
+    assert (process.status, outside.calls["fetch"]) == ("failed", 1)
+    pass_time(minutes=10)
+
+    assert outside.calls["fetch"] == 4
 
 
 def test_the_end_of_its_time_is_caught_or_passed_over() -> None:

@@ -72,10 +72,14 @@ def offer_event(event: InboxEvent, now: datetime) -> Statement:
 
 
 def offer_leftovers(process_id: UUID, number: int, now: datetime) -> Statement:
-    """Return the update that offers parked events to an ended process, which turns them away."""
+    """Return the update that offers parked events to an ended process, which turns them away.
+
+    Those that wait for other definitions look by themselves; they alone have a due time without a patience.
+    """
     idle = (
         f"SELECT id FROM {events.name} WHERE process_id = %s AND verdict = 'parked'"  # noqa: S608  # names are ours
-        f" AND handled_at IS NOT NULL ORDER BY type, id LIMIT {number}"
+        " AND handled_at IS NOT NULL AND (wake_at IS NULL OR patience_until IS NOT NULL)"
+        f" ORDER BY type, id LIMIT {number}"
     )
     return _offered(f"id IN ({idle})", [process_id], now)
 

@@ -121,6 +121,7 @@ class Parking(EventHandling):
         of this process.
         """
         event, parked = self.event, self.event.verdict == Verdict.PARKED
+        kept = 0
         fate = other_definitions.fate_of(event, self.process)
         if self._is_ignored():
             marks = [self.verdict(Verdict.IGNORED), *self.clear()]
@@ -128,12 +129,11 @@ class Parking(EventHandling):
             # Without the process, as where none has the key: this definition has not taken the event.
             marks = [self.verdict(Verdict.IGNORED, process_id=None), *self.clear()]
         elif fate != "none":
-            self._put_aside([self._wait_for_others(), *self._counted(1)])
-            return
+            marks, kept = [self._wait_for_others()], 1
         else:
             marks = self.turn_away(Verdict.UNEXPECTED, self._why_late())
+        marks += self._counted(kept)
         if parked:
-            marks += self._counted(0)
             marks.append(offering.offer_leftovers(self.process.pk, 1, self.now))
         self._put_aside(marks)
 

@@ -70,7 +70,8 @@ def _ended_its_worker(run: StepRun) -> bool:
 
 def hold_back(run: StepRun) -> bool:
     """Put an element of a map that has not begun to sleep while its map is held. Return whether it was."""
-    if run.kind != StepKind.ITEM or run.attempt > 1 or run.error or run.redo:
+    begun = run.attempt > 1 or run.error or run.redo or run.polled
+    if run.kind != StepKind.ITEM or begun:
         return False
     with transaction.atomic(durable=True):
         instances.lock(

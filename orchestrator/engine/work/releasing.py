@@ -155,13 +155,6 @@ def release_polling(
     return None
 
 
-def unpolled_columns(run: StepRun) -> dict[str, Any]:
-    """Return the columns of a failed step that begins to poll anew when people retry it."""
-    shown = run.progress or {}
-    kept = {name: shown[name] for name in shown if name not in run.polled}
-    return {"progress": kept} if run.polled else {}
-
-
 def _most_times(run: StepRun, refusal: Exception) -> int:
     if not from_application(refusal):
         return FREE

@@ -357,7 +357,7 @@ def _stop(
     """Leave the step open as failed, until a person retries, skips or cancels."""
     values = {"status": StepStatus.FAILED, **failures.attempt_columns(error)}
     values |= {"declined": declined, "owner": "", "wake_at": None}
-    values |= returned_columns(run) | releasing.unpolled_columns(run)
+    values |= returned_columns(run) | retrying.unpolled_columns(run)
     change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED

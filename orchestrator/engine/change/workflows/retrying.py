@@ -200,7 +200,7 @@ def revive(change: WorkflowChange, node: str) -> None:
     allow_idle_for_rows(len(found))
     for run in found:
         change.instance.open_steps += 1
-        values = dict(REVIVED)
+        values = {**REVIVED, **unpolled_columns(run)}
         if run.kind == StepKind.ITEM:
             begun[run.node] = begun.get(run.node, 0) + 1
         values |= _awake(change.plan[run.node], run, change.now, begun.get(run.node, 0))
@@ -209,6 +209,13 @@ def revive(change: WorkflowChange, node: str) -> None:
         change.to_wake.add(run.queue)
     if found:
         change.flush()
+
+
+def unpolled_columns(run: StepRun) -> dict[str, Any]:
+    """Return the columns of a step that begins to poll anew when people retry it, or the step that cancelled it."""
+    shown = run.progress or {}
+    kept = {name: shown[name] for name in shown if name not in run.polled}
+    return {"progress": kept} if run.polled else {}
 
 
 UNHELD: dict[str, Any] = {"wake_at": None, "owner": "", "attempt": 0}
