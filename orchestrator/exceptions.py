@@ -189,9 +189,15 @@ class Poll(Outcome):
         after: how long to wait before the next call.
         within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end.
         message: the text for people.
+
+    Raises:
+        TypeError: `after` or `within` is no timedelta.
     """
 
     def __init__(self, after: timedelta, within: timedelta, message: str = "") -> None:
+        for name, time in {"after": after, "within": within}.items():
+            if not isinstance(time, timedelta):
+                raise TypeError(f"Poll: {name}={time!r} must be a timedelta")
         self.after, self.within = after, within
         super().__init__(message)
 

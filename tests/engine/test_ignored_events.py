@@ -9,11 +9,12 @@ import pytest
 from orchestrator import send_event
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, Workflow
-from orchestrator.engine.operations import preview_event
+from orchestrator.engine.operations import pause, preview_event, unpause
 from orchestrator.models import InboxEvent, Incident
 from orchestrator.testing import Process, failing, pass_time, registered, run, started
 from tests.apps.compensation.steps import Answer
 from tests.apps.patterns import ignoring as i
+from tests.services.asking import asked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -198,3 +199,15 @@ def test_the_preview_tells_what_becomes_of_the_event() -> None:
         kind, body = type(event).__name__, vars(event)
         found.append(preview_event(kind, body, process.instance))
     assert [one.outcome for one in found] == [outcome for _, _, outcome in foreseen]
+
+
+def test_the_preview_tells_that_a_paused_process_keeps_the_event() -> None:
+    process = begun(i.Strict)
+    pause(process.id, request=asked())
+    foreseen = preview_event("OfferSigned", vars(signed("bad")), process.instance)
+
+    assert foreseen.outcome == "paused"
+    assert sent(process, signed("bad")) == ["parked"]
+    unpause(process.id, request=asked())
+    run()
+    assert told() == ["OfferSigned is rejected in step signed"]

@@ -24,7 +24,14 @@ from orchestrator.definition import (
 from orchestrator.engine.operations import pause, unpause
 from orchestrator.exceptions import InvalidDefinition, TimedOut
 from orchestrator.models import Incident, Lost, StepRun
-from orchestrator.testing import Process, failing, pass_time, registered, started
+from orchestrator.testing import (
+    Process,
+    failing,
+    pass_time,
+    registered,
+    replaced,
+    started,
+)
 from tests.engine.test_failure_attempts import lose
 from tests.services.asking import asked
 
@@ -352,6 +359,21 @@ def test_a_process_that_was_retrying_is_running_again() -> None:
     assert (process.status, outside.calls["fetch"]) == ("running", 2)
     pass_time(minutes=10)
     assert process.result == "4 calls"
+
+
+def test_a_time_without_a_unit_is_an_error_of_the_function() -> None:
+    def fetch_wrongly() -> int:
+        outside.calls["fetch"] += 1
+        raise Poll(60, within=HOUR)  # type: ignore[arg-type]
+
+    with replaced(once, fetch_wrongly):
+        process = started(Fetching)
+    with replaced(fetch, fetch_wrongly):
+        optional = started(Optional).finish()
+
+    said = "TypeError: Poll: after=60 must be a timedelta"
+    assert process.incidents == [said]
+    assert (optional.status, optional.result) == ("completed", None)
 
 
 def test_its_time_stands_still_while_its_process_is_paused() -> None:

@@ -75,7 +75,8 @@ def preview_event(kind: str, body: object, process: ProcessInstance) -> Preview:
     if process.finished_at is not None:
         return Preview("ended", process.step)
     found = _without_trace(lambda: _decided(kind, body, process), kind, body, process)
-    if process.paused_at is not None and found.outcome == "moved":
+    decided = found.outcome in ("moved", "ignored", "rejected")
+    if process.paused_at is not None and decided:
         return Preview("paused", process.step)
     return found
 
