@@ -8,13 +8,24 @@ from orchestrator.definition.workflow.advance import is_starved
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change.workflows.following import arrivals_of, failed_branches
-from orchestrator.engine.change.workflows.settling import is_held
+from orchestrator.engine.change.workflows.settling import (
+    HELD_BACK,
+    UNBEGUN,
+    is_held,
+)
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage.results import has_returned
 from orchestrator.engine.work.leases import HOW_LOST
 from orchestrator.exceptions import Interrupted, Permanent, TimedOut, WorkerDied
-from orchestrator.models import Lost, StepKind, StepRun, StepStatus
+from orchestrator.models import (
+    Lost,
+    ProcessInstance,
+    Status,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
 from orchestrator.queue import calls_queue, holds_calls
 from orchestrator.text import Text
 
@@ -68,19 +79,26 @@ def _ended_its_worker(run: StepRun) -> bool:
     return bool(run.lost) or run.status == StepStatus.WAITING
 
 
-def hold_back(run: StepRun) -> bool:
-    """Put an element of a map that has not begun to sleep while its map is held. Return whether it was."""
-    begun = run.attempt > 1 or run.error or run.redo or run.polled
-    if run.kind != StepKind.ITEM or begun:
+def hold_back(instance: ProcessInstance, run: StepRun, vertex: Vertex) -> bool:
+    """Put an element of a map that has not begun to sleep while its map is held. Return whether it was.
+
+    Args:
+        instance: its process as the worker knows it.
+        run: the claimed visit.
+        vertex: its step.
+    """
+    tolerates = vertex.each is not None and vertex.each.tolerate
+    if instance.status != Status.FAILED or run.kind != StepKind.ITEM or not tolerates:
+        return False
+    unbegun = {**UNBEGUN, "attempt": 1}  # its claim
+    if any(getattr(run, name) != value for name, value in unbegun.items()):
         return False
     with transaction.atomic(durable=True):
-        instances.lock(
-            run.instance_id
-        )  # what ends the hold wakes all that sleep by then
+        # What ends the hold wakes all that sleep by then.
+        instances.lock(run.instance_id)
         held = is_held(run)
         if held:
-            waits = {"status": StepStatus.WAITING, "wake_at": None}
-            send([step_runs.update({**waits, "owner": "", "attempt": 0}, run.fence)])
+            send([step_runs.update({**HELD_BACK, "owner": "", "attempt": 0}, run.fence)])
     return held
 
 

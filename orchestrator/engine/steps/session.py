@@ -58,7 +58,7 @@ from orchestrator.engine.work.worker_slice import (
     lateness,
 )
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
-from orchestrator.models import ProcessInstance, Status, StepKind, StepRun
+from orchestrator.models import ProcessInstance, StepKind, StepRun
 from orchestrator.registry import function_in_use
 
 
@@ -135,7 +135,7 @@ class Session(KnownProcess):
             return None
         check_step_attempts(run, policy)
         check_branches(run, vertex)
-        if self.instance.status == Status.FAILED and hold_back(run):
+        if hold_back(self.instance, run, vertex):
             return None
         if not has_room(run, self.instance.name, policy):
             releasing.release_for_room(run)

@@ -23,6 +23,7 @@ from orchestrator.engine.steps.attempts import (
     check_branches,
     check_step_attempts,
     has_room,
+    hold_back,
     policy_of,
 )
 from orchestrator.engine.steps.context import RunningStep
@@ -186,6 +187,8 @@ def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | No
                 return None
             check_step_attempts(run, policy)
             check_branches(run, vertex)
+            if hold_back(session.instance, run, vertex):
+                return None
             if has_returned(run):
                 result = decode(vertex.returns, run.result)
                 following = session.settle_result(run, result)

@@ -30,6 +30,18 @@ OWED = "owed"
 """In a map's progress: the number of elements that are to end before one starts, since the window has narrowed."""
 
 
+UNBEGUN: dict[str, Any] = {
+    "attempt": 0,
+    "error": "",
+    "lost": "",
+    "checksum": "",
+    "progress": None,
+    "child_id": None,
+    "redo": False,
+}
+"""The columns of an element that no worker has begun. Any other goes on while its map is held."""
+
+
 def count_elements(change: WorkflowChange, item: StepRun, given: Values) -> None:
     """Count settled elements; after the last one settle the map, before it start the next ones in the window.
 
@@ -131,17 +143,21 @@ def hold_map(change: WorkflowChange, item: StepRun) -> None:
     head = lookup_map_row(item)
     kept = {"progress": {**(head.progress or {}), HELD: True}}
     change.mark(step_runs.update(kept, {"id": head.pk}))
-    unbegun = {"instance_id": change.instance.pk, "node": item.node}
+    unbegun = {"instance_id": change.instance.pk, "node": item.node, **UNBEGUN}
     unbegun |= {"kind": StepKind.ITEM, "status": StepStatus.READY, "owner": ""}
-    unbegun |= {"progress": None}  # a step that polls has some
-    waits = {"status": StepStatus.WAITING, "wake_at": None}
-    change.mark(step_runs.update(waits, unbegun, rows=None))
+    change.mark(step_runs.update(HELD_BACK, unbegun, rows=None))
+
+
+HELD_BACK = {"status": StepStatus.WAITING, "wake_at": None, "remaining": None}
+"""The columns of an element that waits until its map is not held any more."""
 
 
 def is_held(item: StepRun) -> bool:
-    """Whether no further element of a map begins."""
+    """Whether no further element of a map begins: one has failed, and waits for a person."""
     head = _open_map_row(item)
-    return head is not None and head.holds
+    items = StepRun.objects.filter(instance=item.instance_id, node=item.node)
+    failed = items.filter(kind=StepKind.ITEM, status=StepStatus.FAILED)
+    return head is not None and head.holds and failed.filter(finished_at=None).exists()
 
 
 def _open_map_row(item: StepRun) -> StepRun | None:

@@ -1,0 +1,208 @@
+"""A held map at the edges: elements that have begun go on, and none sleeps for ever."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator import Permanent, Poll, Retry
+from orchestrator.definition import Workflow, each, run, sleep, step, then
+from orchestrator.engine.operations import pause, unpause
+from orchestrator.models import ProcessInstance, StepKind
+from orchestrator.testing import Process, pass_time, started
+from orchestrator.testing import run as run_due
+from tests.services.asking import asked
+from tests.services.crews import knowing
+from tests.services.noting import noting
+
+pytestmark = pytest.mark.django_db
+
+DEVICES = 12
+MINUTE = timedelta(minutes=1)
+NIGHT = timedelta(hours=8)
+
+bad: set[int] = set()
+passing: set[int] = set()
+"""The devices that fail with an error after which they are tried again."""
+polls: dict[int, int] = {}
+"""How often a device is not ready yet."""
+calls: Counter[int] = Counter()
+pausing: set[int] = set()
+"""The devices during whose update a person pauses all processes."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_called() -> None:
+    for one in (bad, passing, polls, calls, pausing):
+        one.clear()
+
+
+def devices() -> list[int]:
+    return [*range(DEVICES)]
+
+
+def update(item: int) -> int:
+    calls[item] += 1
+    if item in pausing:
+        for process in ProcessInstance.objects.all():
+            pause(process.pk, request=asked())
+    if polls.get(item, 0) >= calls[item]:
+        raise Poll(MINUTE, within=NIGHT)
+    if item in passing:
+        raise Retry(after=MINUTE)
+    if item in bad:
+        raise Permanent(f"device {item} does not start")
+    return item
+
+
+async def update_abroad(item: int) -> int:
+    return update(item)
+
+
+def report(update: list[int]) -> int:
+    return len(update)
+
+
+def report_abroad(update_abroad: list[int]) -> int:
+    return len(update_abroad)
+
+
+@dataclass(frozen=True)
+class Device:
+    item: int
+
+
+def install(item: int) -> int:
+    return update(item)
+
+
+class Install(Workflow):
+    """Updates one device; the good ones at night."""
+
+    Input = Device
+    flow = (then(step(install), sleep(NIGHT, "nap")),)
+
+
+install_one = run(Install, "install_one")
+
+
+def gather(install_one: list[Any]) -> int:
+    return len(install_one)
+
+
+class Tolerant(Workflow):
+    """A roll-out in which one device may fail."""
+
+    flow = (each(devices, over="", do=update, into=report, tolerate=1),)
+
+
+class Strict(Workflow):
+    """A roll-out in which no device may fail."""
+
+    flow = (each(devices, over="", do=update, into=report),)
+
+
+class Abroad(Workflow):
+    """A roll-out by calls."""
+
+    flow = (
+        each(devices, over="", do=update_abroad, into=report_abroad, tolerate=1),
+    )
+
+
+class Nested(Workflow):
+    """A roll-out by sub-processes."""
+
+    flow = (each(devices, over="", do=install_one, into=gather, tolerate=1),)
+
+
+known = knowing(Tolerant, Strict, Abroad, Nested, Install)
+
+
+def elements(process: Process) -> Counter[str]:
+    items = process.instance.step_runs.filter(kind=StepKind.ITEM)
+    return Counter(items.values_list("status", flat=True))
+
+
+def test_a_sub_process_that_ends_while_its_map_is_held_is_counted() -> None:
+    bad.update([3, 4])
+    process = started(Nested)
+    assert process.status == "failed"
+    pass_time(NIGHT)
+    assert elements(process)["done"] == DEVICES - 2
+
+    bad.clear()
+    process.retry()
+    pass_time(NIGHT)
+    assert process.status == "completed"
+
+
+def test_an_element_that_polls_goes_on_while_its_map_is_held() -> None:
+    polls[0] = 2
+    bad.update([1, 2])
+    process = started(Tolerant)
+    assert process.status == "failed"
+    pass_time(minutes=5)
+
+    assert calls[0] == 3
+    assert elements(process)["done"] == 1
+
+
+def test_all_that_a_person_retries_is_tried_again() -> None:
+    passing.update(range(DEVICES))
+    process = started(Tolerant)
+    for _ in range(8):
+        pass_time(minutes=5)
+    assert process.status == "failed"
+    open_ones = process.instance.step_runs.filter(status="failed", finished_at=None)
+    failed = set(open_ones.values_list("item", flat=True))
+    assert len(failed) > 2
+
+    passing.clear()
+    bad.update(range(DEVICES))
+    calls.clear()
+    process.retry()
+    assert set(calls) >= failed
+
+    bad.clear()
+    process.retry()
+    assert process.status == "completed"
+
+
+def test_a_failure_in_a_paused_process_holds_its_map_too() -> None:
+    bad.update([0, 1])
+    pausing.add(1)
+    process = started(Tolerant)
+    assert process.instance.paused_at is not None
+    unpause(process.id, request=asked())
+    asleep = process.instance.step_runs.filter(status="waiting", kind=StepKind.ITEM)
+    assert not asleep.filter(wake_at__isnull=False).exists()
+    run_due()
+    assert set(calls) == {0, 1}
+
+    bad.clear()
+    pausing.clear()
+    process.retry()
+    assert process.status == "completed"
+
+
+def test_a_map_that_tolerates_none_costs_no_more_after_a_failure() -> None:
+    with noting() as before:
+        started(Strict)
+    bad.add(0)
+    with noting() as found:
+        started(Strict)
+    assert len(found) < len(before) + 3 * DEVICES
+
+
+def test_calls_that_failures_have_decided_do_not_begin() -> None:
+    bad.update(range(DEVICES))
+    process = started(Abroad)
+    assert process.status == "failed"
+    n = sum(calls.values())
+    print("CALLS", n, elements(process))
+    bad.clear()
+    process.retry()
+    assert process.status == "completed"
