@@ -17,7 +17,7 @@ from django.utils import timezone, translation
 from pytest_django import Settings
 
 from monitoring.probes.machinery import machinery
-from orchestrator import reacts_to, registry, send_event, start_process
+from orchestrator import Poll, reacts_to, registry, send_event, start_process
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, Workflow, run, sleep, step, then
 from orchestrator.engine.events.delivery import deliver_claimed
@@ -248,6 +248,21 @@ def test_sleeps_keep_their_moment_and_no_pause_becomes_longer_than_the_longest()
     longest = timedelta(seconds=conf().BACKOFF_CAP_SECONDS)
     assert wakes(nap) == promised
     assert SECOND < wakes(retried) - database_now() <= longest
+
+
+def test_a_step_that_polls_is_called_again_after_the_longest_pause_at_the_latest() -> (
+    None
+):
+    polling = due(Short, "first")
+    troubles.append(Poll(timedelta(minutes=2), within=HOUR))  # type: ignore[arg-type]
+    drain()
+    set_back()
+    assert polling.status == StepStatus.READY
+    assert wakes(polling) > database_now() + JUMP
+
+    look_once()
+    longest = timedelta(seconds=conf().BACKOFF_CAP_SECONDS)
+    assert wakes(polling) - database_now() <= longest
 
 
 def test_the_lease_of_a_lost_worker_lasts_no_longer_than_a_lease() -> None:

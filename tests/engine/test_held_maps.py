@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator import Permanent, Poll, Retry
 from orchestrator.definition import Workflow, each, run, sleep, step, then
-from orchestrator.engine.operations import pause, unpause
+from orchestrator.engine.operations import pause, resume, unpause
 from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.testing import Process, pass_time, started
 from orchestrator.testing import run as run_due
@@ -98,6 +98,12 @@ class Tolerant(Workflow):
     flow = (each(devices, over="", do=update, into=report, tolerate=1),)
 
 
+class Windowed(Workflow):
+    """A roll-out of eight at a time, in which three devices may fail."""
+
+    flow = (each(devices, over="", do=update, into=report, window=8, tolerate=3),)
+
+
 class Strict(Workflow):
     """A roll-out in which no device may fail."""
 
@@ -107,9 +113,7 @@ class Strict(Workflow):
 class Abroad(Workflow):
     """A roll-out by calls."""
 
-    flow = (
-        each(devices, over="", do=update_abroad, into=report_abroad, tolerate=1),
-    )
+    flow = (each(devices, over="", do=update_abroad, into=report_abroad, tolerate=1),)
 
 
 class Nested(Workflow):
@@ -118,7 +122,7 @@ class Nested(Workflow):
     flow = (each(devices, over="", do=install_one, into=gather, tolerate=1),)
 
 
-known = knowing(Tolerant, Strict, Abroad, Nested, Install)
+known = knowing(Tolerant, Windowed, Strict, Abroad, Nested, Install)
 
 
 def elements(process: Process) -> Counter[str]:
@@ -186,6 +190,14 @@ def test_a_failure_in_a_paused_process_holds_its_map_too() -> None:
     pausing.clear()
     process.retry()
     assert process.status == "completed"
+
+
+def test_a_resumed_map_begins_no_more_than_its_failures_have_left() -> None:
+    bad.update(range(4))
+    process = started(Windowed)
+    assert process.status == "failed"
+    resume(process.id, process.instance.revision, request=asked())
+    assert elements(process)["ready"] == 2
 
 
 def test_a_map_that_tolerates_none_costs_no_more_after_a_failure() -> None:

@@ -3,11 +3,16 @@
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from orchestrator.engine.work import worker_slice
-from orchestrator.engine.work.worker_slice import MOST_LATE, Lateness
+from orchestrator.engine.work.worker_slice import (
+    FORGOTTEN_SECONDS,
+    MOST_LATE,
+    Lateness,
+)
 from tests.services.burners import burners
 
 
@@ -32,6 +37,24 @@ def test_the_factor_is_how_much_longer_it_takes(
         found.measure()
 
     assert found.factor == pytest.approx(factor)
+
+
+def test_a_thread_that_mostly_sleeps_is_not_late_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sleeping functions are overtaken as soon as on a quiet machine."""
+    counts = [(7.0, 2.0), (7.1, 4.0), (7.11, 4.01)]
+    moments = [0.0, 2.0, 2.0 + FORGOTTEN_SECONDS]
+    monkeypatch.setattr(worker_slice, "_processor_times", lambda: counts.pop(0))
+    clock = SimpleNamespace(monotonic=lambda: moments.pop(0))
+    monkeypatch.setattr(worker_slice, "time", clock)
+    found = Lateness()
+    factors = []
+    for _ in range(3):
+        found.measure()
+        factors.append(found.factor)
+
+    assert factors[1:] == [MOST_LATE, 1.0]
 
 
 def test_without_the_counts_of_linux_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,9 @@ DUE_AT_ONCE: dict[type[Model], Q] = {
 PAUSED: dict[type[Model], Q] = {
     InboxEvent: BETWEEN_ATTEMPTS,
     IssuedCommand: Q(status=CommandStatus.RETRYING),
-    StepRun: Q(status=StepStatus.RETRYING),
+    StepRun: Q(status__in=[StepStatus.RETRYING, StepStatus.READY]),
 }
-"""The work between two attempts."""
+"""The work between two attempts, or between two calls of a step that polls: of ready steps no other is due so late."""
 
 
 Mend = tuple[QuerySet[Any], dict[str, Any]]

@@ -98,7 +98,9 @@ def hold_back(instance: ProcessInstance, run: StepRun, vertex: Vertex) -> bool:
         instances.lock(run.instance_id)
         held = is_held(run)
         if held:
-            send([step_runs.update({**HELD_BACK, "owner": "", "attempt": 0}, run.fence)])
+            send(
+                [step_runs.update({**HELD_BACK, "owner": "", "attempt": 0}, run.fence)]
+            )
     return held
 
 

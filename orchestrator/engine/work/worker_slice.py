@@ -43,6 +43,10 @@ MEASURED_SECONDS = 0.1
 """The running and waiting of a thread after which its lateness is measured anew."""
 
 
+FORGOTTEN_SECONDS = 1.0
+"""The time after which a lateness that is not measured anew no longer holds: the thread hardly runs."""
+
+
 class Lateness:
     """How much longer the work of this thread takes, because it has to wait for a processor.
 
@@ -54,15 +58,22 @@ class Lateness:
     def __init__(self) -> None:
         self.factor = 1.0
         self._before = (0.0, 0.0)
+        self._at = 0.0
 
     def measure(self) -> None:
-        """Measure the factor anew, if enough has run since the last time. It holds for one batch of work."""
+        """Measure the factor anew, if enough has run since the last time. It holds for one batch of work.
+
+        A thread that mostly sleeps is not late, whatever was measured before.
+        """
         ran, waited = now = _processor_times()
+        at = time.monotonic()
         ran, waited = ran - self._before[0], waited - self._before[1]
-        if min(ran, waited) < 0:  # a new process
-            self._before = now
-        elif ran + waited > MEASURED_SECONDS:
-            self._before = now
+        is_same = min(ran, waited) >= 0  # else it is a new process
+        enough = is_same and ran + waited > MEASURED_SECONDS
+        if is_same and not enough and at - self._at < FORGOTTEN_SECONDS:
+            return
+        self._before, self._at, self.factor = now, at, 1.0
+        if enough:
             self.factor = min((ran + waited) / max(ran, 0.001), MOST_LATE)
 
 

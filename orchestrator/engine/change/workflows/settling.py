@@ -79,7 +79,7 @@ def count_elements(change: WorkflowChange, item: StepRun, given: Values) -> None
     owed = progress.pop(OWED, 0)
     if not given:
         failed = progress["failed"]
-        owed += _width(each, head, failed - number) - _width(each, head, failed)
+        owed += map_width(each, head, failed - number) - map_width(each, head, failed)
     if owed > number:
         progress[OWED] = owed - number
     if owed < number:
@@ -125,7 +125,7 @@ def _tolerated(each: Each, head: StepRun) -> int:
     return each.tolerate
 
 
-def _width(each: Each, head: StepRun, failed: int) -> int:
+def map_width(each: Each, head: StepRun, failed: int) -> int:
     """The number of elements that may run at once: the window's share for the failures that may still come."""
     whole, tolerated = each.window or 1, _tolerated(each, head)
     left = max(tolerated + 1 - failed, 1)
@@ -191,7 +191,7 @@ def _fill(change: WorkflowChange, head: StepRun, progress: Mapping[str, Any]) ->
     room = waiting = asleep.count()
     if each is not None and each.window is not None:
         begun = _open_items(change, head.node).count() - waiting
-        room = _width(each, head, progress["failed"]) - begun
+        room = map_width(each, head, progress["failed"]) - begun
     _start(change, asleep, max(room, 0))
     return max(-room, 0)
 

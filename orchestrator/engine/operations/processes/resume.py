@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.workflows import following, retrying, visits
+from orchestrator.engine.change.workflows.settling import map_width
 from orchestrator.engine.change.workflows.workflow_change import (
     WorkflowChange,
     cancel_child,
@@ -208,7 +209,9 @@ def _spread(change: WorkflowChange, head: StepRun, known: State) -> None:
     head.status, head.wake_at, head.expected = StepStatus.WAITING, None, total
     head.progress = {"done": done, "failed": len(kept) - done, "total": total}
     change.add(head)
-    window = (each.window if each is not None else None) or len(items)
+    window = len(items)
+    if each is not None and each.window is not None:
+        window = map_width(each, head, len(kept) - done)
     for place, before in enumerate(sorted(items, key=_has_to_begin)):
         row = _visit(change, head.node, head.visit)
         row.kind, row.item, row.element = StepKind.ITEM, before.item, before.element
