@@ -299,12 +299,20 @@ class Schedule:
         for act in acts:
             self.send(act)
             draining.drain()
+        self.look_again()
 
     def anyhow(self, acts: list[tuple[str, ...]]) -> None:
         self.left = list(acts)
         while self.left:
             self.meddle()
         run()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Let events that wait for the decision of another definition look at it."""
+        for _ in range(2):
+            move_times_back(60 * FIRST_LOOK)
+            run()
 
     def meddle(self) -> None:
         """Send some events, let the unrouted ones look again, or have another worker begin."""
