@@ -254,7 +254,7 @@ def test_a_step_that_polls_is_called_again_after_the_longest_pause_at_the_latest
     None
 ):
     polling = due(Short, "first")
-    troubles.append(Poll(timedelta(minutes=2), within=HOUR))  # type: ignore[arg-type]
+    troubles.append(Poll(timedelta(minutes=2), within=HOUR))
     drain()
     set_back()
     assert polling.status == StepStatus.READY

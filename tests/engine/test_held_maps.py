@@ -57,16 +57,8 @@ def update(item: int) -> int:
     return item
 
 
-async def update_abroad(item: int) -> int:
-    return update(item)
-
-
 def report(update: list[int]) -> int:
     return len(update)
-
-
-def report_abroad(update_abroad: list[int]) -> int:
-    return len(update_abroad)
 
 
 @dataclass(frozen=True)
@@ -110,19 +102,13 @@ class Strict(Workflow):
     flow = (each(devices, over="", do=update, into=report),)
 
 
-class Abroad(Workflow):
-    """A roll-out by calls."""
-
-    flow = (each(devices, over="", do=update_abroad, into=report_abroad, tolerate=1),)
-
-
 class Nested(Workflow):
     """A roll-out by sub-processes."""
 
     flow = (each(devices, over="", do=install_one, into=gather, tolerate=1),)
 
 
-known = knowing(Tolerant, Windowed, Strict, Abroad, Nested, Install)
+known = knowing(Tolerant, Windowed, Strict, Nested, Install)
 
 
 def elements(process: Process) -> Counter[str]:
@@ -207,14 +193,3 @@ def test_a_map_that_tolerates_none_costs_no_more_after_a_failure() -> None:
     with noting() as found:
         started(Strict)
     assert len(found) < len(before) + 3 * DEVICES
-
-
-def test_calls_that_failures_have_decided_do_not_begin() -> None:
-    bad.update(range(DEVICES))
-    process = started(Abroad)
-    assert process.status == "failed"
-    n = sum(calls.values())
-    print("CALLS", n, elements(process))
-    bad.clear()
-    process.retry()
-    assert process.status == "completed"
