@@ -95,12 +95,14 @@ def mistakes(annotation: Any) -> Iterator[str]:
                 yield found[0]
 
 
-def _arguments(annotation: Any) -> Iterator[Any]:
+def _arguments(annotation: Any, within: tuple[Any, ...] = ()) -> Iterator[Any]:
     """Yield an annotation and its arguments at any depth, without the fields of dataclasses."""
     hint = bare_type(annotation)
+    if any(hint is one for one in within):
+        return  # an alias that names itself
     yield hint
     for argument in get_args(hint):
-        yield from _arguments(argument)
+        yield from _arguments(argument, (*within, hint))
 
 
 def _probes(hint: Any) -> Iterator[list[Any]]:
@@ -129,10 +131,13 @@ def samples(annotation: Any, within: tuple[Any, ...] = ()) -> list[Any]:
 
     Args:
         annotation: the type.
-        within: the dataclasses in whose fields it stands.
+        within: the types in which it stands.
     """
     hint = bare_type(annotation)
     kind = get_origin(hint) or hint
+    if any(hint is one for one in within):
+        return []
+    within = (*within, hint)
     if kind in SAMPLES:
         return [SAMPLES[kind]]
     if listed := possible_values(hint):
@@ -142,7 +147,7 @@ def samples(annotation: Any, within: tuple[Any, ...] = ()) -> list[Any]:
             (found for one in alternatives(hint) if (found := samples(one, within))), []
         )
     if is_dataclass_type(kind):
-        return [] if kind in within else _instances(kind, (*within, kind))
+        return _instances(kind, within)
     if kind in (list, set, frozenset, tuple, dict):
         return _collections(kind, get_args(hint), within)
     return []

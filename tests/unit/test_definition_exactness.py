@@ -1,16 +1,24 @@
 """What is written is read back as the same value, or refused with the place and what would come back."""
 
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import (
+    AllowInfNan,
+    BaseModel,
+    PlainSerializer,
+    PlainValidator,
+    SecretStr,
+)
 
 from orchestrator.checking.field_checks import mistakes
 from orchestrator.definition import Event
@@ -64,6 +72,30 @@ class Further(Model):
     mark: str = ""
 
 
+T = TypeVar("T")
+
+
+class Page(BaseModel, Generic[T]):
+    items: list[T]
+
+
+class Cells(list[int]):
+    """Comparing gives a value for each element, as in numerical libraries."""
+
+    def __eq__(self, other: object) -> Any:
+        return Undecided()
+
+    __hash__ = None  # type: ignore[assignment]  # as that of lists
+
+
+class Undecided:
+    def __bool__(self) -> bool:
+        raise ValueError("the truth of several values is ambiguous")
+
+
+Row = Annotated[Any, PlainValidator(Cells), PlainSerializer(list)]
+
+
 class Pair(NamedTuple):
     one: int
     other: int
@@ -74,6 +106,7 @@ class Posted(Event):
 
 
 ODD = timezone(timedelta(hours=5, minutes=53, seconds=28))
+NAN: Any = Annotated[Decimal, AllowInfNan(True)]
 AGAIN = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
 MIDNIGHT = datetime(2026, 3, 1)  # noqa: DTZ001  # a field may have either
 DAY, ID = date(2026, 3, 1), UUID(int=7)
@@ -124,6 +157,10 @@ SECONDS = "its offset from UTC has seconds"
     (list[time], [time(1, tzinfo=ODD)], f"0: {SECONDS}"),
     (datetime, datetime(2026, 3, 1, tzinfo=UTC), ""),
     (datetime, AGAIN, ""),
+    (set[Metres], {Marked(1)}, "Marked would be read back as Metres"),
+    (deque[Metres], deque([Marked(1)]), "0: Marked would be read back as Metres"),
+    (Page[int], Page(items=[1]), ""),
+    (Page[Metres], Page(items=[Marked(1)]), "items.0: Marked would be read back"),
     # untyped data
     (Any, {"a": [1, 2.5, None, "x", True]}, ""),
     (Any, {"a": Red.RED}, ""),
@@ -158,10 +195,47 @@ def outcome(annotation: Any, value: Any) -> str:
     return "" if same else f"changed in silence to {back!r}"
 
 
+NEVER_EQUAL: list[tuple[Any, Any]] = [
+    (set[datetime], {AGAIN, datetime(2026, 3, 1, tzinfo=UTC)}),
+    (dict[datetime, int], {AGAIN: 1, datetime(2026, 3, 1, tzinfo=UTC): 2}),
+    (deque[datetime], deque([AGAIN])),
+    (OrderedDict[str, datetime], OrderedDict(a=AGAIN)),
+    (set[Unlike], {Unlike(1), Unlike(2)}),
+    (deque[Unlike], deque([Unlike(1)])),
+    (NAN, Decimal("NaN")),
+    (Row, Cells([1, 2])),
+]
+
+
+def test_values_are_taken_that_python_never_calls_equal() -> None:
+    refused = {}
+    for annotation, value in NEVER_EQUAL:
+        try:
+            decode(annotation, encode_as(annotation, value))
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            refused[annotation] = error
+
+    assert refused == {}
+
+
 def test_a_list_stands_for_any_sequence() -> None:
     form: Any = Sequence[int]
 
     assert decode(form, encode_as(form, (1, 2))) == [1, 2]
+
+
+def test_what_can_be_read_once_is_taken() -> None:
+    form: Any = Iterable[int]
+
+    assert list(decode(form, encode_as(form, iter(range(2))))) == [0, 1]
+
+
+def test_a_union_is_read_in_its_own_order() -> None:
+    either: list[Any] = [Metres | Feet, Feet | Metres, list[Feet | Metres]]
+
+    assert decode(either[0], {"length": 1}) == Metres(1)
+    assert decode(either[1], {"length": 1}) == Feet(1)
+    assert decode(either[2], [{"length": 1}]) == [Feet(1)]
 
 
 def test_the_value_itself_is_not_changed() -> None:
@@ -208,3 +282,10 @@ def test_the_check_tells_types_of_which_no_value_comes_back(
     annotation: Any, count: int
 ) -> None:
     assert len(list(mistakes(annotation))) == count
+
+
+def test_the_check_takes_an_alias_that_names_itself() -> None:
+    alias = SimpleNamespace()
+    alias.__value__ = dict[str, alias] | list[alias] | str  # type: ignore[valid-type]  # as `type` statements make it
+
+    assert list(mistakes(alias)) == []

@@ -78,7 +78,13 @@ def adapter(cls: type[T]) -> TypeAdapter[T]:
         raise InvalidMessage(f"{name} cannot be written as JSON: {first}") from None
 
 
-def _built(cls: Any) -> TypeAdapter[Any]:
+def _adapter(cls: Any) -> TypeAdapter[Any]:
+    # Unions of the same members are equal in any order, but are read in theirs.
+    return _built(cls, "" if type(cls) is type else str(cls))
+
+
+@cache
+def _built(cls: Any, written: str) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(cls, config=PLAIN)
     except PydanticUserError as error:
@@ -86,8 +92,6 @@ def _built(cls: Any) -> TypeAdapter[Any]:
             raise
         return TypeAdapter(cls)  # a dataclass, which has a configuration of its own
 
-
-_adapter: Callable[[Any], TypeAdapter[Any]] = cache(_built)
 
 PLAIN = ConfigDict(ser_json_inf_nan="constants", strict=True)
 """Keeps NaN, so that `check_json` refuses it. By default pydantic writes null for a NaN of undeclared type."""

@@ -7,7 +7,8 @@ member of a union, a text for a date. Equal values of related types count as the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -61,18 +62,15 @@ def _in_parts(
 def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
     kind, other = type(value), type(read)
     if (form := _form(kind)) is not None:
-        if kind is not other:
+        if kind is not other and _general(kind) is not _general(other):
             return (_other_type(kind, other),)
         names, values = form
         return _in_parts(
             zip(names, values(value), values(read), strict=True), sequences
         )
-    if other is dict and isinstance(value, dict):
-        if len(value) != len(read) or not all(key in read for key in value):
-            return (KEYS,)
-        parts = ((key, one, read[key]) for key, one in value.items())
-        return _in_parts(parts, sequences)
-    if isinstance(read, list | tuple):
+    if isinstance(read, dict | set | frozenset) and isinstance(value, other):
+        return _in_any_order(value, read, sequences)
+    if isinstance(read, list | tuple | deque):
         if not isinstance(value, (list, tuple) if sequences else other):
             return (_other_type(kind, other),)
         if len(value) != len(read):
@@ -81,23 +79,54 @@ def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
     return None if _is_same(value, read) else (_reason(value, read),)
 
 
+def _in_any_order(value: Any, read: Any, sequences: bool) -> Difference | None:
+    """The first difference between two dicts or sets."""
+    is_dict, back = isinstance(value, dict), _pairs(value, read)
+    found = _in_parts(zip(back, back, back.values(), strict=True), sequences)
+    if len(value) != len(read) or (is_dict and found):
+        return (KEYS if is_dict else ANOTHER,)
+    if not is_dict:
+        return found and found[-1:]
+    parts = ((key, one, read[back.get(key, key)]) for key, one in value.items())
+    return _in_parts(parts, sequences)
+
+
+def _pairs(value: Collection[Any], read: Collection[Any]) -> dict[Any, Any]:
+    """The elements or keys that are not found among those read back, with those that stand for them.
+
+    They are values that Python never calls equal, such as times in the hour that a clock repeats.
+    """
+    own = [one for one in value if one not in read]
+    if not own:
+        return {}
+    others = [one for one in read if one not in value]
+    return dict(zip(sorted(own, key=str), sorted(others, key=str), strict=False))
+
+
 def _is_same(value: Any, read: Any) -> bool:
     """Whether two values without parts are equal, and of related types."""
     if isinstance(value, float) and type(read) is int:
         return value == float(read)  # a large float, in its shortest digits
     numbers = isinstance(value, int) and type(read) is float
     if not (numbers or isinstance(value, type(read))):
-        return False
-    if value == read or not _tells_equal(type(value)):
+        return isinstance(value, Iterator) and isinstance(read, Iterator)
+    if _is_equal(value, read):
         return True
-    # In the hour that a clock repeats, equal moments in two zones are not equal in Python.
-    both = isinstance(value, datetime) and isinstance(read, datetime)
-    return both and value.isoformat() == read.isoformat()
+    # In the hour that a clock repeats, equal moments in two zones are not equal in Python. Nor is a NaN to itself.
+    return isinstance(value, datetime | Decimal) and str(value) == str(read)
 
 
-def _tells_equal(kind: Any) -> bool:
-    """Whether the values of a class can be compared: by default two objects are never equal."""
-    return kind.__eq__ is not object.__eq__
+def _is_equal(value: Any, read: Any) -> bool:
+    """Whether two values are equal, as far as their class tells: by default two objects never are."""
+    try:
+        return bool(value == read) or type(value).__eq__ is object.__eq__
+    except Exception:  # noqa: BLE001  # arrays compare each element
+        return True
+
+
+def _general(kind: Any) -> Any:
+    """The class of which this one is a version for types of its parameters, as pydantic makes them; or itself."""
+    return getattr(kind, "__pydantic_generic_metadata__", {}).get("origin") or kind
 
 
 def _reason(value: Any, read: Any) -> str:
