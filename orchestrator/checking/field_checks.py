@@ -28,6 +28,7 @@ from orchestrator.definition.annotations import (
 )
 from orchestrator.definition.codec import decode, encode_as
 from orchestrator.definition.codec.exactness import find_change
+from orchestrator.definition.process_manager.state_machine import copied_fields
 
 SAMPLES: Mapping[Any, Any] = {
     str: "text",
@@ -47,16 +48,31 @@ SAMPLES: Mapping[Any, Any] = {
 def field_errors() -> Iterator[CheckMessage]:
     """Yield an error for each field and result of the registered definitions that never comes back as it was."""
     seen = set[str]()
-    for where, hint in _declared():
-        for reason in mistakes(hint):
-            said = f"{where}: {reason}."
-            if said not in seen:
-                seen.add(said)
-                yield Error(
-                    said,
-                    hint="Give the types forms that differ: other fields, one more field with a Literal, or text.",
-                    id="orchestrator.E016",
-                )
+    found = [(where, why) for where, hint in _declared() for why in mistakes(hint)]
+    for where, reason in [*found, *_copies()]:
+        said = f"{where}: {reason}."
+        if said not in seen:
+            seen.add(said)
+            yield Error(
+                said,
+                hint="Give the types forms that differ: other fields, one more field with a Literal, or text.",
+                id="orchestrator.E016",
+            )
+
+
+def _copies() -> Iterator[tuple[str, str]]:
+    """Yield the fields of data to which an event's field is copied of which no value is read back, and the reason."""
+    for definition in registry.definitions.values():
+        if not issubclass(definition, ProcessManager):
+            continue
+        stored = _hints(definition.Data)
+        for row in definition.all_rows():
+            given = _hints(row.event) if row.event else {}
+            for name in copied_fields(definition.Data, row) if given else ():
+                found = [_change(stored[name], one) for one in samples(given[name])]
+                if found and all(found):
+                    where = f"{definition.Data.__qualname__}.{name}"
+                    yield f"{where}, copied from {row.event.__name__}", found[0]
 
 
 def _declared() -> Iterator[tuple[str, Any]]:

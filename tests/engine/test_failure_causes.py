@@ -176,6 +176,38 @@ def test_two_defects_are_two_groups() -> None:
     assert found == dict.fromkeys(TWO_DEFECTS, 2)
 
 
+# Errors that cannot be looked into
+
+
+class Closed(ExceptionGroup[Exception]):
+    """A group whose members cannot be had."""
+
+    @property
+    def exceptions(self) -> tuple[Exception, ...]:
+        raise ValueError("closed")
+
+
+def of_no_module(name: str) -> None:
+    raise eval("type('Lost', (Exception,), {})(name)", {"name": name})  # noqa: S307
+
+
+def closed(name: str) -> None:
+    raise Closed(name, [ValueError()])
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [(of_no_module, "Lost: Bo"), (closed, "Closed: Bo")]
+)
+def test_an_error_fails_its_step_though_its_class_tells_nothing(
+    function: Function, said: str
+) -> None:
+    with replaced(ship, function):
+        process = started(Parcel, Parcel.Input("Bo"))
+
+    assert process.status == "failed"
+    assert process.incidents[0].startswith(said)
+
+
 # Where no function of the application raised
 
 

@@ -18,6 +18,7 @@ from tests.apps.written_strictly.exact import (
     MarkedParcel,
     RoutedParcel,
     Sent,
+    Shelf,
     Weighed,
 )
 from tests.services.cases import cases
@@ -25,7 +26,7 @@ from tests.services.operated import knowing
 
 pytestmark = pytest.mark.django_db
 
-known = knowing(*WORKFLOWS, Depot)
+known = knowing(*WORKFLOWS, Depot, Shelf)
 
 
 # At the call
@@ -83,10 +84,19 @@ def test_guards_and_functions_of_a_row_do_not_change_data_and_event() -> None:
 def test_the_check_names_fields_that_never_come_back_as_they_were() -> None:
     found = [one.msg for one in run_checks() if one.id == "orchestrator.E016"]
 
-    own = ("Measured", "MeasuredParcel", "DueParcel", "Parcel", "Weighed", "Depot")
+    own = (
+        "Measured",
+        "MeasuredParcel",
+        "DueParcel",
+        "Parcel",
+        "Weighed",
+        "Depot",
+        "Shelf",
+    )
     assert sorted(one for one in found if one.startswith(own)) == [
         "DueParcel, the result of due: date would be read back as str: declare date here, or give str.",
         "Measured.by_day: keys of this dict would be read back as others: declare their type, or give text as keys.",
         "Measured.length: Feet would be read back as Metres: declare Feet here, or give Metres.",
         "MeasuredParcel, the result of due: date would be read back as str: declare date here, or give str.",
+        "Shelf.Data.parcel, copied from Put: Marked would be read back as Parcel: declare Marked here, or give Parcel.",
     ]

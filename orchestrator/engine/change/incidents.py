@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -126,7 +126,9 @@ def _is_name(text: str) -> bool:
 def error_class_name(error: BaseException) -> str:
     """Return the name of an error's class, with its module unless that is Python's own."""
     kind = type(error)
-    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    # A class that is made where no module is has none.
+    said = getattr(kind, "__module__", "builtins")
+    module = "" if said == "builtins" else f"{said}."
     return f"{module}{kind.__qualname__}"[-200:]
 
 
@@ -263,9 +265,8 @@ def _cause_columns(
     """The columns that tell the cause of a failure, and its earlier fingerprint if that is another one."""
     raised = place = source = ""
     if error is not None:
-        raised = storable_text(error_class_name(error))
-        place = storable_text(place_in_code(error))
-        source = storable_text(origin(error))
+        raised = _read(error_class_name, error)
+        place, source = _read(place_in_code, error), _read(origin, error)
     first = storable_text(first_wording(message))[:500]
     earlier = fingerprint(kind, name, step, first, raised, place)
     if source:
@@ -275,6 +276,14 @@ def _cause_columns(
         cause = fingerprint(kind, name, step, plain, raised, place)
     columns = {"error": raised, "place": place, "fingerprint": cause}
     return columns, earlier if earlier != cause else ""
+
+
+def _read(function: Callable[[BaseException], str], error: BaseException) -> str:
+    """Return what a function tells of an error; "" if the error's class raises instead."""
+    try:
+        return storable_text(function(error))
+    except Exception:  # noqa: BLE001  # the application's
+        return ""
 
 
 def note_occurrence(
@@ -368,5 +377,8 @@ def error_columns(error: BaseException) -> dict[str, Any]:
 
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error as text; only the end of a long one."""
-    text = "".join(traceback.format_exception(error))
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001  # the error's class raises
+        text = named_error(error)
     return storable_text(secret_values.mask_error_text(error, text))[-MAX_DETAIL:]

@@ -162,6 +162,22 @@ class Depot(ProcessManager):
     )
 
 
+class Put(Event):
+    parcel: Marked
+
+
+class Shelf(ProcessManager):
+    class Step(StrEnum):
+        NEW = "New"
+        DONE = "Done"
+
+    @dataclass(frozen=True)
+    class Data:
+        parcel: Parcel
+
+    transitions = (during(Step.NEW, when(Put).go_to(Step.DONE)),)
+
+
 @dataclass(frozen=True)
 class Metres:
     length: int
