@@ -67,8 +67,10 @@ def _copies() -> Iterator[tuple[str, str]]:
             continue
         stored = _hints(definition.Data)
         for row in definition.all_rows():
-            given = _hints(row.event) if row.event else {}
-            for name in copied_fields(definition.Data, row) if given else ():
+            if row.event is None:
+                continue
+            given = _hints(row.event)
+            for name in copied_fields(definition.Data, row):
                 found = [_change(stored[name], one) for one in samples(given[name])]
                 if found and all(found):
                     where = f"{definition.Data.__qualname__}.{name}"

@@ -85,7 +85,7 @@ class Cells(list[int]):
     def __eq__(self, other: object) -> Any:
         return Undecided()
 
-    __hash__ = None  # type: ignore[assignment]  # as that of lists
+    __hash__ = None  # as that of lists
 
 
 class Undecided:

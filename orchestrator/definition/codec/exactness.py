@@ -118,8 +118,9 @@ def _is_same(value: Any, read: Any) -> bool:
 
 def _is_equal(value: Any, read: Any) -> bool:
     """Whether two values are equal, as far as their class tells: by default two objects never are."""
+    kind: Any = type(value)
     try:
-        return bool(value == read) or type(value).__eq__ is object.__eq__
+        return bool(value == read) or kind.__eq__ is object.__eq__
     except Exception:  # noqa: BLE001  # arrays compare each element
         return True
 
