@@ -22,7 +22,11 @@ from orchestrator.engine.operations import retry
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.batch import send as send_all
 from orchestrator.engine.sql.tables import events
-from orchestrator.engine.work.claims import postpone, wake_followers
+from orchestrator.engine.work.claims import (
+    ClaimedElsewhere,
+    postpone,
+    wake_followers,
+)
 from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict
 from orchestrator.testing import pass_time
@@ -207,7 +211,7 @@ def test_what_waited_for_an_event_that_is_parked_meanwhile_goes_on_at_once() -> 
     found = [(item.work.pk, item.ahead) for item in claimed]
     assert found == [(packed, frozenset({early}))]
 
-    postpone("default", "this worker", claimed)
+    postpone("default", "this worker", claimed, ClaimedElsewhere())
     pass_time(seconds=1)
     assert verdicts(packed, early) == ["moved", "moved"]
 

@@ -31,7 +31,9 @@ from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.events.other_definitions import FIRST_LOOK
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.operations import pause, unpause
+from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import events
+from orchestrator.engine.work.claims import ClaimedElsewhere, postpone
 from orchestrator.engine.work.leases import end_leases
 from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import InboxEvent, Incident, Lost, ProcessInstance
@@ -41,7 +43,6 @@ from orchestrator.testing.clock import move_times_back
 from tests.services.asking import asked
 from tests.services.crews import knowing
 from tests.services.left import undone
-from tests.services.noting import noting
 from tests.services.sizes import size
 
 pytestmark = pytest.mark.django_db
@@ -247,20 +248,22 @@ def test_the_inbox_is_not_read_where_nothing_is_parked() -> None:
     ]
 
 
-def test_what_is_behind_another_workers_event_is_claimed_once() -> None:
-    """It is not looked at again and again while that worker works, however the events name the process."""
-    pk = uuid7()
-    start_process(Tailoring, Ordered("C"), process_id=pk)
+def test_what_follows_a_skipped_event_is_skipped_however_it_names_its_process() -> None:
+    """Else a worker claims and releases it again and again, for as long as another one has the event before it."""
+    pk = start(Tailoring)
+    draining.drain()
+    send(Cut("C", 1), pk)
     [held] = events.claim("default", "another worker", 1, 10)
-    for number, named in enumerate([{"correlation_key": "C"}, {"process_id": pk}] * 3):
-        send_event(Cut("C", number), id=next(keys), **named)  # type: ignore[arg-type]
-    with noting() as asked_for:
-        draining.drain()
-    claims = sum("attempt + 1" in sql for sql, _ in asked_for)
+    by_id = send(Cut("C", 2), pk)
+    by_key = send_event(Cut("C", 3), id=next(keys), correlation_key="C").number
+    skipped = ClaimedElsewhere()
+    skipped.note(InboxEvent.objects.filter(pk=by_id))
+    early = Claimed(InboxEvent.objects.get(pk=by_key), frozenset({by_id}))
+
+    assert postpone("default", "a worker", [early], skipped) == [early.work]
+    assert postpone("default", "a worker", [early], ClaimedElsewhere()) == []
     deliver_claimed(held.work)
     draining.drain()
-
-    assert claims <= 4
 
 
 class Killed(KeyboardInterrupt):

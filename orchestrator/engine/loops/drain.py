@@ -237,11 +237,10 @@ class ReadyWork:
 
     def _postpone(self, early: list[Claimed[Any]]) -> bool:
         """Release events that are too early. Return whether at least one of them is not blocked by another worker."""
-        found = postpone(self.worker_slice.queue, self.worker_slice.owner, early)
-        self.claimed_elsewhere.note(found)
-        known = {event.pk for event in found}
-        free = [item for item in early if item.work.pk not in known]
-        return self.claimed_elsewhere.note_followers(free) < len(free)
+        here, elsewhere = self.worker_slice, self.claimed_elsewhere
+        found = postpone(here.queue, here.owner, early, elsewhere)
+        elsewhere.note(found)
+        return len(found) < len(early)
 
     def _next_size(self, kind: WorkKind, done: int, taken: float) -> int:
         """The number of pieces that begin in time, if each takes as long as the `done` ones took on average."""

@@ -194,8 +194,15 @@ def wake_followers(
     return found
 
 
+NAMED = ("queue", "wake_at", "process", "target", "correlation_key")
+"""The columns of an event that say when it is due, and for which process."""
+
+
 def postpone(
-    queue: str, owner: str, early: Sequence[Claimed[InboxEvent]]
+    queue: str,
+    owner: str,
+    early: Sequence[Claimed[InboxEvent]],
+    skipped: ClaimedElsewhere,
 ) -> list[InboxEvent]:
     """Release events that come too early.
 
@@ -206,9 +213,10 @@ def postpone(
         queue: the queue of the events.
         owner: the worker that has claimed them.
         early: the claims.
+        skipped: the processes that the worker claims no events of.
 
     Returns:
-        The events behind those that another worker has claimed; they are due at once.
+        The events behind those that another worker has claimed, or that this one skips; they are due at once.
     """
     if not early:
         return []
@@ -221,13 +229,17 @@ def postpone(
     with transaction.atomic():
         # Locked: the worker that settles an event wakes those behind it, which must be waiting by then.
         unheld = undecided.filter(Q(owner="") | Q(wake_at__lte=now))
-        free = unheld.select_for_update(skip_locked=True)
+        free = list(unheld.select_for_update(skip_locked=True).only(*NAMED))
         moments = {
-            pk: wakes if its_queue == queue else max(wakes, soon)
-            for pk, its_queue, wakes in free.values_list("pk", "queue", "wake_at")
+            row.pk: row.wake_at if row.queue == queue else max(row.wake_at, soon)
+            for row in free
         }
         others = undecided.exclude(pk__in=moments).exclude(owner=owner)
         held = set(others.values_list("pk", flat=True))
+        held |= {row.pk for row in free if skipped.has(row)}
+        for item in early:  # the first ones first
+            if not held.isdisjoint(item.ahead):
+                held.add(item.work.pk)
         due = defaultdict[datetime, list[int]](list)
         for item in early:
             before = [moments[pk] for pk in item.ahead & moments.keys()]
@@ -236,7 +248,7 @@ def postpone(
         for moment, behind in due.items():
             given_back = InboxEvent.objects.filter(pk__in=behind, owner="")
             given_back.filter(wake_at__lt=moment).update(wake_at=moment)
-    return [item.work for item in early if not held.isdisjoint(item.ahead)]
+    return [item.work for item in early if item.work.pk in held]
 
 
 class ClaimedElsewhere:
@@ -244,7 +256,6 @@ class ClaimedElsewhere:
 
     def __init__(self) -> None:
         self._until: dict[UUID | tuple[str, str], float] = {}
-        self._events = set[int]()
 
     def note(self, found: Iterable[InboxEvent]) -> None:
         """Note the processes of some events, as the events name them."""
@@ -252,29 +263,20 @@ class ClaimedElsewhere:
         for event in found:
             named = (event.target, event.correlation_key)
             self._until[event.process_id or named] = until
-            self._events.add(event.pk)
 
-    def note_followers(self, early: Iterable[Claimed[InboxEvent]]) -> int:
-        """Note the processes of events that are behind noted ones, and name the process in another way.
-
-        Returns:
-            How many events were noted.
-        """
-        found = [item.work for item in early if not self._events.isdisjoint(item.ahead)]
-        self.note(found)
-        return len(found)
+    def has(self, event: InboxEvent) -> bool:
+        """Whether the process of an event is noted, by its id or its key, as the event names it."""
+        names = {event.process_id, (event.target, event.correlation_key)}
+        return not names.isdisjoint(self._until)
 
     def count(self) -> int:
         """Return how many processes are noted now."""
         now = time.monotonic()
         self._until = {name: end for name, end in self._until.items() if end > now}
-        if not self._until:
-            self._events.clear()
         return len(self._until)
 
     def clear(self) -> None:
         self._until.clear()
-        self._events.clear()
 
     def claimable(self) -> Condition:
         """Return the condition of the events that may be claimed."""
