@@ -24,7 +24,7 @@ from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, events, step_runs
-from orchestrator.engine.steps import session
+from orchestrator.engine.steps import runner, session
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.leases import work_name
@@ -358,7 +358,7 @@ def test_a_step_whose_arguments_were_long_in_coming_is_claimed_anew_uncharged(
         return read(results, *given)
 
     monkeypatch.setattr(Results, "arguments", slowly)
-    for module in (leases, session):
+    for module in (leases, runner, session):
         monkeypatch.setattr(module, "time", clock)
     start_process(workflow, Work(name, "sleep"))
     drain()

@@ -155,7 +155,8 @@ def later() -> None:
         operations.retry(key, request=asked())
     run()
     newer = Incident.objects.filter(pk__gt=newest, instance__in=keys)
-    again = newer.values_list("fingerprint", flat=True)
+    causes = newer.values_list("earlier", "fingerprint")
+    again = [earlier or cause for earlier, cause in causes]
     seen |= {"failed again": len(again), "of other causes": sorted(set(again) - known)}
     end_all()
     seen |= {"not ended": not_ended(), "broken in the end": violations()}

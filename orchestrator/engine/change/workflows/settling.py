@@ -57,16 +57,26 @@ def count_elements(change: WorkflowChange, item: StepRun, given: Values) -> None
     """
     head = lookup_map_row(item)
     progress = dict(head.progress or {})
-    number = len(given) or 1
-    progress["done" if given else "failed"] += number
-    kept = {"progress": progress}
-    # What is noted in it below is written, too.
-    change.mark(step_runs.update(kept, {"id": head.pk}))
-    if progress["done"] + progress["failed"] == head.expected:
+    progress["done" if given else "failed"] += len(given) or 1
+    ended = progress["done"] + progress["failed"] == head.expected
+    if not ended:
+        _start_next(change, item, head, progress, given)
+    change.mark(step_runs.update({"progress": progress}, {"id": head.pk}))
+    if ended:
         change.close_open(head, StepStatus.DONE)
         result = _result(change, head, given)
         follow_settled(change, Settled(head.node, head.visit, result=result))
-        return
+
+
+def _start_next(
+    change: WorkflowChange,
+    item: StepRun,
+    head: StepRun,
+    progress: dict[str, Any],
+    given: Values,
+) -> None:
+    """Start the next elements after some were settled, and note in the map's progress what has changed."""
+    number = len(given) or 1
     if HELD in progress:
         if not _open_failures(change, item.node):
             del progress[HELD]
