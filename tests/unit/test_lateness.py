@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,6 +32,8 @@ def test_the_factor_is_how_much_longer_it_takes(
 ) -> None:
     counts = [(7.0, 2.0), (7.0 + ran, 2.0 + waited)]
     monkeypatch.setattr(worker_slice, "_processor_times", lambda: counts.pop(0))
+    clock = SimpleNamespace(monotonic=count().__next__)
+    monkeypatch.setattr(worker_slice, "time", clock)
     found = Lateness()
     found._before = (7.0, 2.0)
     for _ in range(2):

@@ -59,14 +59,18 @@ class Lateness:
         self.factor = 1.0
         self._before = (0.0, 0.0)
         self._at = 0.0
+        self._looked = float("-inf")
 
     def measure(self) -> None:
         """Measure the factor anew, if enough has run since the last time. It holds for one batch of work.
 
         A thread that mostly sleeps is not late, whatever was measured before.
         """
-        ran, waited = now = _processor_times()
         at = time.monotonic()
+        if at - self._looked < MEASURED_SECONDS:
+            return
+        self._looked = at
+        ran, waited = now = _processor_times()
         ran, waited = ran - self._before[0], waited - self._before[1]
         is_same = min(ran, waited) >= 0  # else it is a new process
         enough = is_same and ran + waited > MEASURED_SECONDS
