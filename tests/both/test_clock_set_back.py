@@ -1,6 +1,6 @@
 """The database's clock goes back: what was due goes on at once, and what waits for a moment keeps it.
 
-No test changes the clock. All stored times move ahead instead, which is the same for whoever compares them with it.
+No test changes the clock. The tests move all stored times ahead instead: the engine compares both, and sees the same gap.
 """
 
 import logging

@@ -1,7 +1,6 @@
 """Marks, assignments and links that a release before made by the texts of failures hold for the groups of now."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -19,10 +18,11 @@ from orchestrator.models import (
     Incident,
     ProcessInstance,
 )
-from orchestrator.testing import registered, started
+from orchestrator.testing import started
 from tests.conftest import person
 from tests.services.asking import asked
 from tests.services.client import Client, Read
+from tests.services.crews import knowing
 
 pytestmark = pytest.mark.django_db
 
@@ -39,10 +39,7 @@ class Parcel(Workflow):
     flow = (start(step(ship, retries=0)),)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(Parcel):
-        yield
+known = knowing(Parcel)
 
 
 @pytest.fixture

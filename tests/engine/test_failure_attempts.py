@@ -146,7 +146,7 @@ def lose(how: Lost) -> None:
 
 
 def told(definition: type[Workflow], *lost: Lost) -> str:
-    """Return what is told of a failure whose first attempts are lost in these ways; the others raise."""
+    """Return the stored failure of a step: its first attempts are lost in these ways, and the others raise."""
     process = Process(start_process(definition).process_id)
     for how in lost:
         lose(how)

@@ -1,7 +1,7 @@
 """Failures of one defect are one group though their texts name what they are about; other defects are other groups."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
@@ -19,11 +19,11 @@ from orchestrator.models import Incident
 from orchestrator.testing import (
     failing,
     pass_time,
-    registered,
     replaced,
     run,
     started,
 )
+from tests.services.crews import knowing
 
 pytestmark = pytest.mark.django_db
 
@@ -42,10 +42,7 @@ class Parcel(Workflow):
     flow = (start(step(ship, retries=0)),)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    with registered(Parcel):
-        yield
+known = knowing(Parcel)
 
 
 def groups() -> int:
