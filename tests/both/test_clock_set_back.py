@@ -1,6 +1,6 @@
 """The database's clock goes back: what was due goes on at once, and what waits for a moment keeps it.
 
-No test changes the clock. The tests move all stored times ahead instead: the engine compares both, and sees the same gap.
+No test changes the clock. The tests move all stored times ahead instead, which makes the same gap.
 """
 
 import logging
