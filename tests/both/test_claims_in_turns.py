@@ -22,6 +22,7 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.engine.events.delivery import deliver_claimed
+from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import events, step_runs
@@ -183,9 +184,10 @@ BURSTS: dict[type[Workflow | ProcessManager], list[Any]] = {
 
 @pytest.mark.parametrize("kind", BURSTS)
 def test_a_burst_leaves_the_chains_of_another_definition_undelayed(
-    kind: type[Workflow], claims: list[Taken]
+    kind: type[Workflow], claims: list[Taken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first claim does not know of the burst yet; the second one takes the chains."""
+    """The first claim does not know of the burst yet; the second one takes the chains and goes on to their ends."""
+    monkeypatch.setattr(draining, "GO_ON_SECONDS", 3600)
     due(kind, BURSTS[kind])
     start(*[Chain] * 5)
     ended: list[int] = []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.change.change import ProcessChange, announce_together
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
@@ -86,9 +86,10 @@ def _prepared(
 def _written(changes: Iterable[ProcessChange]) -> None:
     """Announce written changes, and wake each queue once for all of them."""
     queues = set[str]()
-    for change in changes:
-        queues |= change.to_wake
-        change.to_wake = set()
-        change.after_write()
+    with announce_together():
+        for change in changes:
+            queues |= change.to_wake
+            change.to_wake = set()
+            change.after_write()
     for queue in queues:
         wake_queue_after_commit(queue, others=True)

@@ -20,11 +20,11 @@ FIRST_LOOK = timedelta(seconds=1)
 LONGEST = timedelta(days=1)
 """The longest time between two looks."""
 
-Fate = Literal["taken", "undecided", "kept", "open", "none"]
+Fate = Literal["taken", "undecided", "kept", "told", "open", "none"]
 """The most that another definition has done with an event.
 
-It has taken it, has not decided yet, keeps it in a live process, or may still take it. In the latter two cases it tells
-people itself.
+It has taken it, has not decided yet, keeps it in a live process, has told people of it, or may still take it. Where it
+keeps the event or may still take it, it tells people itself.
 """
 
 FATES: dict[str, Fate] = {
@@ -32,6 +32,9 @@ FATES: dict[str, Fate] = {
     Verdict.MOVED: "taken",
     Verdict.RECEIVED: "undecided",
     Verdict.PARKED: "kept",
+    Verdict.UNEXPECTED: "told",
+    Verdict.REJECTED: "told",
+    Verdict.DISCARDED: "told",
     Verdict.UNROUTED: "open",
     Verdict.FAILED: "open",
 }
@@ -39,14 +42,29 @@ FATES: dict[str, Fate] = {
 
 def fate_of(event: InboxEvent, process: ProcessInstance) -> Fate:
     """Return the fate of an event in other definitions; "none" if it fits a wait of its process, or may do so."""
-    others = same_event(event).values_list("verdict", "process__finished_at")
-    fates = {
-        "none" if verdict == Verdict.PARKED and finished else FATES.get(verdict, "none")
-        for verdict, finished in others
-    }
+    others = list(same_event(event).select_related("process"))
+    if not others or not _fits_no_wait(event, process):
+        return "none"
+    fates = {_fate_in(other, event) for other in others}
     found = (fate for fate in FATES.values() if fate in fates)
-    fate: Fate = next(found, "none")
-    return fate if fate != "none" and _fits_no_wait(event, process) else "none"
+    return next(found, "none")
+
+
+def _fate_in(other: InboxEvent, event: InboxEvent) -> Fate:
+    """Return what another definition has done with an event, or is about to do where its process has ended.
+
+    Of two that would each leave it to the other, the later one waits for the earlier one.
+    """
+    process = other.process
+    if other.verdict == Verdict.IGNORED and process is not None:
+        return "taken"  # its definition says so
+    if other.verdict != Verdict.PARKED or process is None or not process.finished_at:
+        return FATES.get(other.verdict, "none")
+    if is_ignored(other, process):
+        return "taken"
+    if not _fits_no_wait(other, process):
+        return "told"
+    return "undecided" if other.pk < event.pk else "none"
 
 
 def same_event(event: InboxEvent) -> QuerySet[InboxEvent]:
@@ -66,6 +84,15 @@ def _fits_no_wait(event: InboxEvent, process: ProcessInstance) -> bool:
         return not waits.fits_any(message)
     except BaseException:  # noqa: BLE001  # predicates may raise anything
         return False
+
+
+def is_ignored(event: InboxEvent, process: ProcessInstance) -> bool:
+    """Whether the process's workflow has a row `ignore` for the event. Not if the running code cannot tell."""
+    try:
+        ignored = definitions.plan_of(process).ignored
+    except BaseException:  # noqa: BLE001  # the application's function may fail to make the graph
+        return False
+    return event.type in {one.__name__ for one in ignored}
 
 
 def next_look(event: InboxEvent, now: datetime) -> timedelta:

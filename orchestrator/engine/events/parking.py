@@ -18,7 +18,7 @@ from orchestrator.engine.events import other_definitions
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances
-from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage import inbox
 from orchestrator.engine.work.claims import wake_followers
 from orchestrator.engine.work.failures import HOLD, code_missing
 from orchestrator.models import (
@@ -65,14 +65,14 @@ class Parking(EventHandling):
         event, now = self.event, self.now
         kept: dict[str, Any] = {"patience_until": until, "attempt": 0}
         fate = other_definitions.fate_of(event, self.process)
-        if fate == "taken" or self._is_ignored():
+        if fate == "taken" or other_definitions.is_ignored(event, self.process):
             kept["patience_until"] = None
             return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         if fate == "undecided":
             again = now + max(inbox.patience(definition), other_definitions.FIRST_LOOK)
             kept |= {"patience_until": again, "wake_at": again}
             return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
-        if fate != "none":
+        if fate in ("kept", "open"):
             kept["wake_at"] = now + other_definitions.next_look(event, now)
         about = Incident.objects.open().filter(event=event.pk)
         if about.filter(kind=Incident.Kind.UNEXPECTED_EVENT).exists():
@@ -123,9 +123,9 @@ class Parking(EventHandling):
         event, parked = self.event, self.event.verdict == Verdict.PARKED
         kept = 0
         fate = other_definitions.fate_of(event, self.process)
-        if self._is_ignored():
+        if other_definitions.is_ignored(event, self.process):
             marks = [self.verdict(Verdict.IGNORED), *self.clear()]
-        elif fate in ("taken", "kept"):
+        elif fate in ("taken", "kept", "told"):
             # Without the process, as where none has the key: this definition has not taken the event.
             marks = [self.verdict(Verdict.IGNORED, process_id=None), *self.clear()]
         elif fate != "none":
@@ -142,14 +142,6 @@ class Parking(EventHandling):
         look = self.now + other_definitions.next_look(self.event, self.now)
         kept: dict[str, Any] = {"wake_at": look, "patience_until": None, "attempt": 0}
         return self.verdict(Verdict.PARKED, error=self.event.error, **kept)
-
-    def _is_ignored(self) -> bool:
-        """Whether the process's workflow has a row `ignore` for the event. Not if the running code cannot tell."""
-        try:
-            ignored = definitions.plan_of(self.process).ignored
-        except BaseException:  # noqa: BLE001  # the application's function may fail to make the graph
-            return False
-        return self.event.type in {one.__name__ for one in ignored}
 
     def _why_late(self) -> str:
         event, ended = self.event, self.process.finished_at

@@ -337,6 +337,8 @@ def load_plan(instance: ProcessInstance) -> Plan:
         Exception: any error of that function.
     """
     definition = definitions.workflow_of(instance)
+    if definition.static is not None:
+        return definition.static
     ours = (InvalidDefinition, InvalidMessage)
     make = definitions.plan_of
     return call_application(definition.name, make, instance, ours=ours)
