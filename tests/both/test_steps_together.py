@@ -15,6 +15,7 @@ from orchestrator.engine.steps.quick_results import ROOM
 from orchestrator.engine.steps.runner import StepRunner
 from orchestrator.engine.work.worker_slice import TAKE_SECONDS, HeldWork
 from orchestrator.models import ProcessInstance, Status, StepRun, StepStatus
+from orchestrator.signals import Change, committed
 from tests.apps.patterns.desk import insist, launch
 from tests.apps.wide_graphs.processes import (
     ACTIONS,
@@ -273,3 +274,23 @@ def test_what_is_refused_of_one_holds_up_no_other_process(worker: Supervised) ->
     assert set(visits.values_list("attempt", "error")) <= {(0, ""), (1, "")}
     assert processes[refused].status != Status.COMPLETED
     cancel(refused, request=asked())
+
+
+def test_a_receiver_that_exits_is_still_told_of_the_other_processes_of_a_commit(
+    worker: Supervised,
+) -> None:
+    started = [start_process(Narrow).process_id for _ in range(4)]
+    told: list[object] = []
+
+    def leave(change: Change, **_: object) -> None:
+        if change.status == Status.COMPLETED:
+            told.append(change.process_id)
+            raise SystemExit(2)
+
+    committed.connect(leave)
+    try:
+        worker.drain("default")
+    finally:
+        committed.disconnect(leave)
+
+    assert sorted(map(str, told)) == sorted(map(str, started))

@@ -404,7 +404,7 @@ class _Announcements(CommitHook):
 
 
 _together = ContextVar[_Announcements | None]("_together", default=None)
-"""Where changes are announced together."""
+"""The announcements that wait for the end of the innermost `announce_together`."""
 
 
 @contextmanager
