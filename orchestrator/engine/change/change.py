@@ -392,9 +392,8 @@ class _Announcements(CommitHook):
         self.changes: list[tuple[type[Model], dict[str, Any]]] = []
 
     def __call__(self) -> None:
-        while (
-            self.changes
-        ):  # after a receiver has ended the call, the others are told of the rest
+        # After a receiver has ended a call, the next call tells of the rest.
+        while self.changes:
             super().__call__()
 
     def _tell(self) -> None:
