@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests import full_run
 from tests.services.stage import (
+    MOST_MORE,
     Stage,
     clock,
     heading,
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
 def everything(
     folder: Path, stack: ExitStack, full: bool, these_alone: bool = False
 ) -> list[Stage]:
-    """Run all stages, one more at once than there are cores: much of a stage is waiting for its processes.
+    """Run all stages, one more at once than there are cores, and more while these are idle.
 
     Args:
         folder: of the reports.
@@ -124,7 +125,7 @@ def everything(
     if not these_alone:
         ignored = sorted({f"--ignore=tests/{name}" for name, _ in TESTS})
         stages.append(pytest("All other tests", ignored, folder))
-    run(stages, at_once=len(os.sched_getaffinity(0)) + 1)
+    run(stages, at_once=len(os.sched_getaffinity(0)) + 1, more=MOST_MORE)
     crowding = ["-m", f"{which}crowds"]
     alone = [
         of_folder(name, database, server, folder, crowding, " alone")

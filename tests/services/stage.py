@@ -21,6 +21,12 @@ END_SECONDS = 60.0
 """What a stage may take to end what it has started, when it is interrupted."""
 
 
+IDLE_SECONDS = 10.0
+"""For how long cores must be idle before one stage more starts."""
+IDLE_CORES = 0.5
+MOST_MORE = 2
+"""The most stages that idle cores let start beside those that always run at once."""
+
 PROBE_SECONDS = 0.014
 """Seconds of a core that `probe` takes on the idle machine on which the budget of computing was measured."""
 
@@ -141,13 +147,46 @@ def environ() -> dict[str, str]:
     return kept
 
 
-def run(stages: Sequence[Stage], at_once: int) -> None:
-    """Run the stages in their order, so many at once, until all have ended."""
+class IdleCores:
+    """The number of this machine's cores that have nothing to do; 0 where Linux does not tell."""
+
+    def __init__(self) -> None:
+        self.counted, self.since = self._count(), time.monotonic()
+
+    def mean(self) -> float:
+        """Return the mean since the last answer; 0 before `IDLE_SECONDS` have passed."""
+        now = time.monotonic()
+        if now - self.since < IDLE_SECONDS:
+            return 0.0
+        before, passed = self.counted, now - self.since
+        self.counted, self.since = self._count(), now
+        return (self.counted - before) / passed
+
+    def _count(self) -> float:
+        """Return the seconds for which cores had nothing to do since the machine began."""
+        try:
+            _, _, _, _, idle, waited, *_ = Path("/proc/stat").read_text().split()[:7]
+        except (OSError, ValueError):
+            return 0.0
+        return (int(idle) + int(waited)) / os.sysconf("SC_CLK_TCK")
+
+
+def run(stages: Sequence[Stage], at_once: int, more: int = 0) -> None:
+    """Run the stages in their order until all have ended.
+
+    Args:
+        stages: the stages.
+        at_once: how many run at once.
+        more: how many run beside these while cores are idle: some stages mostly wait for their processes.
+    """
     waiting, running = list(stages), list[Stage]()
     begun = noted = time.monotonic()
+    cores, most = IdleCores(), at_once
     with ended_with(running):
         while waiting or running:
-            while waiting and len(running) < at_once:
+            if most < at_once + more and cores.mean() > IDLE_CORES:
+                most += 1
+            while waiting and len(running) < most:
                 running.append(waiting.pop(0))
                 running[-1].start()
             time.sleep(TURN_SECONDS)

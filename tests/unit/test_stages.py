@@ -3,13 +3,14 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests import full_run, stages
 from tests.services import stage
 from tests.services.python import ran
-from tests.services.stage import Stage
+from tests.services.stage import IdleCores, Stage
 
 REPORT = """\
 <testsuites><testsuite>
@@ -40,6 +41,36 @@ def test_stages_run_side_by_side_and_say_what_they_said(
     assert stages.summary([reads, writes]) == 0
     assert stages.summary([reads, fails]) == 1
     assert capsys.readouterr().out.count("met\n") == 2
+
+
+def test_another_stage_runs_beside_them_while_cores_are_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet = f"import os; os.open({str(tmp_path / 'pipe')!r}, {{}})"
+    os.mkfifo(tmp_path / "pipe")  # opening either end waits for the other
+    reads = saying(tmp_path, "reads", meet.format("os.O_RDONLY"))
+    writes = saying(tmp_path, "writes", meet.format("os.O_WRONLY"))
+    monkeypatch.setattr(stage, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(stage, "IDLE_CORES", -1.0)
+
+    stage.run([reads, writes], at_once=1, more=1)
+
+    assert (reads.ok, writes.ok) == (True, True)
+
+
+def test_idle_cores_are_a_mean_over_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0.0, stage.IDLE_SECONDS / 2, 2 * stage.IDLE_SECONDS])
+    idle = iter([100.0, 100.0 + 3 * stage.IDLE_SECONDS])
+    monotonic = SimpleNamespace(monotonic=lambda: next(moments))
+    monkeypatch.setattr(stage, "time", monotonic)
+    monkeypatch.setattr(IdleCores, "_count", lambda self: next(idle))
+    cores = IdleCores()
+
+    assert [cores.mean(), cores.mean()] == [0.0, 1.5]
+
+
+def test_linux_tells_for_how_long_cores_were_idle() -> None:
+    assert IdleCores().counted > 0
 
 
 class Interrupted(Stage):

@@ -49,7 +49,7 @@ def commit_together(
         works: the pieces of work, no two of one process.
         prepare: makes the change of one, and all its writes, without sending any.
     """
-    found = CommitResult[Work, Change]()
+    found: CommitResult[Work, Change] = CommitResult()
     ready = list(_prepared(works, prepare, found.left_out))
     if not ready:
         return found
