@@ -33,6 +33,13 @@ def tones(
     return [(part.tone, round(part.width / 10, 3)) for part in parts]
 
 
+@cases("wake_at, tone", (at(160), "waiting"), (at(100), "attempt"))
+def test_a_step_that_is_called_later_waits(wake_at: datetime, tone: str) -> None:
+    run = StepRun(kind="step", status="ready", started_at=START, wake_at=wake_at)
+    [part] = stretches_of(run, "ready", at(100), [], AXIS)
+    assert (part.tone, part.word) == (tone, tone)
+
+
 AGAIN = [(10, "again"), (30, "stopped"), (60, "on"), (70, "stopped"), (90, "on")]
 
 

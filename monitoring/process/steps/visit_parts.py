@@ -23,6 +23,7 @@ from orchestrator.models import (
     Status,
     StepKind,
     StepRun,
+    StepStatus,
 )
 
 WAITING = (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP, StepKind.JOIN, "")
@@ -142,7 +143,7 @@ def stretches_of(
         turns: the known turns of its attempts, in order.
         axis: the axis of the bars.
     """
-    waits = run.kind in WAITING or run.child_id is not None
+    waits = run.kind in WAITING or run.child_id is not None or _polls(run, until)
     tone = "waiting" if waits else "attempt"
     word = tone if run.finished_at is None or waits else status
     found: list[Stretch] = []
@@ -159,6 +160,12 @@ def stretches_of(
         said = status if found else word
         found.append(_stretch(_tone(tone, status), said, begin, until, axis))
     return found
+
+
+def _polls(run: StepRun, now: datetime) -> bool:
+    """Whether a step is called later, without a failed attempt."""
+    later = run.wake_at is not None and run.wake_at > now
+    return later and run.status == StepStatus.READY
 
 
 def _part_before(way: str, waits: bool) -> tuple[str, str]:
