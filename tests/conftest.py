@@ -261,6 +261,16 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return longest.pauses
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Let no commit to the test database wait for the disk, in any process: no test lets this server crash."""
+    if connection.vendor == "postgresql":
+        name = connection.ops.quote_name(connection.settings_dict["NAME"])
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(f"ALTER DATABASE {name} SET synchronous_commit TO off")
+        connection.close()  # sessions that begin now have it
+
+
 @pytest.fixture(scope="module")
 def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Open a transaction for a module's own world: a fixture of its scope that asks for this one may write rows.
