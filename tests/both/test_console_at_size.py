@@ -45,6 +45,7 @@ from orchestrator.models import (
 from orchestrator.setup_status import setup_figures
 from tests.services.cases import cases, words
 from tests.services.client import Client
+from tests.services.database import analyze
 from tests.services.noting import noting
 from tests.services.paging import walked
 from tests.services.seeds import recorded
@@ -190,8 +191,7 @@ def many(module_db: None) -> Iterator[None]:
         seeding.seed(PROCESSES, [livelier(recording) for recording in recorded()])
         audited(PROCESSES * 3)
         called("EVERYBODY")
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+        analyze()
         yield
     counts._compile_once.cache_clear()
 

@@ -13,6 +13,7 @@ from orchestrator.models import ProcessInstance, Status, StepStatus
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import launch
 from tests.apps.patterns.fixtures import flows
+from tests.services.database import analyze
 from tests.services.doing import fresh
 from tests.services.explained import explained
 from tests.services.supervised import Supervised, unhurried
@@ -83,8 +84,7 @@ def test_others_are_told_of_joins_that_their_worker_does_not_go_on_with(
 
 def test_joins_are_looked_up_and_other_steps_of_their_process_are_not_read() -> None:
     processes = [run(launch(p.Layered, 20, 8)) for _ in range(3)]
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    analyze()
     with explained() as plans:
         found = joins.of(processes[0].pk, ["s1_0", "s1_1", "s1_2"])
 

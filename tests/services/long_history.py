@@ -25,6 +25,7 @@ from orchestrator.models import (
     Verdict,
     command_id,
 )
+from tests.services.database import analyze
 
 AT_ONCE = 1_000
 TOLD: Any = {"source": "test", "type": "ExternalOrderCreated", "body": {}}
@@ -70,8 +71,7 @@ def lengthen(process_id: UUID, number: int, end: datetime | None = None) -> None
         finished_at=None,
     )
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+        analyze()
 
 
 def _write(
