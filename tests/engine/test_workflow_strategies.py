@@ -182,7 +182,7 @@ def test_after_all_was_killed_it_goes_on_from_its_checkpoint(start: Start) -> No
     assert {name: calls[name] for name in before} == dict.fromkeys(before, 1)
     assert results(ProcessInstance.objects.get())["finish"] == 12
     assert Checkpoint.objects.filter(instance=process).count() > revision
-    assert calls.total() <= 3 + 12 + 1 + 2
+    assert max(calls.values()) <= 2  # a result that its worker still held is lost, once
 
 
 def finished_steps(process: ProcessInstance) -> set[str]:
