@@ -11,6 +11,12 @@ from orchestrator.models import BulkOperation
 OTHER_ACTIONS = {"prune": gettext_lazy("Prune")}
 """The labels of actions in the audit that are no buttons."""
 
+OTHER_LABELS = {
+    "assign_failures": gettext_lazy("%(action)s (failures)"),
+    "skip_command": gettext_lazy("%(action)s (command)"),
+}
+"""The labels of actions whose button is named as that of another action."""
+
 
 def action_names() -> list[tuple[str, str]]:
     """Return the actions to filter by, with their labels."""
@@ -19,10 +25,11 @@ def action_names() -> list[tuple[str, str]]:
 
 
 def action_word(name: str) -> str:
-    """Return the label of an action, marked if it is an action on bulk operations."""
+    """Return the label of an action, which no other action has."""
     operation = OPERATIONS.get(name)
     if operation is None:
         return str(OTHER_ACTIONS.get(name, name))
     if operation.model is BulkOperation:
         return _("%(action)s (bulk operation)") % {"action": operation.label}
-    return str(operation.label)
+    words = OTHER_LABELS.get(name, "%(action)s")
+    return str(words) % {"action": operation.label}

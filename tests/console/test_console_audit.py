@@ -22,7 +22,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from examples.order_listing.messages import Destination, ListedOnInternal
-from monitoring.audit import pages
+from monitoring.audit import pages, words
 from monitoring.audit.filters import AuditFilters, named_span
 from monitoring.audit.pages import audit_batches, audit_page
 from monitoring.audit.tallies import FEW, action_tallies
@@ -297,6 +297,35 @@ def test_s12_2_today_and_yesterday_stand_first(read: Read, settings: Settings) -
     assert today == [("Prune", "1")]
     assert 'href="?action=cancel&amp;when=yesterday"' in read("")
     assert read("?action=cancel&when=yesterday").count(ROW) == 2
+
+
+def test_two_actions_of_one_button_name_stand_beside_each_other(read: Read) -> None:
+    done(1, action="assign")
+    done(2, action="assign_failures")
+
+    today, _yesterday = action_tallies()
+
+    found = [(word, str(n)) for word, n, _ in today.actions]
+    assert found == [("Assign", "1"), ("Assign (failures)", "2")]
+    assert 'href="?action=assign_failures&amp;when=today"' in read("")
+
+
+def test_two_actions_of_one_label_stand_beside_each_other(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A label comes from an application too, or from a translation."""
+    monkeypatch.setitem(words.OTHER_ACTIONS, "prune", "Retry")
+    done(1, action="retry")
+    done(2, action="prune")
+
+    today, _yesterday = action_tallies()
+
+    assert [word for word, _n, _address in today.actions] == ["Retry", "Retry"]
+
+
+def test_every_action_of_the_audit_has_a_label_of_its_own() -> None:
+    labels = [label for _name, label in words.action_names()]
+    assert len({*labels}) == len(labels)
 
 
 def test_s12_2_the_export_has_exactly_what_matched_in_both_forms(
