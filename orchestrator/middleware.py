@@ -10,10 +10,13 @@ from typing import Any
 from asgiref.sync import markcoroutinefunction
 from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.core.exceptions import ValidationError
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
+from django.views.defaults import page_not_found
 
 # 'self' in connect-src covers the WebSocket of the same host and port.
 POLICY = "; ".join(
@@ -42,16 +45,33 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
         return response
 
 
+UNTAKEN = (DataError, OverflowError, ValidationError, ValueError)
+"""The errors for a key or a filter that a column cannot take."""
+
+
 class NulMiddleware(MiddlewareMixin):
     """Answers 404 to an address with a NUL, and drops cookies with one: PostgreSQL stores no NUL in a text.
 
-    The view of webhooks answers its own addresses.
+    The view of webhooks answers its own addresses, and the console its own parameters. Django's administration gives
+    keys and filters to the database as they are: other values that it cannot take are answered with 404 too.
     """
 
     def process_view(self, request: HttpRequest, *view: Any) -> None:
         found = request.resolver_match
-        if "\0" in request.path and found and "webhooks" not in found.app_names:
+        apps = found.app_names if found else ["webhooks"]
+        if "\0" in request.path and "webhooks" not in apps:
             raise Http404
+        if "admin" in apps and "%00" in request.META["QUERY_STRING"]:
+            raise Http404
+
+    def process_exception(
+        self, request: HttpRequest, error: Exception
+    ) -> HttpResponse | None:
+        found = request.resolver_match
+        reads = request.method in ("GET", "HEAD") and isinstance(error, UNTAKEN)
+        if reads and found and "admin" in found.app_names:
+            return page_not_found(request, error)
+        return None
 
     def process_request(self, request: HttpRequest) -> None:
         request.COOKIES = {

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.admin.answers import ConsoleAdmin
 from monitoring.base.access import BY_DEFINITION
 from orchestrator import registry
 from orchestrator.engine.operations import OPERATIONS
@@ -51,7 +52,7 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable
 
 
 @admin.register(DefinitionGrant)
-class DefinitionGrantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
+class DefinitionGrantAdmin(ConsoleAdmin):
     """The only table that users change in the admin; the engine reads it."""
 
     form = GrantForm
