@@ -9,13 +9,14 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern
 
+from monitoring.base.directions import show_directions
 from orchestrator.middleware import UNTAKEN
 
 View = Callable[..., HttpResponseBase]
 
 
 class ConsoleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Answers 404 to input that no column can take."""
+    """Answers 404 to input that no column can take, and shows the characters that change the direction of a text."""
 
     def get_urls(self) -> list[URLPattern]:
         return [
@@ -33,7 +34,7 @@ def _answering(view: View) -> View:
         if "%00" in request.META["QUERY_STRING"]:
             raise Http404
         try:
-            return view(request, *args, **kwargs)
+            return show_directions(view(request, *args, **kwargs))
         except UNTAKEN as error:
             if request.method not in ("GET", "HEAD"):
                 raise

@@ -20,6 +20,7 @@ from django.shortcuts import redirect
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_http_methods
 
+from monitoring.base.directions import show_directions
 from monitoring.base.requests import is_from_script
 from orchestrator.grants import definitions_of, grants_of
 from orchestrator.missing_tables import MIGRATE, lacks_tables
@@ -132,7 +133,7 @@ def _guard(view: View, *more: str, of: Scope | None) -> View:
         try:
             if not may_open(request, kwargs, *more, of=of):
                 return _redirect(request, request.path if of is list_scope else "")
-            return view(request, *args, **kwargs)
+            return show_directions(view(request, *args, **kwargs))
         except DatabaseError as error:
             if not lacks_tables(error):
                 raise
