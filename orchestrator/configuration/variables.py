@@ -169,6 +169,8 @@ class Variables(Conf):
     """The origins of forms besides the site itself."""
     HTTPS: Flag = False
     """Whether browsers must use HTTPS."""
+    HSTS_PRELOAD: Flag = False
+    """Whether browsers may have the domain in their own lists of HTTPS sites."""
     TRUSTED_PROXIES: Networks = []
     """The proxies that the web server believes about the origin of a request."""
     SECRET_KEY: SecretKey = ""

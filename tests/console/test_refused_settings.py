@@ -61,3 +61,32 @@ def test_what_can_be_used_starts(tmp_path: Path) -> None:
 
     assert code == 0
     assert said == "System check identified no issues (0 silenced).\n"
+
+
+HEADER = """
+from django.test import Client
+print(Client().get("/livez", secure=True)["Strict-Transport-Security"])
+"""
+YEAR = "max-age=31536000; includeSubDomains"
+
+
+@cases("preload, header", ("", YEAR), ("0", YEAR), ("1", f"{YEAR}; preload"))
+def test_only_who_asks_for_it_has_the_domain_preloaded(
+    preload: str, header: str, tmp_path: Path
+) -> None:
+    asked = {"PROCESSION_HTTPS": "1", "PROCESSION_HSTS_PRELOAD": preload}
+    hosts = {"PROCESSION_ALLOWED_HOSTS": "testserver"}
+
+    code, said = started(
+        ["manage.py", "shell", "--no-imports", "-c", HEADER], tmp_path, **asked, **hosts
+    )
+
+    assert (code, said) == (0, f"{header}\n")
+
+
+def test_the_deploy_checks_do_not_ask_for_a_preloaded_domain(tmp_path: Path) -> None:
+    hosts = {"PROCESSION_ALLOWED_HOSTS": "procession.example.org"}
+
+    _code, said = started([*CHECK, "--deploy"], tmp_path, PROCESSION_HTTPS="1", **hosts)
+
+    assert "security." not in said
