@@ -1,7 +1,9 @@
 """Pictures: what is drawn is what was declared, and no text leaves its place."""
 
 import re
+from collections.abc import Iterator
 from io import StringIO
+from uuid import uuid4
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,9 +13,13 @@ from hypothesis import strategies as st
 
 from examples.order_listing.processes import OrderListing
 from monitoring.diagrams import DiagramState, Drawing, NodeState, transition_table
+from orchestrator import start_process
 from orchestrator.definition.graph import Edge, Graph, Node
+from orchestrator.testing import run
+from tests.apps.made_from_input.processes import File, Housekeeping
+from tests.apps.process_managers.fixtures import known
 from tests.browser.samples import HARMFUL
-from tests.services.cases import words
+from tests.services.cases import cases, words
 
 TAGS = set(words("""svg g path polygon polyline ellipse text title circle rect a"""))
 ATTRIBUTES = {
@@ -116,3 +122,85 @@ def test_the_command_draws_and_says_which_definitions_there_are(
         assert capsys.readouterr().out.startswith(beginning)
     with pytest.raises(CommandError, match="order-listing"):
         call_command("draw", "nothing", stdout=StringIO())
+
+
+COPY = '{"name": "one", "action": "copy", "retries": 0, "more": 1}'
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[None]:
+    """Have a workflow known that makes its graph from its input."""
+    yield from known(Housekeeping)
+
+
+def drawn(*words: str) -> str:
+    """Return what `draw` writes as DOT."""
+    out = StringIO()
+    call_command("draw", *words, "--format", "dot", stdout=out)
+    return out.getvalue()
+
+
+def why_not_drawn(*words: str) -> str:
+    with pytest.raises(CommandError) as refused:
+        call_command("draw", *words, stdout=StringIO())
+    assert refused.value.returncode > 0
+    return str(refused.value)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_graph_made_from_the_input_is_not_drawn_without_one() -> None:
+    assert why_not_drawn("housekeeping") == (
+        "housekeeping makes its graph from the input: give one with "
+        """--input '{"name": "…", "action": "…", "retries": "…", "more": "…"}', or """
+        "draw one of its processes with --process ID"
+    )
+
+
+@pytest.mark.usefixtures("made")
+def test_a_graph_made_from_the_input_is_drawn_with_one() -> None:
+    assert "label=N0" in drawn("housekeeping", "--input", COPY)
+    assert "label=N1" not in drawn("housekeeping", "--input", COPY)
+
+
+@pytest.mark.usefixtures("made")
+@cases(
+    "words, why",
+    (["housekeeping", "--input", "{}"], "--input is no input of housekeeping: "),
+    (["housekeeping", "--input", "{"], "--input is no input of housekeeping: "),
+    (["order-listing", "--input", "{}"], "one graph for all inputs"),
+    ([], "name either a definition or a process"),
+    (["housekeeping", "--process", "1"], "name either a definition or a process"),
+    (["--process", "1"], "is no process id"),
+    (["--process", str(uuid4()), "--input", "{}"], "leave --input"),
+)
+def test_what_draw_cannot_draw_it_refuses_in_a_sentence(
+    words: list[str], why: str
+) -> None:
+    assert why in why_not_drawn(*words)
+
+
+@pytest.mark.usefixtures("made")
+def test_an_error_of_the_function_that_makes_the_graph_is_told() -> None:
+    unknown = COPY.replace("copy", "burn")
+
+    said = why_not_drawn("housekeeping", "--input", unknown)
+
+    assert said == "housekeeping makes no graph from this input: KeyError: 'burn'"
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("made")
+def test_a_process_is_drawn_with_its_own_graph_and_where_it_is() -> None:
+    process = start_process(Housekeeping, File("one", more=1)).process_id
+    run()
+
+    own = drawn("--process", str(process))
+    assert own == drawn("housekeeping", "--input", COPY)
+    out = StringIO()
+    call_command("draw", "--process", str(process), stdout=out)
+    assert "is-waiting" in out.getvalue()
+
+
+@pytest.mark.django_db
+def test_of_an_unknown_process_nothing_is_drawn() -> None:
+    assert "there is no process" in why_not_drawn("--process", str(uuid4()))

@@ -7,9 +7,9 @@ from orchestrator.management.procession_command import ProcessionCommand
 
 
 class Command(ProcessionCommand):
-    """`draw order-listing --format svg`: the picture, its DOT, or a definition as a table."""
+    """`draw order-listing --format svg`: the picture, its DOT, or a table of a definition or a process."""
 
-    help = "Draws a definition: as SVG, as DOT, or as a table in Markdown."
+    help = "Draws a definition or a process: as SVG, as DOT, or as a table in Markdown."
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_arguments(parser)
