@@ -27,6 +27,7 @@ __all__ = [
 
 # Type checkers and editors read this branch: `__getattr__` alone would accept any name.
 if TYPE_CHECKING:
+    from orchestrator.configuration.version import __version__ as __version__
     from orchestrator.engine.processes import (
         Envelope,
         send_event,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from orchestrator.registry import Answer, CommandContext, handles, reacts_to
 else:
     _HOMES = {
+        "configuration.version": "__version__",
         "engine.processes": "Envelope send_event send_events start_process",
         "engine.storage.receipts": "Receipt",
         "exceptions": "CorruptInput Permanent Poll Retry Skip",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from django import get_version
 from django.core.management import ManagementUtility
 from django.db import DatabaseError
 
@@ -25,6 +26,13 @@ class ProjectCommands(ManagementUtility):
         gc.freeze()
         gc.enable()
         return super().fetch_command(subcommand)
+
+    def execute(self) -> None:
+        """Run the command; `version` prints the project's."""
+        if self.argv[1:] in (["version"], ["--version"]):
+            sys.stdout.write(f"{version_line()}\n")
+        else:
+            super().execute()
 
 
 def main(argv: Sequence[str]) -> None:
@@ -49,6 +57,13 @@ def main(argv: Sequence[str]) -> None:
         if not lacks_tables(error):
             raise
         sys.exit(MIGRATE)
+
+
+def version_line() -> str:
+    """Return what `version` prints."""
+    from orchestrator.configuration.version import __version__  # noqa: PLC0415  it asks Git
+
+    return f"Procession {__version__} on Django {get_version()}"
 
 
 def user_code_place(error: BaseException) -> str:

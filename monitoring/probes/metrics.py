@@ -15,6 +15,7 @@ from monitoring.live.audience import open_pages
 from monitoring.probes.figures import Figures, figures
 from monitoring.probes.readiness import readiness
 from monitoring.probes.timed_questions import TimedQuestion
+from orchestrator import __version__
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         parts = readiness()
         yield _gauge("up", "Whether a part is there.", "part", parts)
+        yield _gauge("build_info", "Which version runs.", "version", {__version__: 1})
         yield _single("sockets", "Open pages of this web server.", open_pages())
         if not parts["database"]:
             return

@@ -13,6 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError
 
+from orchestrator.command_line import version_line
 from orchestrator.engine.sql.connection import is_conflict, passes
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 
@@ -33,6 +34,10 @@ class ProcessionCommand(BaseCommand):
     def __init__(self, *args: Any, **options: Any) -> None:
         open_closed_streams()
         super().__init__(*args, **options)
+
+    def get_version(self) -> str:
+        """Return what `--version` prints."""
+        return version_line()
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run the command as a program of its own: only then are the streams its own, and the end of the process.

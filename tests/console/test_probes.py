@@ -17,7 +17,7 @@ from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
 from monitoring.probes import metrics, readiness, timed_questions
 from monitoring.probes.timed_questions import TimedQuestion
-from orchestrator import send_event
+from orchestrator import __version__, send_event
 from orchestrator.models import (
     Checkpoint,
     InboxEvent,
@@ -224,6 +224,7 @@ def test_metrics_are_what_a_second_count_finds(client: Client, token: None) -> N
     assert found["procession_leases", "default"] == 1
     assert found["procession_workers", "default"] == 1
     assert found["procession_sockets",] == 0
+    assert found["procession_build_info", __version__] == 1
     assert 2 <= found["procession_sweep_age_seconds",] < 900
     assert found["procession_event_seconds", "0.5"] == pytest.approx(middle(), abs=1e-6)
     assert found["procession_up", "redis"] == found["procession_up", "database"] == 1

@@ -35,6 +35,7 @@ from monitoring.live.sharing import shared_part
 from monitoring.process.steps.elements import VisitFilters
 from monitoring.process.steps.trouble import last_line
 from monitoring.queries.lists import Search
+from orchestrator import __version__
 from orchestrator.definition.secrets import mask_fields
 from orchestrator.models import Definition, InboxEvent
 
@@ -385,6 +386,11 @@ def same_site(address: str | None, request: HttpRequest) -> str:
 def the_health(context: Context) -> Health:
     """Return the state of the machinery, read once for a page, and once for all open pages that wait."""
     return context.get("health") or shared_part(context.get("request"), health)
+
+
+@register.simple_tag
+def shown_version() -> str:
+    return __version__
 
 
 @register.inclusion_tag("monitoring/parts/keys.html")
