@@ -2,10 +2,10 @@
 
 E006 the code names a queue that RQ does not have; E007 a value or a key of settings.PROCESSION cannot be used; E009 RQ
 does not have the default queue; E010 times have no zone; E011 the database is of an unknown kind; E012 a recipient of
-notices cannot be used; E013 a webhook source cannot be used; E014 the site's address or the token of its metrics cannot
-be used; E015 routers send models to another database; W001 the jobs of a queue are not JSON; W002 transactions on
-SQLite do not begin with their lock; W003 notices have no links; W004 a deadline notifies a recipient that the settings
-do not have.
+notices cannot be used; E013 a webhook source cannot be used; E014 the site's address or the token of its metrics
+cannot be used; E015 routers send models to another database; E017 PostgreSQL is reached by psycopg2; W001 the jobs of
+a queue are not JSON; W002 transactions on SQLite do not begin with their lock; W003 notices have no links; W004 a
+deadline notifies a recipient that the settings do not have.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from orchestrator.queue import LONGEST_QUEUE, rq_name
 
 JSON = "rq.serializers.JSONSerializer"
 SETTINGS: tuple[Setting[Any], ...] = CONF, RECIPIENTS, *TEXT_SETTINGS, *WEBHOOKS
+PSYCOPG = 'python -m pip install "psycopg[binary]>=3.3,<4"'
 VENDORS = ("postgresql", "sqlite")
 
 
@@ -133,6 +134,12 @@ def _database() -> Iterator[CheckMessage]:
             hint='Change in the settings:\nDATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"',
             id="orchestrator.E011",
         )
+    elif database.vendor == "postgresql" and not _has_psycopg3():
+        yield Error(
+            "Django reaches PostgreSQL by psycopg2: the engine needs psycopg 3.",
+            hint=f"Install it; Django then takes it by itself:\n{PSYCOPG}",
+            id="orchestrator.E017",
+        )
     elif database.vendor == "sqlite" and options.get("transaction_mode") != "IMMEDIATE":
         yield checks.Warning(
             "Transactions on SQLite do not begin with their lock: with workers beside it some would fail with "
@@ -141,6 +148,13 @@ def _database() -> Iterator[CheckMessage]:
             + json.dumps(SQLITE_OPTIONS, indent=4),
             id="orchestrator.W002",
         )
+
+
+def _has_psycopg3() -> bool:
+    # Without the driver it cannot be imported.
+    from django.db.backends.postgresql import psycopg_any  # noqa: PLC0415
+
+    return psycopg_any.is_psycopg3
 
 
 def _routers() -> Iterator[CheckMessage]:

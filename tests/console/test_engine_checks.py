@@ -1,14 +1,17 @@
 """System checks: what only the whole project can know, said before it runs."""
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from types import ModuleType
 from typing import Any
 
 import pytest
 from django.core.checks import CheckMessage, run_checks
 from django.db import connections
+from django.db.backends import postgresql
 from pytest_django import Settings
 
 from orchestrator import registry
@@ -34,6 +37,8 @@ from tests.apps.process_managers.messages import (
 )
 from tests.apps.process_managers.processes import Shipping
 from tests.services.cases import cases
+
+PSYCOPG_ANY = "django.db.backends.postgresql.psycopg_any"
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
@@ -222,6 +227,18 @@ def test_another_kind_of_database_is_an_error(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as other:
         other.setattr(type(connections["default"]), "vendor", "mysql")
         assert ids() == ["orchestrator.E011"]
+
+
+def test_psycopg2_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, PSYCOPG_ANY, ModuleType(PSYCOPG_ANY))
+    monkeypatch.setattr(sys.modules[PSYCOPG_ANY], "is_psycopg3", False, raising=False)
+    there = sys.modules[PSYCOPG_ANY]
+    monkeypatch.setattr(postgresql, "psycopg_any", there, raising=False)
+    with monkeypatch.context() as other:
+        other.setattr(type(connections["default"]), "vendor", "postgresql")
+        message = the_only("E017")
+    assert "psycopg 3" in message.msg
+    assert str(message.hint).endswith('pip install "psycopg[binary]>=3.3,<4"')
 
 
 def sweep_floor() -> None:

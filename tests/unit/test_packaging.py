@@ -15,6 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 from django.conf import settings
+from packaging.requirements import Requirement
 
 from tests.services.cases import cases
 from tests.services.python import ran
@@ -87,6 +88,19 @@ def test_it_says_to_be_for_the_djangos_that_it_is_tried_with() -> None:
 
 def test_it_says_to_be_for_the_oldest_python_that_it_takes() -> None:
     assert f">={min(classified(FOR_PYTHON))}" == PROJECT["project"]["requires-python"]
+
+
+@cases("extra", "postgres", "server")
+def test_an_extra_for_other_projects_takes_the_versions_of_the_bundled_one(
+    extra: str,
+) -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    bundled = {
+        one.name: one.specifier for one in map(Requirement, extras["standalone"])
+    }
+
+    for one in map(Requirement, extras[extra]):
+        assert bundled[one.name] == one.specifier
 
 
 def test_no_links_lead_to_where_nothing_is_said_to_be() -> None:
