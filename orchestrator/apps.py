@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class OrchestratorConfig(AppConfig):
-    """The engine; finds `processes` and `handlers` modules in every installed app."""
+    """The engine; finds `processes` and `handlers`, modules or packages, in every installed app."""
 
     name = "orchestrator"
     verbose_name = _("Processes")
@@ -26,7 +26,7 @@ class OrchestratorConfig(AppConfig):
         for config in apps.get_app_configs():
             module = sys.modules.get(f"{config.name}.processes")
             if module is not None:
-                registry.register_module(module)
+                registry.register_module(module, config.name)
 
 
 def _forget_definitions(**signal: object) -> None:

@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from inspect import iscoroutinefunction
+from pkgutil import walk_packages
 from types import ModuleType
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeGuard, TypeVar, overload
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -153,6 +155,9 @@ definitions: dict[tuple[str, int], DefinitionClass] = {}
 command_handlers: dict[str, list[Handler]] = defaultdict(list)
 reactions: dict[str, list[Handler]] = defaultdict(list)
 duplicates: list[tuple[DefinitionClass, DefinitionClass]] = []
+imported: set[DefinitionClass] = set()
+"""The definitions that `processes` modules import from outside their apps."""
+
 StandIn = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
 """Takes a step's or a handler's function and its replacement so far; returns the function to run."""
 
@@ -253,11 +258,51 @@ def _waiting_refusals(handler: Handler) -> Iterator[str]:
         yield f"it is asynchronous and needs no threads: leave threads={handler.threads!r} out"
 
 
-def register_module(module: ModuleType) -> None:
-    """Register the definitions of a `processes` module."""
-    for value in vars(module).values():
-        if _declared_in(module, value):
-            register_definition(value)
+def register_module(module: ModuleType, app: str = "") -> None:
+    """Register the definitions of a `processes` module or package.
+
+    Args:
+        module: has them, or is a package whose modules have them.
+        app: the name of the app, whose other modules may declare what this one imports.
+    """
+    within = app or module.__name__
+    for part in (module, *_modules_of(module)):
+        for value in filter(_is_definition, vars(part).values()):
+            if f"{value.__module__}.".startswith(f"{within}."):
+                register_definition(value)
+            else:
+                imported.add(value)
+
+
+def unregistered_definitions() -> Iterator[DefinitionClass]:
+    """Yield the imported definitions that no `processes` module has brought, by name.
+
+    Those that a function makes, or a test, are left out.
+    """
+    known = {*definitions.values(), *(one for pair in duplicates for one in pair)}
+    kinds: tuple[DefinitionClass, ...] = ProcessManager, Workflow
+    found = {one for kind in kinds for one in _subclasses(kind)} - known
+    yield from sorted(filter(_is_lasting, found), key=name_of)
+
+
+def _subclasses(kind: DefinitionClass) -> Iterator[DefinitionClass]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
+
+
+def _is_lasting(definition: DefinitionClass) -> bool:
+    parts = definition.__module__.split(".")
+    tests = any(part.startswith("test") or part == "conftest" for part in parts)
+    made = "<locals>" in definition.__qualname__
+    return _is_definition(definition) and not tests and not made
+
+
+def _modules_of(package: ModuleType) -> Iterator[ModuleType]:
+    """Import the modules of a package, at any depth; a plain module has none."""
+    paths = getattr(package, "__path__", ())
+    for found in walk_packages(paths, f"{package.__name__}."):
+        yield import_module(found.name)
 
 
 def register_definition(definition: DefinitionClass) -> None:
@@ -267,12 +312,11 @@ def register_definition(definition: DefinitionClass) -> None:
         duplicates.append((known, definition))
 
 
-def _declared_in(module: ModuleType, value: object) -> bool:
+def _is_definition(value: object) -> TypeGuard[DefinitionClass]:
     return (
         isinstance(value, type)
         and issubclass(value, ProcessManager | Workflow)
         and ("transitions" in vars(value) or "flow" in vars(value))
-        and value.__module__ == module.__name__
     )
 
 

@@ -4,7 +4,8 @@
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command in
-its commit after a command that runs later; W010 through a pooler, nothing limits how long a statement may wait.
+its commit after a command that runs later; W005 no app brings a definition; W010 through a pooler, nothing limits how
+long a statement may wait.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from django.apps import apps
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags
 from django.db import DatabaseError, connections
@@ -37,6 +39,7 @@ def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         *_order_errors(),
         *_duplicates(),
         *_event_duplicates(),
+        *_unregistered(),
         *field_errors(),
     ]
 
@@ -112,6 +115,21 @@ def _event_duplicates() -> Iterator[CheckMessage]:
                     obj=definition,
                     id="orchestrator.E004",
                 )
+
+
+def _unregistered() -> Iterator[CheckMessage]:
+    for definition in registry.unregistered_definitions():
+        place = f"{definition.__module__}.{definition.__qualname__}"
+        app = apps.get_containing_app_config(definition.__module__)
+        if app is None and definition not in registry.imported:
+            continue  # of a library, whose business it is
+        where = f"Import it in {app.name}.processes" if app else "Move it into an app"
+        yield checks.Warning(
+            f"{place} is a definition that no app's processes has brought: nothing can start it.",
+            hint=f"{where}, or leave its rows out if it is only a base of others.",
+            obj=definition,
+            id="orchestrator.W005",
+        )
 
 
 def _is_fixed(definition: registry.DefinitionClass) -> bool:

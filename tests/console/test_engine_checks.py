@@ -14,6 +14,7 @@ from django.db import connections
 from django.db.backends import postgresql
 from pytest_django import Settings
 
+from examples.order_listing.processes import OrderListing
 from orchestrator import registry
 from orchestrator.definition import (
     Command,
@@ -38,6 +39,12 @@ from tests.apps.process_managers.messages import (
 from tests.apps.process_managers.processes import Shipping
 from tests.services.cases import cases
 
+LIBRARY = """
+from orchestrator.definition import Workflow, step
+def sweep() -> None: ...
+class Sweeping(Workflow):
+    flow = (step(sweep),)
+"""
 PSYCOPG_ANY = "django.db.backends.postgresql.psycopg_any"
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
@@ -239,6 +246,40 @@ def test_psycopg2_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         message = the_only("E017")
     assert "psycopg 3" in message.msg
     assert str(message.hint).endswith('pip install "psycopg[binary]>=3.3,<4"')
+
+
+def test_a_definition_that_no_app_has_brought_is_named() -> None:
+    del registry.definitions[OrderListing.name, OrderListing.version]
+
+    message = the_only("W005", among=True)
+
+    assert message.obj is OrderListing
+    assert message.msg.startswith("examples.order_listing.processes.OrderListing is ")
+    assert "Import it in examples.order_listing.processes" in str(message.hint)
+
+
+def test_a_definition_of_a_library_is_named_where_an_app_imports_it() -> None:
+    library, processes = ModuleType("some_library"), ModuleType("shop.processes")
+    exec(LIBRARY, vars(library))  # noqa: S102  our own lines
+    assert ids() == []
+
+    vars(processes)["Sweeping"] = vars(library)["Sweeping"]
+    registry.register_module(processes, "shop")
+
+    message = the_only("W005")
+    assert message.msg.startswith("some_library.Sweeping is a definition that no app")
+    registry.imported.clear()
+
+
+def test_what_a_test_or_a_function_declares_is_no_definition_of_an_app() -> None:
+    class Within(Workflow):
+        flow = (step(sweep_floor),)
+
+    assert Within not in registry.unregistered_definitions()
+
+
+def test_what_apps_have_brought_is_not_named() -> None:
+    assert not {*registry.unregistered_definitions()} & {*registry.definitions.values()}
 
 
 def sweep_floor() -> None:
