@@ -9,6 +9,10 @@ from types import ModuleType
 import pytest
 
 from orchestrator import registry
+from orchestrator.definition import ProcessManager, Workflow, step
+from orchestrator.exceptions import InvalidDefinition
+from tests.apps.process_managers.processes import Shipping
+from tests.unit.shop import Data, Step
 
 DEFINITION = """
 from orchestrator.definition import Workflow, step
@@ -80,3 +84,30 @@ def test_a_package_brings_what_its_modules_declare_at_any_depth(app: Path) -> No
     (app / "processes" / "__init__.py").touch()
 
     assert brought(app, **files) == {"sweeping", "mopping"}
+
+
+def test_a_class_with_the_rows_of_another_needs_rows_of_its_own() -> None:
+    why = (
+        "Express: it has no transitions of its own, and Shipping has: it would be Shipping itself. "
+        "Write transitions = Shipping.transitions to have the same, under its own name"
+    )
+    with pytest.raises(InvalidDefinition) as refused:
+        type("Express", (Shipping,), {"version": 2})
+    assert str(refused.value) == why
+
+
+def test_a_workflow_with_the_rows_of_another_needs_rows_of_its_own() -> None:
+    def sweep() -> None: ...
+
+    class Sweeping(Workflow):
+        flow = (step(sweep),)
+
+    with pytest.raises(InvalidDefinition, match="it has no flow of its own, and "):
+        type("Mopping", (Sweeping,), {})
+    again = type("Mopping", (Sweeping,), {"flow": Sweeping.flow})
+    assert again.name == "mopping"  # type: ignore[attr-defined]
+
+
+def test_a_base_without_rows_shares_its_attributes() -> None:
+    base = type("Base", (ProcessManager,), {"Step": Step, "Data": Data})
+    assert not base.name  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
@@ -95,3 +95,19 @@ class ProcessDefinition:
         """The declared name, else one made from the name of the class."""
         kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
         return vars(cls).get("name") or kebab
+
+
+def inherited_rows(cls: type[ProcessDefinition], rows: str) -> Iterator[str]:
+    """Yield why a class without rows of its own cannot be, if one of its bases has rows.
+
+    Args:
+        cls: the class.
+        rows: the attribute that has the rows.
+    """
+    for base in cls.__mro__[1:]:
+        if rows in vars(base):
+            yield (
+                f"it has no {rows} of its own, and {base.__name__} has: it would be {base.__name__} itself. "
+                f"Write {rows} = {base.__name__}.{rows} to have the same, under its own name"
+            )
+            return

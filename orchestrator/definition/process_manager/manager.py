@@ -16,7 +16,10 @@ from uuid import UUID
 
 from orchestrator.definition.codec import copied
 from orchestrator.definition.declarations.guards import Stored
-from orchestrator.definition.declarations.process_definition import COMMON
+from orchestrator.definition.declarations.process_definition import (
+    COMMON,
+    inherited_rows,
+)
 from orchestrator.definition.declarations.transition_rows import (
     DEFAULTS,
     OUTCOMES,
@@ -83,6 +86,7 @@ class ProcessManager(StateMachine):
         super().__init_subclass__()
         refuse_misspelt(cls, ATTRIBUTES)
         if "transitions" not in vars(cls):
+            refuse(cls.__name__, class_mistakes(inherited_rows(cls, "transitions")))
             return  # an intermediate class that only shares attributes
         refuse(cls.__name__, class_mistakes(shape_mistakes(cls)))
         cls.name = cls._declared_name()

@@ -15,7 +15,10 @@ from orchestrator.definition.annotations import is_class, is_dataclass_type
 from orchestrator.definition.codec import make_strict, why_unwritable
 from orchestrator.definition.declarations.migrating import migration_mistakes
 from orchestrator.definition.declarations.outside_ids import identity_mistakes
-from orchestrator.definition.declarations.process_definition import COMMON
+from orchestrator.definition.declarations.process_definition import (
+    COMMON,
+    inherited_rows,
+)
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.messages import STRICT, Event
@@ -66,6 +69,7 @@ class Workflow(Runnable):
         super().__init_subclass__()
         refuse_misspelt(cls, ATTRIBUTES)
         if "flow" not in vars(cls):
+            refuse(cls.__name__, class_mistakes(inherited_rows(cls, "flow")))
             return  # an intermediate class that only shares attributes
         cls.name = cls._declared_name()
         refuse(cls.__name__, class_mistakes(_of_shape(cls)))
