@@ -1,13 +1,14 @@
 """System checks of the project's settings for the console, each with the lines to add.
 
-monitoring.E001: a middleware is missing. E002: a context processor is missing. W001: the console has no address. W002:
-LOGIN_URL leads to no page. W003: the channel layer does not connect processes, so open pages learn of changes late.
-W004: the ASGI application has no socket for open pages.
+monitoring.E001: a middleware is missing. E002: a context processor is missing. W001: the console has no address, or
+another view answers there. W002: LOGIN_URL leads to no page. W003: the channel layer does not connect processes, so
+open pages learn of changes late. W004: the ASGI application does not exist, or has no socket for open pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -31,6 +32,14 @@ PROCESSORS = (
 ASGI_LINES = """\
 from monitoring.routing import with_live_pages
 application = with_live_pages(application)"""
+ASGI_FILE = """\
+import os
+from django.core.asgi import get_asgi_application
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "{settings}")
+application = get_asgi_application()
+"""
+URL_LINES = """\
+urlpatterns = [path("ops/", include("monitoring.urls")), *urlpatterns]"""
 LAYER_LINES = """\
 CHANNEL_LAYERS = {
     "default": {
@@ -87,15 +96,33 @@ def _templates() -> Iterator[CheckMessage]:
 
 
 def _console() -> Iterator[CheckMessage]:
+    """Check that the console's first page is reached."""
     try:
-        reverse("monitoring:definitions")
+        address = reverse("monitoring:definitions")
     except NoReverseMatch:
         yield checks.Warning(
             "The console has no address.",
-            hint="Add to the project's addresses, for example:\n"
-            'urlpatterns += [path("ops/", include("monitoring.urls"))]',
+            hint=f"Add to the project's addresses, for example:\n{URL_LINES}",
             id="monitoring.W001",
         )
+        return
+    if answers := _other_view(address):
+        yield checks.Warning(
+            f"At {address}, the address of the console, {answers} answers.",
+            hint="Let the address of the console stand before the one that takes everything, for example:\n"
+            f"{URL_LINES}",
+            id="monitoring.W001",
+        )
+
+
+def _other_view(address: str) -> str:
+    """Return the view that answers at the console's address; "" for the console's own, and for none."""
+    try:
+        found = resolve("/" + address.removeprefix(get_script_prefix()))
+    except Resolver404:
+        return ""
+    own = "monitoring" in found.app_names and found.url_name == "definitions"
+    return "" if own else found.view_name
 
 
 def _sign_in_page() -> Iterator[CheckMessage]:
@@ -135,12 +162,31 @@ def _channel_layer() -> Iterator[CheckMessage]:
 def _socket() -> Iterator[CheckMessage]:
     """Check that the application in the settings has the console's socket."""
     named = getattr(settings, "ASGI_APPLICATION", None)
-    if named and not _has_socket(named):
+    if named and (missing := _missing_module(named)):
+        first = ASGI_FILE.format(settings=settings.SETTINGS_MODULE)
+        yield checks.Warning(
+            f"ASGI_APPLICATION names {named}, and there is no module {missing}: open pages look for changes every ten "
+            "seconds.",
+            hint=f"Create it with these lines:\n{first}{ASGI_LINES}",
+            id="monitoring.W004",
+        )
+    elif named and not _has_socket(named):
         yield checks.Warning(
             f"{named} has no socket for the console: open pages look for changes every ten seconds.",
             hint=f"Add at the end of the module {named.rpartition('.')[0]}:\n{ASGI_LINES}",
             id="monitoring.W004",
         )
+
+
+def _missing_module(named: str) -> str:
+    """Return the module of an application if it does not exist; "" otherwise."""
+    module = named.rpartition(".")[0]
+    try:
+        return "" if module and find_spec(module) else module or named
+    except ModuleNotFoundError as error:
+        return module if f"{module}.".startswith(f"{error.name}.") else ""
+    except Exception:  # noqa: BLE001  the server reports any error in its package
+        return ""
 
 
 def _has_socket(named: str) -> bool:

@@ -8,10 +8,11 @@ from weakref import WeakSet
 import pytest
 from django.core.asgi import get_asgi_application
 from django.core.checks import CheckMessage, run_checks
-from django.urls import set_script_prefix
+from django.urls import clear_url_caches, include, path, set_script_prefix
 from pytest_django import Settings
 
 from monitoring import routing
+from tests.apps.elsewhere import hidden
 from tests.services.cases import cases
 
 pytestmark = pytest.mark.once
@@ -67,6 +68,43 @@ def test_a_console_without_an_address(settings: Settings) -> None:
     settings.ROOT_URLCONF, settings.LOGIN_URL = before, "sign-in"
 
 
+def test_a_console_whose_address_another_view_takes(settings: Settings) -> None:
+    """As behind an address of Wagtail's, which takes everything."""
+    before = settings.ROOT_URLCONF
+    settings.ROOT_URLCONF, settings.LOGIN_URL = "tests.apps.elsewhere.hidden", "/all/"
+
+    [message] = found()
+
+    names = added(message, urlpatterns=hidden.urlpatterns, path=path, include=include)
+    assert message.id == "monitoring.W001"
+    assert message.msg == (
+        "At /ops/, the address of the console, tests.apps.elsewhere.urls.own answers."
+    )
+    hidden.urlpatterns[:] = names["urlpatterns"]
+    clear_url_caches()
+    assert found() == []
+    settings.ROOT_URLCONF, settings.LOGIN_URL = before, "sign-in"
+
+
+@cases("module", "tests.apps.elsewhere.no_such", "tests.no_such.asgi")
+def test_an_application_whose_module_does_not_exist(
+    module: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = settings.ASGI_APPLICATION
+    settings.ASGI_APPLICATION = f"{module}.application"
+
+    [message] = found()
+
+    assert message.id == "monitoring.W004"
+    assert f"there is no module {module}" in message.msg
+    with monkeypatch.context() as other:
+        other.setattr(routing, "_made", WeakSet())
+        kept = added(message)
+        assert routing.has_live_pages()
+    assert kept["application"]
+    settings.ASGI_APPLICATION = before
+
+
 @cases("place", "/accounts/login/", "accounts/login", "log-in")
 def test_a_way_to_sign_in_that_leads_nowhere(place: str, settings: Settings) -> None:
     settings.LOGIN_URL = place
@@ -86,7 +124,7 @@ def test_neither_a_proxys_address_nor_another_site_to_sign_in_nor_what_a_server_
     finally:
         set_script_prefix("/")
     settings.LOGIN_URL = "https://id.example.org/enter?for=ops"
-    settings.ASGI_APPLICATION = "no.such.application"
+    settings.ASGI_APPLICATION = "tests.apps.elsewhere.asgi.nothing"
     assert found() == []
 
 
