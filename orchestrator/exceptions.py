@@ -162,6 +162,12 @@ class NoCase(ProcessionError):
 class Outcome(ProcessionError):
     """How a handler or a step says what its failure means; a step may also return it."""
 
+    def _check_time(self, name: str, time: object) -> None:
+        if not isinstance(time, timedelta):
+            raise TypeError(
+                f"{type(self).__name__}: {name}={time!r} must be a timedelta"
+            )
+
 
 class Permanent(Outcome):
     """Trying again cannot help."""
@@ -171,11 +177,16 @@ class Retry(Outcome):
     """Try again, even if the cause looks permanent. The failed attempt counts.
 
     Args:
-        after: how long to wait, at most 1,000 years; None for the step's own backoff.
+        after: how long to wait, at most 1,000 years; None for the usual pause.
         message: the text for people.
+
+    Raises:
+        TypeError: `after` is no timedelta.
     """
 
     def __init__(self, after: timedelta | None = None, message: str = "") -> None:
+        if after is not None:
+            self._check_time("after", after)
         self.after = after
         super().__init__(message)
 
@@ -196,8 +207,7 @@ class Poll(Outcome):
 
     def __init__(self, after: timedelta, within: timedelta, message: str = "") -> None:
         for name, time in {"after": after, "within": within}.items():
-            if not isinstance(time, timedelta):
-                raise TypeError(f"Poll: {name}={time!r} must be a timedelta")
+            self._check_time(name, time)
         self.after, self.within = after, within
         super().__init__(message)
 

@@ -14,11 +14,14 @@ from orchestrator import (
     Answer,
     CommandContext,
     Permanent,
+    Poll,
+    Retry,
     registry,
     send_event,
     start_process,
 )
 from orchestrator.configuration.conf import conf
+from orchestrator.definition.refusals import LONGEST
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.storage import inbox
@@ -48,6 +51,7 @@ from tests.services.doing import fresh, raising, taking
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
 
 LONG = timedelta(minutes=10)
+HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 SCANNED, HUNG_UP = ParcelScanned("P-1", "Nagoya"), ConnectionError("no line")
 
@@ -185,6 +189,75 @@ def test_after_the_last_attempt_or_a_permanent_error_it_is_an_incident(
     assert incident.message == f"{type(error).__name__}: no line"
     assert "Traceback" in incident.detail
     assert (fresh(parcel).status, parcel.step) == ("failed", "OnTheWay")
+
+
+def test_retry_says_when_a_command_comes_back_and_counts_as_an_attempt(
+    book: Book,
+) -> None:
+    _, calls = book(*[Retry(HOUR, "the office is closed")] * 3, attempts=3)
+
+    assert "Retry: the office is closed" in booking().error
+    pass_time(hours=0.9)
+    assert len(calls.contexts) == 1
+    pass_time(hours=0.2)
+    assert [context.attempt for context in calls.contexts] == [1, 2]
+    assert booking().status == "retrying"
+    pass_time(hours=1.1)
+    assert booking().status == "failed"
+    assert Incident.objects.open().get().message == "Retry: the office is closed"
+
+
+def test_retry_of_a_command_takes_any_time(book: Book) -> None:
+    _, calls = book(Retry(timedelta.min), Retry(timedelta.max))
+
+    assert len(calls.contexts) == 2
+    due = booking().wake_at
+    assert due is not None
+    assert LONGEST - LONG < due - timezone.now() < LONGEST + LONG
+
+
+def test_retry_of_a_command_takes_no_time_without_a_unit(handler: SetHandler) -> None:
+    def book_wrongly(command: BookCourier) -> None:
+        raise Retry("1m")  # type: ignore[arg-type]
+
+    handler(BookCourier, book_wrongly, after_commit=True, attempts=1)
+    underway("P-1", Courier.PARTNER)
+
+    said = "TypeError: Retry: after='1m' must be a timedelta"
+    assert Incident.objects.open().get().message == said
+
+
+def test_retry_says_when_an_event_comes_back_whose_transition_it_rolled_back(
+    handler: SetHandler,
+) -> None:
+    seen: list[int] = []
+
+    def pack(command: PackParcel, context: CommandContext) -> None:
+        seen.append(context.attempt)
+        if len(seen) == 1:
+            raise Retry(HOUR)
+
+    handler(PackParcel, pack)
+    start_process("shipping", ParcelOrdered("P-1"))
+    run()
+    pass_time(hours=0.9)
+    assert seen == [1]
+    pass_time(hours=0.2)
+
+    assert seen == [1, 2]
+    assert ProcessInstance.objects.get().step == "Packing"
+
+
+def test_poll_of_a_command_fails_at_once_and_says_what_to_do(book: Book) -> None:
+    parcel, calls = book(Poll(LONG, within=HOUR))
+    pass_time(3 * LONG)
+
+    assert len(calls.contexts) == 1
+    assert fresh(parcel).status == "failed"
+    assert Incident.objects.open().get().message == (
+        "Permanent: BookCourier raised Poll, which only steps may: raise Retry, which counts as an attempt, or poll in "
+        "a step of a workflow"
+    )
 
 
 def test_an_error_text_that_no_database_takes_is_made_storable(book: Book) -> None:

@@ -376,6 +376,18 @@ def test_a_time_without_a_unit_is_an_error_of_the_function() -> None:
     assert (optional.status, optional.result) == ("completed", None)
 
 
+@pytest.mark.parametrize("after", [60, "1m"])
+def test_retry_takes_no_time_without_a_unit_either(after: Any) -> None:
+    def fetch_wrongly() -> int:
+        raise Retry(after)
+
+    with replaced(fetch, fetch_wrongly):
+        process = started(Fetching)
+
+    said = f"TypeError: Retry: after={after!r} must be a timedelta"
+    assert process.incidents == [said]
+
+
 def test_its_time_stands_still_while_its_process_is_paused() -> None:
     outside.ready = 3
     process = started(Fetching)

@@ -39,6 +39,7 @@ from orchestrator.exceptions import (
     LimitReached,
     NoCase,
     Permanent,
+    Poll,
     SubprocessFailed,
     TimedOut,
     UnknownDefinition,
@@ -100,7 +101,7 @@ def fail_work(
     Raises:
         DatabaseError: the database refused.
     """
-    error = as_failure(error, _name_of(work))
+    error = _without_poll(as_failure(error, _name_of(work)), work)
     if from_engine(error, LeaseLost):
         log.info("%s was settled by another worker: %s", work, error)
         return
@@ -113,6 +114,19 @@ def fail_work(
         store_outcome(work, worker_slice, lambda: _store(work, error, final=final))
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
+
+
+def _without_poll(error: Exception, work: Work) -> Exception:
+    """Return the error of an attempt. Outside of steps, Poll becomes a permanent error."""
+    if not isinstance(error, Poll):
+        return error
+    refused = Permanent(
+        "%(name)s raised Poll, which only steps may: raise Retry, which counts as an attempt, or poll in a step of a "
+        "workflow",
+        _name_of(work),
+    )
+    refused.__cause__ = error
+    return refused
 
 
 def _store(work: Work, error: Exception, *, final: bool) -> None:
@@ -168,7 +182,7 @@ def _fail(work: Work, error: Exception, final: bool) -> None:
     values = {
         **incidents.error_columns(error),
         "owner": "",
-        "wake_at": None if final else now + backoff.delay(work.attempt),
+        "wake_at": None if final else now + backoff.pause(work.attempt, error),
         **_columns(work, now if final else None),
     }
     marks: list[Statement] = [table_of(work).update(values, work.fence)]

@@ -9,11 +9,9 @@ process). Else the step has failed, which opens an incident.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 
 from django.db import transaction
 
-from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.advance import (
     Settled,
     error_link,
@@ -59,7 +57,6 @@ from orchestrator.exceptions import (
     LeaseLost,
     Permanent,
     Poll,
-    Retry,
     TimedOut,
     WorkerDied,
 )
@@ -219,9 +216,7 @@ def _try_again(
     change: WorkflowChange, run: StepRun, error: Exception, policy: Policy
 ) -> None:
     """Store when the next attempt is due; the process shows that it is retrying."""
-    pause = backoff.delay(run.attempt, policy.backoff)
-    if isinstance(error, Retry) and error.after is not None:
-        pause = min(max(error.after, timedelta(0)), LONGEST)
+    pause = backoff.pause(run.attempt, error, policy.backoff)
     values = {"status": StepStatus.RETRYING, **failures.attempt_columns(error)}
     values |= {"owner": "", "wake_at": change.now + pause, **returned_columns(run)}
     mark = step_runs.update(values, run.fence)
