@@ -6,6 +6,7 @@ from itertools import count, permutations
 
 import pytest
 
+from monitoring.lists.events.possible_processes import preview_text
 from orchestrator import send_event
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, Workflow
@@ -199,6 +200,21 @@ def test_the_preview_tells_what_becomes_of_the_event() -> None:
         kind, body = type(event).__name__, vars(event)
         found.append(preview_event(kind, body, process.instance))
     assert [one.outcome for one in found] == [outcome for _, _, outcome in foreseen]
+
+
+def test_the_preview_tells_whether_a_process_that_has_ended_ignores_the_event() -> None:
+    found = []
+    for definition in (i.Race, i.Loud):
+        process = begun(definition, f"{next(numbers)}")
+        sent(process, came("B"))
+        process.answer("approve", Answer.YES)
+        late = preview_event("OfferCame", vars(came("A")), process.instance)
+        found.append((process.status, late.outcome, preview_text(late, {})))
+
+    assert found == [
+        ("completed", "ignored", "The process has ended: it would be ignored."),
+        ("completed", "ended", "The process has ended."),
+    ]
 
 
 def test_the_preview_tells_that_a_paused_process_keeps_the_event() -> None:

@@ -75,7 +75,9 @@ def preview_text(found: Preview, labels: Mapping[str, str]) -> str:
         "started": _("It would start one, which would then stand in %(to)s."),
         "unrouted": _("There is none that takes it: it would be kept until one does."),
         "missing": _("There is none that takes it: it would be ignored."),
-        "ignored": _("It would be ignored in %(step)s."),
+        "ignored": _("It would be ignored in %(step)s.")
+        if found.step
+        else _("The process has ended: it would be ignored."),
         "rejected": _("It would be rejected in %(step)s."),
         "parked": _("It is not expected in %(step)s: it would be kept."),
         "ended": _("The process has ended."),

@@ -60,7 +60,7 @@ def _fate_in(other: InboxEvent, event: InboxEvent) -> Fate:
         return "taken"  # its definition says so
     if other.verdict != Verdict.PARKED or process is None or not process.finished_at:
         return FATES.get(other.verdict, "none")
-    if is_ignored(other, process):
+    if is_ignored(other.type, process):
         return "taken"
     if not _fits_no_wait(other, process):
         return "told"
@@ -86,13 +86,13 @@ def _fits_no_wait(event: InboxEvent, process: ProcessInstance) -> bool:
         return False
 
 
-def is_ignored(event: InboxEvent, process: ProcessInstance) -> bool:
-    """Whether the process's workflow has a row `ignore` for the event. Not if the running code cannot tell."""
+def is_ignored(kind: str, process: ProcessInstance) -> bool:
+    """Whether the process's workflow has a row `ignore` for events of a type. Not if the running code cannot tell."""
     try:
         ignored = definitions.plan_of(process).ignored
     except BaseException:  # noqa: BLE001  # the application's function may fail to make the graph
         return False
-    return event.type in {one.__name__ for one in ignored}
+    return kind in {one.__name__ for one in ignored}
 
 
 def next_look(event: InboxEvent, now: datetime) -> timedelta:

@@ -65,7 +65,7 @@ class Parking(EventHandling):
         event, now = self.event, self.now
         kept: dict[str, Any] = {"patience_until": until, "attempt": 0}
         fate = other_definitions.fate_of(event, self.process)
-        if fate == "taken" or other_definitions.is_ignored(event, self.process):
+        if fate == "taken" or other_definitions.is_ignored(event.type, self.process):
             kept["patience_until"] = None
             return [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         if fate == "undecided":
@@ -123,7 +123,7 @@ class Parking(EventHandling):
         event, parked = self.event, self.event.verdict == Verdict.PARKED
         kept = 0
         fate = other_definitions.fate_of(event, self.process)
-        if other_definitions.is_ignored(event, self.process):
+        if other_definitions.is_ignored(event.type, self.process):
             marks = [self.verdict(Verdict.IGNORED), *self.clear()]
         elif fate in ("taken", "kept", "told"):
             # Without the process, as where none has the key: this definition has not taken the event.

@@ -19,6 +19,7 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
+from orchestrator.engine.events.other_definitions import is_ignored
 from orchestrator.engine.events.unrouted import ignores_missing
 from orchestrator.engine.steps.waiting_steps import EventWaits
 from orchestrator.engine.storage import definitions, inbox
@@ -48,7 +49,8 @@ class Preview:
         outcome: the process's decision about the event; or that the process has ended, is paused, has no rows for the
             event or cannot decide; or that the event would start a process, or find none ("unrouted"; "missing" where
             the definition ignores it then).
-        step: the process's step; in a workflow the step that would take the event.
+        step: the process's step; in a workflow the step that would take the event; "" where a workflow that has ended
+            ignores it.
         to: the step that the process would go to; "" where it stays, or goes on by its graph.
         commands: the types of the commands that it would issue, in their order.
         before, after: the data.
@@ -73,7 +75,8 @@ def preview_event(kind: str, body: object, process: ProcessInstance) -> Preview:
         process: the process; it is neither locked nor changed.
     """
     if process.finished_at is not None:
-        return Preview("ended", process.step)
+        ignored = is_ignored(kind, process)
+        return Preview("ignored") if ignored else Preview("ended", process.step)
     found = _without_trace(lambda: _decided(kind, body, process), kind, body, process)
     decided = found.outcome in ("moved", "ignored", "rejected")
     if process.paused_at is not None and decided:
