@@ -267,14 +267,21 @@ class SubprocessFailed(ProcessionError):
         step: in it, which has failed.
         error: the name of the class of what that step failed with.
         text: what it said.
+        cause: the key of that failure's group.
     """
 
     sentence = Text("the sub-process %(name)s %(process)s failed at %(step)s: %(why)s")
 
     def __init__(
-        self, name: str, process_id: UUID, step: str, error: str, text: str
+        self,
+        name: str,
+        process_id: UUID,
+        step: str,
+        error: str,
+        text: str,
+        cause: str = "",
     ) -> None:
-        self.name, self.process_id = name, process_id
+        self.name, self.process_id, self.cause = name, process_id, cause
         self.step, self.error, self.text = step, error, text
         told = name, process_id, step, with_error_type(error, text)
         super().__init__(self.sentence.filled(*told))

@@ -398,6 +398,18 @@ def find_reaction(name: str) -> Handler | None:
     return next((h for hs in reactions.values() for h in hs if h.name == name), None)
 
 
+def defining_modules() -> set[str]:
+    """Return the names of the modules that define the registered definitions, their steps, and the handlers."""
+    found = {definition.__module__ for definition in definitions.values()}
+    for handlers in [*command_handlers.values(), *reactions.values()]:
+        found |= {handler.function.__module__ for handler in handlers}
+    for definition in definitions.values():
+        if not issubclass(definition, ProcessManager) and definition.static:
+            steps = (one.step for one in definition.static.vertices.values())
+            found |= {getattr(step.function, "__module__", "") for step in steps}
+    return found - {""}
+
+
 def work_queues() -> set[str]:
     """Return the queues that the running code names, and the default one."""
     return {DEFAULT_QUEUE, *(queue for _, queue, _ in named_queues())}

@@ -1,11 +1,16 @@
 """Failures of one defect are one group though their texts name what they are about; other defects are other groups."""
 
 import asyncio
-from collections.abc import Callable
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
+from types import ModuleType
 
 import pytest
+from django.apps import AppConfig, apps
 
 from examples.order_listing.messages import (
     Destination,
@@ -15,7 +20,10 @@ from examples.order_listing.messages import (
 from examples.order_listing.orders import place_order
 from orchestrator import send_event
 from orchestrator.definition import Workflow, start, step
+from orchestrator.definition import run as run_part
+from orchestrator.engine.change.incidents import fingerprint
 from orchestrator.models import Incident
+from orchestrator.registry import Handler, reactions
 from orchestrator.testing import (
     failing,
     pass_time,
@@ -40,9 +48,6 @@ class Parcel(Workflow):
         name: str
 
     flow = (start(step(ship, retries=0)),)
-
-
-known = knowing(Parcel)
 
 
 def groups() -> int:
@@ -171,6 +176,135 @@ def test_two_defects_are_two_groups() -> None:
     found = {told: groups_of(*functions) for told, functions in TWO_DEFECTS.items()}
 
     assert found == dict.fromkeys(TWO_DEFECTS, 2)
+
+
+# An application in site-packages
+
+PACKAGE = """
+def initials(name):
+    return f"{name[::-1]} of {name[:1]}"
+
+
+def no_address(name):
+    raise LookupError(f"no address for {initials(name)}")
+
+
+def no_scale(name):
+    raise LookupError(f"no scale for {initials(name)}")
+
+
+def address(name):
+    from installed_library import lookup
+
+    lookup(initials(name))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """An application's package in site-packages, and a library there."""
+    folder = tmp_path / "site-packages"
+    (folder / "installed_app").mkdir(parents=True)
+    (folder / "installed_app/__init__.py").touch()
+    (folder / "installed_app/work.py").write_text(PACKAGE)
+    library = "def lookup(name):\n    raise LookupError(f'{name} is lost')\n"
+    (folder / "installed_library.py").write_text(library)
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("installed_app.work")
+    for name in ("installed_app", "installed_app.work", "installed_library"):
+        sys.modules.pop(name, None)
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have packages be apps of `INSTALLED_APPS`."""
+    for name in names:
+        config = AppConfig(name, importlib.import_module(name))
+        monkeypatch.setitem(apps.app_configs, name, config)
+
+
+def test_a_library_in_site_packages_is_grouped_by_its_texts(
+    package: ModuleType,
+) -> None:
+    assert groups_of(package.no_address) == len(NAMES)
+
+
+def test_an_installed_app_in_site_packages_is_grouped_by_its_functions(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, "installed_app")
+
+    assert groups_of(package.no_address) == 1
+    assert groups_of(package.no_address, package.no_scale) == 2
+
+
+def test_a_module_in_site_packages_that_defines_a_handler_is_grouped_by_its_functions(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = Handler(package.no_address, ListedOnInternal, True, 4, 5, "default")
+    monkeypatch.setitem(reactions, "ListedOnInternal", [handler])
+
+    assert groups_of(package.no_address, package.no_scale) == 2
+    assert groups_of(package.address) == 1
+
+
+def test_an_app_that_defines_something_comes_before_another_one(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, "installed_app", "installed_library")
+    handler = Handler(package.address, ListedOnInternal, True, 4, 5, "default")
+    monkeypatch.setitem(reactions, "ListedOnInternal", [handler])
+    with replaced(ship, package.address):
+        started(Parcel, Parcel.Input("Bo"))
+    told = Incident.objects.get()
+    expected = "LookupError in installed_app.work.address"
+
+    about = (told.kind, "parcel", "ship", "", told.error)
+    assert told.fingerprint == fingerprint(*about, expected)
+
+
+def test_a_failure_of_a_package_keeps_its_earlier_fingerprint(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, "installed_app")
+    with replaced(ship, package.no_address):
+        started(Parcel, Parcel.Input("Bo"))
+    told = Incident.objects.get()
+
+    about = (told.kind, "parcel", "ship", told.message, told.error)
+    assert told.place == "installed_app.work.no_address"
+    assert told.earlier == fingerprint(*about, told.place)
+
+
+# Sub-processes
+
+
+class Crate(Workflow):
+    Input = Parcel.Input
+    flow = (run_part(Parcel, "parcel"),)
+
+
+known = knowing(Parcel, Crate)
+
+
+def groups_of_crates(*functions: Function) -> int:
+    """Have crates fail since their parcels fail by each of the functions; return the number of their groups."""
+    for function in functions:
+        with replaced(ship, function):
+            for name in NAMES:
+                started(Crate, Parcel.Input(name))
+    rows = Incident.objects.filter(instance__name="crate")
+    assert len(rows) == len(NAMES) * len(functions)
+    return len({row.fingerprint for row in rows})
+
+
+def test_a_process_whose_sub_process_failed_is_in_one_group_for_one_cause() -> None:
+    assert groups_of_crates(no_address) == 1
+
+
+def test_sub_processes_that_failed_by_two_defects_are_two_groups_of_their_parents() -> (
+    None
+):
+    assert groups_of_crates(no_address, no_scale) == 2
 
 
 # Errors that cannot be looked into

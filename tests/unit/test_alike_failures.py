@@ -5,11 +5,10 @@ from uuid import uuid4
 
 import pytest
 
+from orchestrator.engine.change.code_places import error_class_name, place_in_code
 from orchestrator.engine.change.incidents import (
-    error_class_name,
     fingerprint,
     normalize,
-    place_in_code,
     without_values,
 )
 from orchestrator.text import Text

@@ -2,21 +2,19 @@
 
 Failures with the same cause form a failure group: the same kind, definition, step and class of the error, and the same
 functions of the application that raised. Where none did, it is the message without the values of the process, the event
-or the command. Each incident stores the key of its cause (`fingerprint`), the key that releases before gave it
-(`earlier`), the class of its error and the place; indexes find the open incidents of a group by its keys.
+or the command. The failure of a sub-process has the cause of the failure inside. Each incident stores the key of its
+cause (`fingerprint`), the key that releases before gave it (`earlier`), the class of its error and the place; indexes
+find the open incidents of a group by its keys.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache
 from itertools import islice
-from types import CodeType, FrameType
 from typing import Any
 from uuid import UUID
 
@@ -24,8 +22,14 @@ from orchestrator.configuration.notice_settings import Topic, is_notice_wanted
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.engine.change import secret_values
+from orchestrator.engine.change.code_places import (
+    error_class_name,
+    origin,
+    place_in_code,
+)
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.batch import Statement
+from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.text import (
     Text,
@@ -47,12 +51,6 @@ DIFFERS = re.compile(
 )
 VALUES = 2_000
 """The number of JSON values that are looked for in a message."""
-
-ERRORS = 50
-"""The number of errors that are looked at: those that an error came from, and the members of groups."""
-
-OURS = ("orchestrator", "monitoring")
-LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
 def fingerprint(
@@ -121,82 +119,6 @@ def _nodes(bodies: Iterable[Any]) -> Iterator[Any]:
 def _is_name(text: str) -> bool:
     short = 2 if text.isascii() else 1
     return len(text) > short and any(map(str.isalpha, text))
-
-
-def error_class_name(error: BaseException) -> str:
-    """Return the name of an error's class, with its module unless that is Python's own."""
-    kind = type(error)
-    # A class that is made where no module is has none.
-    said = getattr(kind, "__module__", "builtins")
-    module = "" if said == "builtins" else f"{said}."
-    return f"{module}{kind.__qualname__}"[-200:]
-
-
-def place_in_code(error: BaseException) -> str:
-    """Return the innermost function of the application that raised an error; "" if there is none.
-
-    Without a function of the application's own, it is the innermost function of a library outside Procession: an
-    application may be installed like a library.
-    """
-    own, library = _places(error)
-    return own or library
-
-
-def origin(error: BaseException) -> str:
-    """Return the functions of the application that raised an error, each with the class; "" if none did.
-
-    They are those of the error, of the errors that it came from as tracebacks show them, and of the members of groups.
-    Lines, messages and their order do not count.
-    """
-    places = ((error_class_name(one), _places(one)[0]) for one in _sources(error))
-    return ", ".join(sorted({f"{name} in {own}" for name, own in places if own}))
-
-
-def _places(error: BaseException) -> tuple[str, str]:
-    """The innermost functions of an error's traceback: of the application's own, and of a library."""
-    own = library = ""
-    for frame in _frames(error):
-        module = str(frame.f_globals.get("__name__", ""))
-        top = module.partition(".")[0]
-        if top in OURS or top in sys.stdlib_module_names:
-            continue
-        named = f"{module}.{_name(frame.f_code)}"
-        if not _is_library(frame.f_code.co_filename):
-            own = named
-        else:
-            library = named
-    return own[-200:], library[-200:]
-
-
-def _sources(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, the errors that it came from, and the members of groups; each once."""
-    rest, seen = deque([error]), set[int]()
-    while rest and len(seen) < ERRORS:
-        one = rest.popleft()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield one
-        shown = one.__cause__ if one.__suppress_context__ else one.__context__
-        rest += [] if shown is None else [shown]
-        rest += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-
-
-def _frames(error: BaseException) -> Iterator[FrameType]:
-    """The frames of an error's traceback, the innermost last."""
-    trace = error.__traceback__
-    while trace is not None:
-        yield trace.tb_frame
-        trace = trace.tb_next
-
-
-def _name(code: CodeType) -> str:
-    return getattr(code, "co_qualname", code.co_name)  # from Python 3.11 on
-
-
-@lru_cache(1000)
-def _is_library(filename: str) -> bool:
-    return LIBRARIES.search(filename) is not None
 
 
 MAX_DETAIL = 16 * 1024
@@ -269,6 +191,8 @@ def _cause_columns(
         place, source = _read(place_in_code, error), _read(origin, error)
     first = storable_text(first_wording(message))[:500]
     earlier = fingerprint(kind, name, step, first, raised, place)
+    if not source and isinstance(error, SubprocessFailed) and error.cause:
+        source = f"{error.cause} of {error.name}"
     if source:
         cause = fingerprint(kind, name, step, "", raised, source)
     else:

@@ -46,8 +46,8 @@ def _of_event(child: ProcessInstance) -> SubprocessFailed | None:
     event = undelivered.order_by("pk").first()
     if event is None:
         return None
-    name, text = _told(Incident.objects.filter(event=event))
-    return SubprocessFailed(child.name, child.pk, event.type, name, text)
+    told = _told(Incident.objects.filter(event=event))
+    return SubprocessFailed(child.name, child.pk, event.type, *told)
 
 
 def _is_undone(child: ProcessInstance) -> bool:
@@ -57,18 +57,18 @@ def _is_undone(child: ProcessInstance) -> bool:
 
 def _failed(child: ProcessInstance, run: StepRun) -> SubprocessFailed:
     """The failure of a visit, as its incident has it."""
-    name, text = _told(Incident.objects.filter(step_run=run))
+    told = _told(Incident.objects.filter(step_run=run))
     kind = SubprocessDeclined if run.declined else SubprocessFailed
-    return kind(child.name, child.pk, run.node, name, text)
+    return kind(child.name, child.pk, run.node, *told)
 
 
-def _told(incidents: QuerySet[Incident]) -> tuple[str, str]:
-    """The class and the message of the error in the last incident."""
+def _told(incidents: QuerySet[Incident]) -> tuple[str, str, str]:
+    """The class and the message of the error in the last incident, and the key of its group."""
     told = incidents.order_by("pk").last()
-    message = told.said if told is not None else ""
+    message, cause = (told.said, told.fingerprint) if told is not None else ("", "")
     if isinstance(message, Text) and message.values.keys() == {"error", "why"}:
-        return message.values["error"], message.values["why"]
+        return message.values["error"], message.values["why"], cause
     name, _, text = message.partition(": ")
     if not name.isidentifier():  # the message has no class
-        return "CorruptInput", message
-    return name, text
+        return "CorruptInput", message, cause
+    return name, text, cause
