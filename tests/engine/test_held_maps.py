@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 
 from orchestrator import Permanent, Poll, Retry
-from orchestrator.definition import Workflow, each, run, sleep, step, then
-from orchestrator.engine.operations import pause, resume, unpause
+from orchestrator.definition import (
+    Workflow,
+    each,
+    join,
+    run,
+    sleep,
+    start,
+    step,
+    then,
+)
+from orchestrator.engine.operations import pause, resume, retry, unpause
 from orchestrator.models import ProcessInstance, StepKind
 from orchestrator.testing import Process, pass_time, started
 from orchestrator.testing import run as run_due
@@ -20,6 +29,7 @@ from tests.services.noting import noting
 pytestmark = pytest.mark.django_db
 
 DEVICES = 12
+CHECK = -1
 MINUTE = timedelta(minutes=1)
 NIGHT = timedelta(hours=8)
 
@@ -108,7 +118,30 @@ class Nested(Workflow):
     flow = (each(devices, over="", do=install_one, into=gather, tolerate=1),)
 
 
-known = knowing(Tolerant, Windowed, Strict, Nested, Install)
+def check() -> bool:
+    calls[CHECK] += 1
+    if CHECK in bad and calls[CHECK] > 1:
+        raise Permanent("the stock is wrong")
+    if CHECK in bad:
+        raise Poll(MINUTE, within=NIGHT)
+    return True
+
+
+def deliver(report: int, check: bool) -> int:
+    return report
+
+
+class Checked(Workflow):
+    """The same, beside a check whose failure cancels the roll-out until a person retries."""
+
+    flow = (
+        start(devices, step(check, retries=0)),
+        each(devices, over="", do=update, into=report, window=8, tolerate=3),
+        join(report, check, into=deliver, on_failure="fail_fast"),
+    )
+
+
+known = knowing(Tolerant, Windowed, Strict, Nested, Install, Checked)
 
 
 def elements(process: Process) -> Counter[str]:
@@ -184,6 +217,37 @@ def test_a_resumed_map_begins_no_more_than_its_failures_have_left() -> None:
     assert process.status == "failed"
     resume(process.id, process.instance.revision, request=asked())
     assert elements(process)["ready"] == 2
+
+
+@pytest.mark.parametrize(("failed", "room"), [(1, 6), (2, 4), (3, 2)])
+def test_a_map_that_a_person_revives_begins_with_its_narrowed_window(
+    failed: int, room: int
+) -> None:
+    bad.update(range(failed), [CHECK])
+    polls.update(dict.fromkeys(range(failed, DEVICES), 10))
+    process = started(Checked)
+    pass_time(minutes=2)
+    assert elements(process)["cancelled"] == DEVICES - failed
+
+    retry(process.id, request=asked())
+    assert elements(process)["ready"] == room
+    bad.clear()
+    polls.clear()
+    run_due()
+    assert process.result == DEVICES - failed
+
+
+def test_a_held_map_that_a_person_retries_begins_with_its_narrowed_window() -> None:
+    bad.update(range(4))
+    polls.update(dict.fromkeys(range(4, DEVICES), 10))
+    process = started(Windowed)
+    assert set(calls) == set(range(4))
+
+    bad.clear()
+    process.retry()
+    assert set(calls) == {*range(4), 4, 5}
+    pass_time(NIGHT)
+    assert process.result == DEVICES - 3
 
 
 def test_a_map_that_tolerates_none_costs_no_more_after_a_failure() -> None:

@@ -6,6 +6,7 @@ before their sub-processes, and all of these before any step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.workflows.child_failure import failure_of
+from orchestrator.engine.change.workflows.visits import OWED, map_width
 from orchestrator.engine.change.workflows.workflow_change import (
     UNBLOCKED,
     WorkflowChange,
@@ -195,20 +197,40 @@ def revive(change: WorkflowChange, node: str) -> None:
     cancelled = change.instance.step_runs.filter(
         blocked=Blocked.FAILURE, blocked_on=node, status=StepStatus.CANCELLED
     )
-    begun: dict[str, int] = {}
     found = list(cancelled.order_by("item", "pk"))
+    room = _room_of_maps(change, found)
     allow_idle_for_rows(len(found))
     for run in found:
         change.instance.open_steps += 1
         values = {**REVIVED, **unpolled_columns(run)}
+        if run.kind == StepKind.MAP:
+            values["progress"] = _without_debt(run)
         if run.kind == StepKind.ITEM:
-            begun[run.node] = begun.get(run.node, 0) + 1
-        values |= _awake(change.plan[run.node], run, change.now, begun.get(run.node, 0))
+            room[run.node] -= 1
+        begins = run.kind != StepKind.ITEM or room[run.node] >= 0
+        values |= _awake(change.plan[run.node], run, change.now, begins=begins)
         change.mark(step_runs.update(values, {"id": run.pk}))
         change.touch(run, str(values["status"]))
         change.to_wake.add(run.queue)
     if found:
         change.flush()
+
+
+def _room_of_maps(change: WorkflowChange, found: Collection[StepRun]) -> Counter[str]:
+    """The number of elements that revived maps begin: their windows, which tolerated failures have narrowed."""
+    room = Counter(run.node for run in found)
+    for run in found:
+        each = change.plan[run.node].each
+        if run.kind == StepKind.MAP and each is not None and each.window is not None:
+            failed = (run.progress or {}).get("failed", 0)
+            room[run.node] = map_width(each, run, failed)
+    return room
+
+
+def _without_debt(head: StepRun) -> dict[str, Any] | None:
+    """The progress of a map whose window is not overfull."""
+    shown = head.progress
+    return shown and {name: shown[name] for name in shown if name != OWED}
 
 
 def unpolled_columns(run: StepRun) -> dict[str, Any]:
@@ -239,8 +261,10 @@ WAITS_FOR_CHILD = {
 REVIVED = {**UNTROUBLED, "finished_at": None, "left": None}
 
 
-def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str, Any]:
-    """The columns of a visit that begins again; `place` is its place among the elements of its map that do."""
+def _awake(
+    vertex: Vertex, run: StepRun, now: datetime, *, begins: bool
+) -> dict[str, Any]:
+    """The columns of a visit that is revived; `begins` says whether the window of its map has room for it."""
     # A sub-process was cancelled with its step, and may still undo: the step starts another one.
     asleep: dict[str, Any] = {
         "status": StepStatus.WAITING,
@@ -249,8 +273,7 @@ def _awake(vertex: Vertex, run: StepRun, now: datetime, place: int) -> dict[str,
     }
     if run.kind in (StepKind.WAIT, StepKind.ASK, StepKind.SLEEP):
         return {**asleep, "wake_at": deadline_end(vertex.step.deadline, now)}
-    window = vertex.each.window if vertex.each is not None else None
-    if run.kind in ASLEEP or (window is not None and place > window):
+    if run.kind in ASLEEP or not begins:
         return asleep
     return {**asleep, "status": StepStatus.READY, "wake_at": now, "attempt": 0}
 

@@ -10,11 +10,15 @@ from django.db.models import QuerySet
 from orchestrator.definition.annotations import takes_none
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Vertex
-from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.workflows import redoing
 from orchestrator.engine.change.workflows.following import Following, follow_settled
-from orchestrator.engine.change.workflows.visits import is_undone_later
+from orchestrator.engine.change.workflows.visits import (
+    OWED,
+    is_undone_later,
+    map_width,
+    tolerated_failures,
+)
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.storage.results import element_results
@@ -25,9 +29,6 @@ from orchestrator.text import Text
 
 Values = Mapping[int, Any]
 """Results of elements by their numbers."""
-
-OWED = "owed"
-"""In a map's progress: the number of elements that are to end before one starts, since the window has narrowed."""
 
 
 UNBEGUN: dict[str, Any] = {
@@ -125,21 +126,7 @@ def tolerates_element(item: StepRun, vertex: Vertex) -> bool:
     if vertex.each is None:
         return False
     head = lookup_map_row(item)
-    return bool((head.progress or {})["failed"] < _tolerated(vertex.each, head))
-
-
-def _tolerated(each: Each, head: StepRun) -> int:
-    """The number of elements of a map that may fail."""
-    if isinstance(each.tolerate, float):
-        return int(each.tolerate * (head.expected or 0))
-    return each.tolerate
-
-
-def map_width(each: Each, head: StepRun, failed: int) -> int:
-    """The number of elements that may run at once: the window's share for the failures that may still come."""
-    whole, tolerated = each.window or 1, _tolerated(each, head)
-    left = max(tolerated + 1 - failed, 1)
-    return -(-whole * left // (tolerated + 1))
+    return bool((head.progress or {})["failed"] < tolerated_failures(vertex.each, head))
 
 
 def hold_map(change: WorkflowChange, item: StepRun) -> None:

@@ -27,6 +27,10 @@ KINDS = {
 }
 
 
+OWED = "owed"
+"""In a map's progress: the number of elements that are to end before one starts, since the window has narrowed."""
+
+
 def queue_of(step: Step | None, queue: str) -> str:
     """Return the queue of a visit of a step, given the queue of another visit of its process."""
     if step is None:
@@ -76,6 +80,20 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
 def _element(head: StepRun, index: int, value: Any, *, begins: bool) -> StepRun:
     of_item = {"kind": StepKind.ITEM, "item": index, "element": value}
     return make_like(head, head.entered, head.started_at, begins=begins, **of_item)
+
+
+def tolerated_failures(each: Each, head: StepRun) -> int:
+    """Return the number of elements of a map that may fail."""
+    if isinstance(each.tolerate, float):
+        return int(each.tolerate * (head.expected or 0))
+    return each.tolerate
+
+
+def map_width(each: Each, head: StepRun, failed: int) -> int:
+    """Return the number of elements that may run at once: the window's share for the failures that may still come."""
+    whole, tolerated = each.window or 1, tolerated_failures(each, head)
+    left = max(tolerated + 1 - failed, 1)
+    return -(-whole * left // (tolerated + 1))
 
 
 def make_like(

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.workflows import following, retrying, visits
-from orchestrator.engine.change.workflows.settling import map_width
+from orchestrator.engine.change.workflows.visits import map_width
 from orchestrator.engine.change.workflows.workflow_change import (
     WorkflowChange,
     cancel_child,
