@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.utils.translation import gettext
 
 from monitoring.base.graphs import labels_of
 from monitoring.base.statuses import LOOKS, look
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import Definition
-from orchestrator.text import Text
+from orchestrator.text import Text, unpack_text
 
 
 def translate(text: str, definition: Definition | None = None) -> str:
@@ -32,3 +35,9 @@ def translate(text: str, definition: Definition | None = None) -> str:
         return gettext(value) if name == "cause" and value else value
 
     return text.translated(gettext, shown)
+
+
+def progress_message(progress: Mapping[str, Any]) -> str:
+    """Return the message in the progress of a step; the engine's own for a step that polls is translated."""
+    said = str(progress.get("message") or "")
+    return translate(unpack_text(said, progress.get("text")))

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from monitoring.base.graphs import most_attempts
 from monitoring.base.statuses import look
+from monitoring.base.translation import progress_message
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.process.revision.moment import ProcessMoment
@@ -165,8 +166,8 @@ def _title(state: StepState, possible: bool, attempts: int) -> str:
         words.append(f"{done:g}/{total:g}")
     if lost:
         words.append(_("%(number)d failed") % {"number": lost})
-    if state.open and (message := state.progress.get("message")):
-        words.append(str(message)[:80])
+    if state.open and (message := progress_message(state.progress)):
+        words.append(message[:80])
     return ", ".join(words)
 
 

@@ -6,11 +6,14 @@ from datetime import timedelta
 from html import unescape
 
 import pytest
+from django.utils import translation
 
+from monitoring.base.translation import translate
 from orchestrator import Poll
 from orchestrator.definition import Workflow, step, then
-from orchestrator.testing import Process, registered, started
-from tests.services.client import Read
+from orchestrator.models import Incident
+from orchestrator.testing import Process, pass_time, registered, started
+from tests.services.client import Client, Read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -23,6 +26,16 @@ def await_delivery(look_outside: int | None) -> int:
     raise Poll(timedelta(hours=1), timedelta(days=1), "still on the ship")
 
 
+def await_silently() -> int:
+    raise Poll(timedelta(hours=1), timedelta(hours=1, minutes=30))
+
+
+class Silent(Workflow):
+    """A step that polls, and does not say why."""
+
+    flow = (step(await_silently),)
+
+
 class Voyage(Workflow):
     """An optional step that fails, and one that polls."""
 
@@ -31,7 +44,7 @@ class Voyage(Workflow):
 
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
-    with registered(Voyage):
+    with registered(Voyage, Silent):
         yield
 
 
@@ -57,3 +70,30 @@ def test_a_step_that_polls_says_why_and_when_it_is_called_again(page_of: Read) -
 
     assert "Goes on in" in page
     assert "still on the ship" in page
+
+
+NOT_DONE, TOLD = "The step is not done yet.", "ステップはまだ完了していません。"
+
+
+def test_a_step_that_polls_without_a_message_is_told_in_the_readers_language(
+    operating: Client,
+) -> None:
+    address = f"/processes/{started(Silent).id}/"
+    assert NOT_DONE in operating.read(address)
+
+    page = operating.read(address, headers={"Accept-Language": "ja"})
+    assert TOLD in page
+    assert NOT_DONE not in page
+
+
+def test_its_failure_when_its_time_is_over_is_told_in_the_readers_language() -> None:
+    process = started(Silent)
+    pass_time(hours=2)
+    assert process.incidents == [
+        "TimedOut: not done after 5400 seconds: The step is not done yet."
+    ]
+
+    with translation.override("ja"):
+        told = translate(Incident.objects.get().said)
+    assert TOLD in told
+    assert NOT_DONE not in told

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ ERRORS = {one.__name__ for one in KINDS if one.__init__ is ProcessionError.__ini
 
 WITHOUT_WORDS = words("""
     HandlerMissing LimitReached NoCase NotMigrated OperationRefused Permanent
-    PermissionMissing StaleRevision TimedOut UnknownDefinition WorkerDied
+    PermissionMissing Retry StaleRevision TimedOut UnknownDefinition WorkerDied
 """)
 """Errors that say the first line of their docstrings, where they are raised without words."""
 
@@ -79,7 +80,9 @@ def calls() -> Iterator[tuple[str, str, int, Text]]:
 def texts() -> list[Text]:
     """Every sentence that people are told, with its places unfilled."""
     written = [said for _, name, values, said in calls() if values or name == "Text"]
-    return written + [getattr(exceptions, name)().told for name in WITHOUT_WORDS]
+    polls = exceptions.Poll(timedelta(0), timedelta(0)).told
+    plain = [getattr(exceptions, name)().told for name in WITHOUT_WORDS]
+    return [*written, *plain, polls]
 
 
 def templates() -> set[str]:

@@ -13,6 +13,7 @@ from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Left
 
 from monitoring.base.graphs import choices_of, most_attempts, nodes_of
+from monitoring.base.translation import progress_message
 from monitoring.diagrams.words import detail_of
 from monitoring.process.revision.moment import ProcessMoment
 from monitoring.process.steps.step_states import MOST, StepState, visit_status
@@ -49,6 +50,11 @@ class OpenStep:
     @property
     def progress(self) -> Mapping[str, Any]:
         return self.run.progress if isinstance(self.run.progress, dict) else {}
+
+    @property
+    def message(self) -> str:
+        """The message in its progress."""
+        return progress_message(self.progress)
 
     @property
     def is_map(self) -> bool:

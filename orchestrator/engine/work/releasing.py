@@ -29,7 +29,7 @@ from orchestrator.exceptions import Interrupted, Poll, TimedOut
 from orchestrator.models import StepRun, StepStatus, Work
 from orchestrator.models.step_run import FIRST_CALLED
 from orchestrator.queue import wake_queue
-from orchestrator.text import storable_text
+from orchestrator.text import pack_text, storable_text
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,8 @@ def release_polling(
                 f"{poll.within.total_seconds():g}",
                 incidents.error_text(poll),
             )
-    progress["message"] = storable_text(incidents.error_text(poll))[:200]
+    said = incidents.error_text(poll)
+    progress |= {"message": storable_text(said)[:200], "text": pack_text(said)}
     untroubled = {"error": "", "text": None, "lost": "", "given_back": 0}
     due = change.now + max(min(poll.after, left), timedelta(0))
     change.touch(run, StepStatus.READY)
