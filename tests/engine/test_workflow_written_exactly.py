@@ -16,6 +16,8 @@ from tests.apps.written_strictly.exact import (
     LiftedParcel,
     Marked,
     MarkedParcel,
+    Parcel,
+    PlannedParcel,
     RoutedParcel,
     Sent,
     Shelf,
@@ -45,6 +47,14 @@ def test_the_step_fails_that_gives_what_json_would_change(
 
     assert (process.status, len(process.path)) == ("failed", 1)
     assert process.incidents[0].startswith(f"InvalidMessage: {said}")
+
+
+def test_a_step_of_a_graph_that_is_made_from_the_input_is_checked_at_the_call() -> None:
+    process = started(PlannedParcel, Parcel([4]))
+
+    assert (process.status, len(process.path)) == ("failed", 1)
+    said = "InvalidMessage: the result of due: date would be read back as str"
+    assert process.incidents[0].startswith(said)
 
 
 def test_a_process_is_not_started_with_a_subclass_of_its_input() -> None:
@@ -88,6 +98,7 @@ def test_the_check_names_fields_that_never_come_back_as_they_were() -> None:
         "Measured",
         "MeasuredParcel",
         "DueParcel",
+        "PlannedParcel",
         "Parcel",
         "Weighed",
         "Depot",

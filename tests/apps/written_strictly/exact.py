@@ -20,6 +20,7 @@ from orchestrator.definition import (
     wait,
     when,
 )
+from orchestrator.definition.workflow.rows import FlowRow
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,16 @@ class DueParcel(Workflow):
     flow = (then(due, stamp),)
 
 
+class PlannedParcel(Workflow):
+    """Its graph is made from the input."""
+
+    Input = Parcel
+
+    @staticmethod
+    def flow(input: Parcel) -> list[FlowRow]:
+        return [then(due, stamp)]
+
+
 class GivenParcel(Workflow):
     Input = Parcel
     flow = (stamp,)
@@ -204,6 +215,7 @@ WORKFLOWS = (
     KeptParcel,
     MarkedParcel,
     DueParcel,
+    PlannedParcel,
     GivenParcel,
     MeasuredParcel,
 )
