@@ -20,7 +20,8 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
-from orchestrator import start_process
+from orchestrator import Poll, start_process
+from orchestrator.definition import Workflow
 from orchestrator.engine.operations import (
     OPERATIONS,
     ActionRequest,
@@ -42,7 +43,7 @@ from orchestrator.models import (
     StepRun,
     Verdict,
 )
-from orchestrator.testing import Process, run, started
+from orchestrator.testing import Process, pass_time, run, started
 from orchestrator.testing.clock import PROCESS_OF
 from tests.apps.patterns.lost import Paying
 from tests.apps.pausing.processes import (
@@ -80,7 +81,18 @@ from tests.services.program import environ, run_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
 
-workflows = knowing(*WORKFLOWS, Fleet, Passage, Paying, autouse=False)
+
+def ask_outside() -> int:
+    raise Poll(timedelta(minutes=10), within=timedelta(hours=2))
+
+
+class Asking(Workflow):
+    """Asks another system whether something is ready."""
+
+    flow = (ask_outside,)
+
+
+workflows = knowing(*WORKFLOWS, Fleet, Passage, Paying, Asking, autouse=False)
 
 
 @pytest.fixture(autouse=True)
@@ -308,6 +320,24 @@ def test_no_time_passes_for_it_on_the_way() -> None:
     unpause(parcel.pk, True, request=request())
     due = timezone.now() + timedelta(minutes=58)
     assert parcel.step_runs.filter(pk=waiting.pk, wake_at__gt=due).exists()
+
+
+def test_a_step_that_polls_has_its_time_left_where_it_arrives() -> None:
+    process, day = started(Asking), timedelta(days=1)
+    pass_time(hours=1)
+    rows = lines_of(taken(process.id))
+    for row in rows:
+        for name in row.keys() & {"exported_at", "started_at", "wake_at", "at"}:
+            if row[name]:
+                row[name] = (datetime.fromisoformat(row[name]) - day).isoformat()
+
+    instance = resume(imported(sealed(rows)))
+    assert instance.status == Status.RUNNING
+    pass_time(minutes=50)
+    assert fresh(instance).status == Status.RUNNING
+    pass_time(minutes=15)
+    told = Incident.objects.get()
+    assert told.message.startswith("TimedOut: not done after 7200 seconds")
 
 
 def test_an_overdue_deadline_fires_on_resume_and_the_next_counts_from_then() -> None:
