@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
@@ -277,7 +278,7 @@ def register_module(module: ModuleType, app: str = "") -> None:
 def unregistered_definitions() -> Iterator[DefinitionClass]:
     """Yield the imported definitions that no `processes` module has brought, by name.
 
-    Those that a function makes, or a test, are left out.
+    Those that a function makes, or a test, are left out, and those whose module is not loaded any more.
     """
     known = {*definitions.values(), *(one for pair in duplicates for one in pair)}
     kinds: tuple[DefinitionClass, ...] = ProcessManager, Workflow
@@ -295,7 +296,8 @@ def _is_lasting(definition: DefinitionClass) -> bool:
     parts = definition.__module__.split(".")
     tests = any(part.startswith("test") or part == "conftest" for part in parts)
     made = "<locals>" in definition.__qualname__
-    return _is_definition(definition) and not tests and not made
+    loaded = definition.__module__ in sys.modules
+    return _is_definition(definition) and loaded and not tests and not made
 
 
 def _modules_of(package: ModuleType) -> Iterator[ModuleType]:

@@ -34,11 +34,11 @@ def test_the_table_says_which_events_a_step_ignores_and_rejects(graph: Graph) ->
 
 
 def test_the_picture_has_no_edge_for_what_changes_nothing() -> None:
-    assert "ParcelWeighed" not in drawing_text(GRAPH, "svg")
+    assert "ParcelWeighed" not in drawing_text(GRAPH, None, "svg")
 
 
 def test_the_table_as_text_says_it_too() -> None:
-    lines = drawing_text(GRAPH, "table").splitlines()
+    lines = drawing_text(GRAPH, None, "table").splitlines()
 
     assert lines[3].startswith("| Packing |")
     assert lines[3].endswith("| ignored | rejected |")
