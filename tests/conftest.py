@@ -88,6 +88,7 @@ emptying.quicken()
 settings.PROCESSION = {**settings.PROCESSION, "BACKOFF_SECONDS": 30.0}
 # And what it has claimed it begins, however slow the machine is; else what runs before what would depend on that.
 draining.BEGIN_SECONDS = 30.0  # type: ignore[attr-defined]  # it is that of another module
+draining.TURN_SECONDS = 30.0
 # Files are the live site's to serve; a client of this process would look for them all anew each time.
 settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_USE_STATIC_ROOT = False
 

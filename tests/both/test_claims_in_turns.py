@@ -1,10 +1,12 @@
 """One burst of due work does not hold up the work of other definitions, and nothing is left out of turn."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -16,6 +18,7 @@ from orchestrator.definition import (
     Workflow,
     after,
     during,
+    repeat,
     sleep,
     step,
     then,
@@ -23,29 +26,79 @@ from orchestrator.definition import (
 )
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.loops import drain as draining
-from orchestrator.engine.loops.drain import drain
+from orchestrator.engine.loops.drain import ReadyWork, WorkKind, drain
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import events, step_runs
-from orchestrator.engine.work import step_claims
+from orchestrator.engine.work import leases, step_claims
 from orchestrator.engine.work.step_claims import StepClaims
-from orchestrator.models import ProcessInstance, Status, StepRun
+from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
+from orchestrator.models import Checkpoint, ProcessInstance, Status, StepRun
 from orchestrator.testing import run
 from orchestrator.testing.clock import move_times_back
 from tests.services.crews import knowing
+from tests.services.noting import noting
+from tests.services.supervised import Supervised, unhurried
+
+__all__ = ["unhurried"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MOMENT = timedelta(hours=1)
+LENGTH = 10
+ROUNDS = 6
 
 
-def nothing() -> None:
-    """Do nothing."""
+called: list[tuple[str, UUID]] = []
+"""The calls of steps, and their processes."""
+
+meanwhile: dict[str, Callable[[], object]] = {}
+"""What the first call of a step does, by the step's name."""
+
+
+@pytest.fixture(autouse=True)
+def without_calls() -> None:
+    called.clear()
+    meanwhile.clear()
+
+
+def note(context: StepContext) -> None:
+    """Note the call, and do what the test wants meanwhile."""
+    called.append((context.step, context.process_id))
+    meanwhile.pop(context.step, list)()
 
 
 class Nap(Workflow):
     """A process that sleeps, and then takes a step."""
 
-    flow = (then(sleep(MOMENT, "nap"), step(nothing, "wake_up")),)
+    flow = (then(sleep(MOMENT, "nap"), step(note, "wake_up")),)
+
+
+class LongNap(Workflow):
+    """A process that sleeps, and then takes six steps."""
+
+    flow = (then(sleep(MOMENT, "nap"), *(step(note, f"n_{n}") for n in range(6))),)
+
+
+def count_rounds(context: StepContext) -> int:
+    return context.visit
+
+
+def is_enough(count_rounds: int) -> bool:
+    return count_rounds == ROUNDS
+
+
+class Loop(Workflow):
+    """Two steps, again and again."""
+
+    flow = (
+        repeat(
+            step(note, "again"),
+            step(count_rounds),
+            until=is_enough,
+            at_most=ROUNDS,
+            then=step(note, "out"),
+        ),
+    )
 
 
 def try_again(context: StepContext) -> None:
@@ -86,21 +139,21 @@ class Late(ProcessManager):
 
 
 class Chain(Workflow):
-    """Three steps, one after the other."""
+    """Ten steps, one after the other."""
 
-    flow = (then(*(step(nothing, f"link_{n}") for n in range(3))),)
+    flow = (then(*(step(note, f"link_{n}") for n in range(LENGTH))),)
 
 
 def other(number: int) -> type[Workflow]:
     """Return another definition of one step, which has the same name in all of them."""
-    body = {"__doc__": "One step.", "flow": (step(nothing, "same"),)}
+    body = {"__doc__": "One step.", "flow": (step(note, "same"),)}
     return type(f"Other{number}", (Workflow,), body)
 
 
 OTHERS = [other(number) for number in range(6)]
 
 
-definitions = knowing(Nap, Retried, Late, Chain, *OTHERS)
+definitions = knowing(Nap, LongNap, Loop, Retried, Late, Chain, *OTHERS)
 
 
 def naps_due(number: int) -> None:
@@ -134,10 +187,11 @@ def start(*kinds: type[Workflow]) -> None:
 
 @dataclass(frozen=True)
 class Taken:
-    """A claim: how many visits it asked for, and of which definitions it got some."""
+    """A claim: how many visits it asked for, of which definitions it got some, and of which steps."""
 
     asked: int
     names: list[str]
+    steps: list[str]
 
 
 @pytest.fixture
@@ -148,7 +202,9 @@ def claims(monkeypatch: pytest.MonkeyPatch) -> list[Taken]:
 
     def claim(queue: str, owner: str, limit: int, *more: Any, **values: Any) -> Any:
         claimed = usual(queue, owner, limit, *more, **values)
-        found.append(Taken(limit, [item.work.definition for item in claimed]))
+        works = [item.work for item in claimed]
+        names, steps = [one.definition for one in works], [one.node for one in works]
+        found.append(Taken(limit, names, steps))
         return claimed
 
     monkeypatch.setattr(step_runs, "claim", claim)
@@ -194,7 +250,7 @@ def test_a_burst_leaves_the_chains_of_another_definition_undelayed(
     claims.clear()
 
     def is_enough() -> bool:
-        if statuses(Chain) == {Status.COMPLETED}:
+        if not ended and statuses(Chain) == {Status.COMPLETED}:
             ended.append(len(claims))
         return bool(ended)
 
@@ -205,6 +261,165 @@ def test_a_burst_leaves_the_chains_of_another_definition_undelayed(
     assert ended == [2]
     run()
     assert statuses(kind) == {Status.COMPLETED}
+
+
+def written() -> list[str]:
+    """Return the definition of each change, in the order of the commits."""
+    return list(
+        Checkpoint.objects.order_by("pk").values_list("instance__name", flat=True)
+    )
+
+
+@pytest.mark.parametrize("kind", BURSTS)
+def test_the_scarce_ones_of_a_claim_go_on_to_their_ends_before_the_burst_begins(
+    kind: type[Workflow], claims: list[Taken]
+) -> None:
+    due(kind, BURSTS[kind][:60])
+    claims.clear()
+    start(*[Chain] * 5)
+    before = len(written())
+    drain(alone=True)
+
+    names = written()[before:]
+    first = names.index(Chain.name)
+    assert names[first : first + 5 * LENGTH] == [Chain.name] * 5 * LENGTH
+    assert claims[1].names.count(kind.name) == 27
+    assert statuses(kind) == statuses(Chain) == {Status.COMPLETED}
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_chains_beside_a_burst_cost_it_three_statements_a_claim(
+    claims: list[Taken],
+) -> None:
+    """A look for turns, and a commit of the chains' results apart from the burst's."""
+    found = list[int]()
+    for naps, chains in ((100, 0), (0, 5), (100, 5)):
+        naps_due(naps)
+        start(*[Chain] * chains)
+        claims.clear()
+        with noting() as asked:
+            drain(alone=True)
+        found.append(len(asked))
+
+    alone, chains_alone, together = found
+    assert together <= alone + chains_alone + 3 * len(claims)
+
+
+def test_the_rest_of_a_claim_is_left_to_others_while_its_scarce_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A supervisor sees it, also when a later step of the scarce ones takes its time."""
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", BEGIN_SECONDS)
+    monkeypatch.setattr(draining.ReadyWork, "_next_size", full_size)
+    worker, taken = Supervised(), list[int]()
+
+    def look() -> None:
+        worker.look()
+        taken.extend(one.work.pk for one in step_runs.claim("default", "B", 40, 600))
+
+    meanwhile["link_7"] = look
+    due(Nap, [()] * 50)
+    start(Chain)
+    worker.drain("default")
+
+    held = StepRun.objects.filter(pk__in=taken)
+    assert len(taken) >= 31
+    assert set(held.values_list("definition", "owner", "attempt")) == {("nap", "B", 1)}
+    leases.end_leases(["B"])
+    run()
+    assert statuses(Nap) == statuses(Chain) == {Status.COMPLETED}
+    assert len(called) == len(set(called))
+
+
+def test_what_could_not_begin_for_the_scarce_ones_is_first_in_the_next_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each claim begins one visit here; without a change neither definition would wait for the other's end."""
+    monkeypatch.setattr(draining, "BEGIN_SECONDS", -1.0)
+    monkeypatch.setattr(draining, "TURN_SECONDS", -1.0)
+    few, many = OTHERS[:2]
+    start(*[many] * 12, *[few] * 12)
+    before = len(written())
+    run()
+
+    names = written()[before:]
+    assert len(names) == 24
+    assert min(Counter(names[:10]).values()) >= 4
+
+
+def full_size(ready: ReadyWork, kind: WorkKind, *given: object) -> int:
+    return kind.batch
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker look for work of other definitions after each round of a burst."""
+    monkeypatch.setattr(draining, "GO_ON_SECONDS", 3600)
+    monkeypatch.setattr(draining, "TURN_SECONDS", 0)
+    monkeypatch.setattr(draining.ReadyWork, "_next_size", full_size)
+    monkeypatch.setattr(step_claims, "BESIDE_SECONDS", 3600)
+
+
+@pytest.mark.usefixtures("unhurried", "short_turns")
+def test_a_burst_gives_way_to_what_starts_meanwhile_and_keeps_its_place(
+    claims: list[Taken],
+) -> None:
+    """The chain that starts is in the next claim, with what the burst has under way; its sleeps have their share."""
+    due(LongNap, [()] * 80)
+    start(Chain)
+
+    def begin() -> None:
+        start_process(Chain)
+        claims.clear()
+        called.clear()
+
+    meanwhile["link_9"] = lambda: meanwhile.update(n_1=begin)
+    drain(alone=True)
+
+    counts = Counter(claims[0].steps)
+    assert counts == {"link_0": 1, "nap": 5, "n_2": 26}
+    steps = [step for step, _ in called]
+    assert steps.index("link_9") < steps.index("n_2")
+    assert statuses(LongNap) == statuses(Chain) == {Status.COMPLETED}
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_loops_that_give_way_go_behind_the_others_of_their_definition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Work of another definition is always due here."""
+    monkeypatch.setattr(StepClaims, "are_others_due", lambda *given: True)
+    monkeypatch.setattr(StepClaims, "beside_others", True)
+    start(*[Loop] * 80)
+    drain(alone=True)
+
+    first = next(n for n, (step, _) in enumerate(called) if step == "out")
+    assert len({process for step, process in called[:first] if step == "again"}) == 80
+    assert statuses(Loop) == {Status.COMPLETED}
+
+
+def test_a_chain_that_starts_after_another_is_in_the_next_claim(
+    claims: list[Taken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker has seen the other one just now: it looks before each claim, though only the burst was due."""
+    monkeypatch.setattr(step_claims, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(step_claims, "BESIDE_SECONDS", 3600)
+    naps_due(150)
+    start(Chain)
+
+    def begin_later() -> None:
+        calls = Counter(step for step, _ in called)
+        if calls["wake_up"] < 40:  # in the third claim
+            meanwhile["wake_up"] = begin_later
+            return
+        start_process(Chain)
+        claims.clear()
+
+    meanwhile["wake_up"] = begin_later
+    drain(alone=True)
+
+    assert "link_0" in claims[0].steps
+    assert statuses(Nap) == statuses(Chain) == {Status.COMPLETED}
 
 
 def claim(in_turns: StepClaims, size: int) -> list[StepRun]:

@@ -18,6 +18,7 @@ from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.runner import EventRunner
 from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer
 from orchestrator.engine.operations.bulk.slices import run_slice
+from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.connection import (
     has_uncertain_commit,
     note_uncertain_commit,
@@ -27,7 +28,7 @@ from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM
 from orchestrator.engine.steps.runner import CLAIMED, StepRunner
-from orchestrator.engine.work import leases, take_over
+from orchestrator.engine.work import leases, releasing, take_over
 from orchestrator.engine.work.claims import ClaimedElsewhere, Lines, find_due, postpone
 from orchestrator.engine.work.step_claims import StepClaims
 from orchestrator.engine.work.worker_slice import (
@@ -48,6 +49,9 @@ FEW = 4
 
 GO_ON_SECONDS = 0.1
 """How long a worker goes on with steps that follow before it looks for other due work."""
+
+TURN_SECONDS = 0.03
+"""How long a worker is busy with the frequent visits of a claim before it looks for work of other definitions."""
 
 
 def drain(
@@ -124,6 +128,8 @@ class ReadyWork:
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """The size of the next claim of each kind."""
         self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
+        self.waiting: list[Claimed[StepRun]] = []
+        """Claimed visits that begin when the scarce ones of their claim have gone on."""
         self.kinds = (
             WorkKind(events, self.events.run, 64, {}),
             WorkKind(commands, self._carry_out, 8, {"status": CommandStatus.RUNNING}),
@@ -190,15 +196,74 @@ class ReadyWork:
             wake_queue(here.queue, others=True)
         led = self._postpone(lines.early) or bool(lines.mine)
         if kind.table is step_runs:
-            done = self._end_sleeps(lines) + self._run_in_time(kind, lines, asked)
-            done += self._go_on()
-        else:
-            done = self._run_in_time(kind, lines, asked)
-        if done:
-            taken = time.monotonic() - asked
-            self.sizes[kind.table] = self._next_size(kind, done, taken)
-        self.done += done
+            self._visit(lines.mine, asked)
+            return led
+        done = self._run_in_time(kind, lines, asked)
+        self._count(kind, done, done, asked)
         return led
+
+    def _count(self, kind: WorkKind, done: int, begun: int, since: float) -> None:
+        """Count work that was run, and find the size of the next claim.
+
+        Args:
+            kind: the kind of the work.
+            done: how many pieces were run.
+            begun: how many of them set the size.
+            since: a monotonic time before these.
+        """
+        self.done += done
+        if begun:
+            taken = time.monotonic() - since
+            self.sizes[kind.table] = self._next_size(kind, begun, taken)
+
+    def _visit(self, claimed: list[Claimed[StepRun]], asked: float) -> None:
+        """Run claimed visits and those that follow: scarce ones to their next wait before the others begin."""
+        scarce = claimed[: self.step_claims.scarce]
+        others = claimed[len(scarce) :]
+        if scarce:
+            self._visit_scarce(scarce, others, asked)
+            if self._is_too_late(asked):
+                self._leave_out(others)
+                return
+        self._visit_others(others, asked)
+
+    def _visit_scarce(
+        self,
+        claimed: list[Claimed[StepRun]],
+        others: list[Claimed[StepRun]],
+        asked: float,
+    ) -> None:
+        """Run visits and those that follow while the others of the claim wait, which the supervisor sees."""
+        self.waiting = others
+        try:
+            self.done += self._begin_visits(claimed, asked)
+            left = asked + BEGIN_SECONDS / 2 * lateness.factor - time.monotonic()
+            self.done += self._go_on(left, turn=float("inf"))
+        finally:
+            self.waiting = []
+            self.worker_slice.held.release()
+
+    def _visit_others(self, claimed: list[Claimed[StepRun]], asked: float) -> None:
+        """Run visits and those that follow; not for long while work of scarce definitions is due."""
+        beside, since = self.step_claims.beside_others, time.monotonic()
+        turn = since + TURN_SECONDS * lateness.factor if beside else float("inf")
+        begun = self._begin_visits(claimed, asked)
+        done = begun + self._go_on(GO_ON_SECONDS * lateness.factor, turn)
+        if beside:
+            self._count(self.visits, done, begun, since)
+        else:
+            self._count(self.visits, done, done, asked)
+
+    def _leave_out(self, others: list[Claimed[StepRun]]) -> None:
+        """Release the other visits of a claim, none of which may begin any more; the next claim begins with them."""
+        self.step_claims.left_out = True
+        if not has_uncertain_commit():
+            self._leave_to_others([item.work for item in others])
+
+    def _begin_visits(self, claimed: list[Claimed[StepRun]], asked: float) -> int:
+        """Run claimed visits, sleeps first. Return how many were run."""
+        lines = Lines(claimed)
+        return self._end_sleeps(lines) + self._run_in_time(self.visits, lines, asked)
 
     def _end_sleeps(self, lines: Lines) -> int:
         """End claimed sleeps together, and take them out of the batch. Return how many were ended."""
@@ -218,22 +283,39 @@ class ReadyWork:
             here.queue, here.owner, size, lease, which, **kind.claimed
         )
 
-    def _go_on(self) -> int:
-        """Store the results of steps and run the visits that follow, round by round. Return how many were run."""
-        steps, done, ends = (
-            self.steps,
-            0,
-            time.monotonic() + GO_ON_SECONDS * lateness.factor,
-        )
+    def _go_on(self, seconds: float, turn: float) -> int:
+        """Store the results of steps and run the visits that follow, round by round. Return how many were run.
+
+        Args:
+            seconds: how long visits are taken up.
+            turn: the monotonic time from which they give way to work of scarce definitions.
+        """
+        steps, done, ends = self.steps, 0, time.monotonic() + seconds
         while steps.store(goes_on=time.monotonic() < ends):
             if time.monotonic() - steps.since > conf().LEASE_SECONDS / 2:
                 note_uncertain_commit()  # another worker may have claimed these rows before the answer came
                 break
             asked, following = steps.since, steps.take()
+            if time.monotonic() >= turn:
+                if self._give_way(following):
+                    break
+                turn = time.monotonic() + TURN_SECONDS * lateness.factor
             lines = Lines([Claimed(run) for run in following])
             done += self._run_in_time(self.visits, lines, asked)
         steps.forget()
         return done
+
+    def _give_way(self, following: list[StepRun]) -> bool:
+        """Release visits if work of scarce definitions is due. Return whether it is.
+
+        They keep their place before all other due work. Those of a loop go behind it, or a loop would hold up the rest.
+        """
+        if has_uncertain_commit() or not self.step_claims.are_others_due(following):
+            return False
+        self._leave_to_others([run for run in following if run.visit == 1])
+        now = database_now()
+        send(releasing.release(run, now) for run in following if run.visit > 1)
+        return True
 
     def _postpone(self, early: list[Claimed[Any]]) -> bool:
         """Release events that are too early. Return whether at least one of them is not blocked by another worker."""
@@ -244,8 +326,10 @@ class ReadyWork:
 
     def _next_size(self, kind: WorkKind, done: int, taken: float) -> int:
         """The number of pieces that begin in time, if each takes as long as the `done` ones took on average."""
-        bound = BEGIN_SECONDS * lateness.factor
-        if self.alone or taken * kind.batch <= bound * done:
+        bound, alone = BEGIN_SECONDS * lateness.factor, self.alone
+        if kind is self.visits and self.step_claims.beside_others:
+            bound, alone = TURN_SECONDS * lateness.factor, False
+        if alone or taken * kind.batch <= bound * done:
             return kind.batch
         return max(FEW, int(bound * done / taken))
 
@@ -271,7 +355,7 @@ class ReadyWork:
                     held.show_claimed(self._unbegun_steps(mine[number:]), asked)
             self.events.finish()
         finally:
-            held.release()
+            self._hide_claims()
         if not has_uncertain_commit():
             self._postpone(early)
             works = [item.work for item in mine[begun:]]
@@ -280,8 +364,15 @@ class ReadyWork:
             self._leave_to_others(works)
         return begun - len(early)
 
+    def _hide_claims(self) -> None:
+        """Show the supervisor no claims, unless some of them begin later."""
+        if not self.waiting:
+            self.worker_slice.held.release()
+
     def _unbegun_steps(self, mine: Sequence[Claimed[StepRun]]) -> list[Claim]:
-        runs = [*(item.work for item in mine), *self.steps.following]
+        claimed = [item.work for item in mine]
+        waiting = [item.work for item in self.waiting]
+        runs = [*claimed, *self.steps.following, *waiting]
         return [Claim(leases.work_name(run), "") for run in runs]
 
     def _is_late(self, asked: float) -> bool:
@@ -293,7 +384,11 @@ class ReadyWork:
         free = number if self.events.holds else 0
         # It is shown before the question: a supervisor that reads it later does not give the work to others.
         self.worker_slice.held.show_begun(number, free)
-        return not (self._is_late(asked) or self.stop() or has_uncertain_commit())
+        return not self._is_too_late(asked)
+
+    def _is_too_late(self, asked: float) -> bool:
+        """Whether this worker may begin no more of what it asked for at a monotonic time."""
+        return self._is_late(asked) or self.stop() or has_uncertain_commit()
 
     def _leave_to_others(self, works: list[Any]) -> None:
         if not works:
