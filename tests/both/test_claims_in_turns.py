@@ -29,9 +29,9 @@ from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import ReadyWork, WorkKind, drain
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import events, step_runs
+from orchestrator.engine.steps.runner import StepRunner
 from orchestrator.engine.work import leases, step_claims
 from orchestrator.engine.work.step_claims import StepClaims
-from orchestrator.engine.work.worker_slice import BEGIN_SECONDS
 from orchestrator.models import Checkpoint, ProcessInstance, Status, StepRun
 from orchestrator.testing import run
 from orchestrator.testing.clock import move_times_back
@@ -309,38 +309,55 @@ def test_the_rest_of_a_claim_is_left_to_others_while_its_scarce_ones_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A supervisor sees it, also when a later step of the scarce ones takes its time."""
-    monkeypatch.setattr(draining, "BEGIN_SECONDS", BEGIN_SECONDS)
-    monkeypatch.setattr(draining.ReadyWork, "_next_size", full_size)
     worker, taken = Supervised(), list[int]()
 
     def look() -> None:
         worker.look()
+        monkeypatch.setattr(draining, "BEGIN_SECONDS", 0)  # it is late by now
         taken.extend(one.work.pk for one in step_runs.claim("default", "B", 40, 600))
 
     meanwhile["link_7"] = look
-    due(Nap, [()] * 50)
-    start(Chain)
+    start(*[OTHERS[0]] * 50, Chain)
     worker.drain("default")
 
     held = StepRun.objects.filter(pk__in=taken)
     assert len(taken) >= 31
-    assert set(held.values_list("definition", "owner", "attempt")) == {("nap", "B", 1)}
+    assert set(held.values_list("node", "owner", "attempt")) == {("same", "B", 1)}
     leases.end_leases(["B"])
     run()
-    assert statuses(Nap) == statuses(Chain) == {Status.COMPLETED}
+    assert statuses(OTHERS[0]) == statuses(Chain) == {Status.COMPLETED}
     assert len(called) == len(set(called))
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_the_rest_of_a_claim_is_shown_while_results_of_its_scarce_ones_are_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Storing them may take its time, too."""
+    worker, shown, usual = Supervised(), list[int](), StepRunner.store
+
+    def store(runner: StepRunner, *, goes_on: bool = True) -> bool:
+        shown.append(len(worker.shown.unbegun().works))
+        return usual(runner, goes_on=goes_on)
+
+    monkeypatch.setattr(StepRunner, "store", store)
+    due(Nap, [()] * 50)
+    start(Chain)
+    worker.drain("default")
+
+    assert shown.count(31) == LENGTH
 
 
 def test_what_could_not_begin_for_the_scarce_ones_is_first_in_the_next_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each claim begins one visit here; without a change neither definition would wait for the other's end."""
+    """Each claim begins one visit here; neither definition waits for the other's end."""
     monkeypatch.setattr(draining, "BEGIN_SECONDS", -1.0)
     monkeypatch.setattr(draining, "TURN_SECONDS", -1.0)
     few, many = OTHERS[:2]
     start(*[many] * 12, *[few] * 12)
     before = len(written())
-    run()
+    drain()
 
     names = written()[before:]
     assert len(names) == 24
