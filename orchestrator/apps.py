@@ -1,7 +1,7 @@
 import sys
 
 from django.apps import AppConfig, apps
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -14,11 +14,13 @@ class OrchestratorConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from orchestrator import permissions, registry  # noqa: PLC0415  not before the apps are loaded
+        from orchestrator import migration_limits, permissions, registry  # noqa: PLC0415  not before the apps are loaded
         from orchestrator.checking import checks, settings_checks  # noqa: PLC0415  not before the apps are loaded
 
         checks.register_checks()
         settings_checks.register_settings_checks()
+        pre_migrate.connect(migration_limits.lift_limits, sender=self)
+        post_migrate.connect(migration_limits.restore_limits, sender=self)
         post_migrate.connect(permissions.create_permissions, sender=self)
         # Sent after a migration, and when the tables were emptied between two tests.
         post_migrate.connect(_forget_definitions, sender=self)

@@ -21,14 +21,4 @@ class Migration(migrations.Migration):
                 verbose_name="line of its reaction",
             ),
         ),
-        migrations.AddIndex(
-            model_name="issuedcommand",
-            index=models.Index(
-                condition=models.Q(
-                    ("wake_at__isnull", False), models.Q(("line", ""), _negated=True)
-                ),
-                fields=["type", "line", "issued_at", "id"],
-                name="reactions_in_line",
-            ),
-        ),
     ]

@@ -21,12 +21,4 @@ class Migration(migrations.Migration):
                 verbose_name="definition name",
             ),
         ),
-        migrations.AddIndex(
-            model_name="steprun",
-            index=models.Index(
-                condition=models.Q(("owner", ""), ("wake_at__isnull", False)),
-                fields=["queue", "definition", "status", "wake_at", "id"],
-                name="due_by_definition",
-            ),
-        ),
     ]

@@ -18,12 +18,4 @@ class Migration(migrations.Migration):
                 verbose_name="earlier fingerprint",
             ),
         ),
-        migrations.AddIndex(
-            model_name="incident",
-            index=models.Index(
-                condition=models.Q(("resolved_at__isnull", True)),
-                fields=["earlier", "-id"],
-                name="open_incidents_by_earlier",
-            ),
-        ),
     ]

@@ -1,0 +1,54 @@
+"""What people and programs do, in whichever release: they send, and look at pages."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from django.contrib.auth.models import User
+from django.test import Client
+
+from orchestrator import send_event, start_process
+from orchestrator.models import ProcessInstance
+from tests.apps.two_releases.messages import Arrived, Closed, Paid, Placed
+from tests.apps.two_releases.processes import Delivery, Purchase
+
+PAGES = """
+    / /processes/ /failures/ /events/ /waits/ /audit/ /decisions/ /stalled/ /api/processes/ /api/events/ /readyz /metrics
+""".split()
+
+
+def place(orders: list[str]) -> None:
+    """Begin a purchase and a delivery of each order, and pay it."""
+    for order in orders:
+        start_process(Purchase, Placed(order))
+        start_process(Delivery, Delivery.Input(order))
+        send_event(Paid(order, 100), id=f"{order} paid")
+
+
+def end(orders: list[str]) -> None:
+    """Let each order arrive, and close it."""
+    for order in orders:
+        send_event(Arrived(order), id=f"{order} arrived")
+        send_event(Closed(order), id=f"{order} closed")
+
+
+def statuses() -> dict[str, int]:
+    """Return with which status the pages of the console and the API answer an administrator."""
+    client = Client(SERVER_NAME="localhost")
+    client.force_login(User.objects.create_superuser("visitor"))
+    pages = [*PAGES]
+    for definition in (Purchase, Delivery):
+        process = ProcessInstance.objects.filter(name=definition.name).latest("id")
+        pages += [
+            f"/definitions/{definition.name}/",
+            f"/processes/{process.pk}/",
+            f"/processes/{process.pk}/messages/",
+            f"/api/processes/{process.pk}/",
+        ]
+    return {page: client.get(page).status_code for page in pages}
+
+
+def tell() -> None:
+    """Print the statuses, for the program that has started this one."""
+    sys.stdout.write(json.dumps(statuses()))

@@ -1,0 +1,114 @@
+"""Workers and pages of the release before run beside today's, on today's tables, as in a rolling deploy."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.models import (
+    Incident,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    Status,
+    StepRun,
+    Verdict,
+)
+from orchestrator.testing import run
+from tests.apps.two_releases import desk, handlers
+from tests.apps.two_releases.processes import Bill, Delivery, Purchase, release
+from tests.services.crews import QUICK, knowing, told
+from tests.services.database import NEEDS_SERVER
+from tests.services.former_release import FormerRelease
+from tests.services.patience import wait_for
+from tests.services.program import Program, management_command
+from tests.services.sizes import size
+from tests.services.valkey import ValkeyServer
+
+pytestmark = NEEDS_SERVER  # SQLite is for one host, which is not deployed in turns
+
+ORDERS = size(6, full=100)
+"""That each side sends, before both releases work and while they do."""
+WORKERS = str(size(1, full=2))
+"""Of each release."""
+
+assert handlers.__name__  # importing it has registered them
+known = knowing(Purchase, Delivery, Bill)
+
+
+@pytest.fixture(scope="module")
+def former(tmp_path_factory: pytest.TempPathFactory) -> FormerRelease:
+    return FormerRelease(tmp_path_factory.mktemp("former"), "two_releases")
+
+
+@pytest.fixture
+def settings_of_both(
+    monkeypatch: pytest.MonkeyPatch, transactional_db: None, valkey: ValkeyServer
+) -> None:
+    told(monkeypatch, {**QUICK, "APPS": "tests.apps.two_releases"})
+
+
+@pytest.fixture
+def former_workers(former: FormerRelease, settings_of_both: None) -> Iterator[Program]:
+    program = former.command("work", "--processes", WORKERS)
+    yield program
+    program.stop()
+
+
+@pytest.fixture
+def workers(settings_of_both: None) -> Iterator[Program]:
+    program = management_command("work", "--processes", WORKERS)
+    yield program
+    program.stop()
+
+
+def sent_by_both(former: FormerRelease, what: str, name: str) -> None:
+    """Have both releases send for orders of their own."""
+    orders = {side: [f"{side} {name} {n}" for n in range(ORDERS)] for side in "fo"}
+    former.run(f"from tests.apps.two_releases import desk; desk.{what}({orders['f']})")
+    getattr(desk, what)(orders["o"])
+
+
+def at(step: str) -> int:
+    """Return how many deliveries are at a step."""
+    return StepRun.objects.filter(node=step, finished_at=None).count()
+
+
+def where() -> object:
+    return [*ProcessInstance.objects.values_list("name", "step", "status")], [
+        *Incident.objects.open().values_list("message", flat=True)
+    ]
+
+
+@pytest.mark.full_size("400 orders", seconds=600)
+def test_both_releases_bring_all_processes_to_their_ends(
+    former: FormerRelease, former_workers: Program, workers: Program
+) -> None:
+    former_workers.start()
+    sent_by_both(former, "place", "early")
+    wait_for(lambda: at("arrival") == 2 * ORDERS, 60, where)
+    workers.start()
+    sent_by_both(former, "place", "late")
+    sent_by_both(former, "end", "early")
+    sent_by_both(former, "end", "late")
+    completed = ProcessInstance.objects.filter(status=Status.COMPLETED)
+    due = IssuedCommand.objects.filter(wake_at__isnull=False)
+
+    wait_for(lambda: completed.count() == 12 * ORDERS, 120, where)
+    wait_for(lambda: not due.exists(), 30, where)
+
+    assert not InboxEvent.objects.filter(verdict=Verdict.FAILED).exists()
+    assert [*Incident.objects.values_list("kind", "message")] == []
+    ran = set(StepRun.objects.filter(node="weigh").values_list("result", flat=True))
+    assert ran == {release(), str(former.folder)}
+
+
+def test_pages_of_the_release_before_answer(
+    former: FormerRelease, settings_of_both: None
+) -> None:
+    desk.place(["page"])
+    run()  # today's code writes what the pages show
+
+    said = former.run("from tests.apps.two_releases import desk; desk.tell()")
+
+    assert {status for _, status in json.loads(said).items()} == {200}, said
