@@ -14,8 +14,9 @@ class OrchestratorConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from orchestrator import migration_limits, permissions, registry  # noqa: PLC0415  not before the apps are loaded
+        from orchestrator import permissions, registry  # noqa: PLC0415  not before the apps are loaded
         from orchestrator.checking import checks, settings_checks  # noqa: PLC0415  not before the apps are loaded
+        from orchestrator.configuration import migration_limits  # noqa: PLC0415  not before the apps are loaded
 
         checks.register_checks()
         settings_checks.register_settings_checks()

@@ -236,6 +236,11 @@ class InstancePage(HistoryPart):
         return data_of(self.instance)
 
     @property
+    def fields(self) -> list[tuple[str, Any]]:
+        """The fields of the data. A template's `data.items` would be the field of that name."""
+        return list(self.data.items())
+
+    @property
     def has_secrets(self) -> bool:
         return bool(names_of(self.instance.definition))
 

@@ -6,7 +6,7 @@ from django.db import NotSupportedError
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import AddIndex
 
-from orchestrator.migration_limits import unlimited_waits
+from orchestrator.configuration.migration_limits import unlimited_waits
 
 IS_VALID = """
 SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s))

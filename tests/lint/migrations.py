@@ -18,7 +18,7 @@ RENAMES = (
     operations.RenameModel,
     operations.AlterModelTable,
 )
-REMOVALS = (operations.RemoveField, operations.DeleteModel)
+CONSTRAINTS = (operations.AddConstraint, operations.AlterUniqueTogether)
 
 
 class Rules:
@@ -46,26 +46,33 @@ class Rules:
                 self.made.add(operation.name_lower)
 
     def _wrong(
-        self, operation: Operation, migration: Migration, state: ProjectState
+        self, operation: Any, migration: Migration, state: ProjectState
     ) -> Iterator[str]:
         model = getattr(operation, "model_name_lower", "")
-        if isinstance(operation, operations.RunPython | operations.RunSQL):
-            yield from unchunked(operation)
-        elif model in self.made or isinstance(operation, operations.CreateModel):
+        if model in self.made:
             return
-        elif isinstance(operation, RENAMES):
-            yield f"{self.release} uses the old name: add the new one, write both, and remove the old one a release later"
-        elif isinstance(operation, REMOVALS):
-            yield from self._removed(target(operation))
-        elif isinstance(operation, operations.AddField):
-            yield from self._added(operation.field)
-        elif isinstance(operation, operations.AlterField):
-            before = state.models[migration.app_label, model].fields[operation.name]
-            yield from self._narrowed(before, operation.field)
-        elif isinstance(operation, operations.AddConstraint | operations.AlterUniqueTogether):
+        before = state.models.get((migration.app_label, model))
+        match operation:
+            case operations.RunPython() | operations.RunSQL():
+                yield from unchunked(operation)
+            case operations.AddIndex():
+                yield from plain_index(operation, migration)
+            case operations.AddField():
+                yield from self._added(operation.field)
+            case operations.AlterField() if before:
+                yield from self._narrowed(
+                    before.fields[operation.name], operation.field
+                )
+            case operations.RemoveField() | operations.DeleteModel():
+                yield from self._removed(target(operation))
+            case _:
+                yield from self._refused(operation)
+
+    def _refused(self, operation: Operation) -> Iterator[str]:
+        if isinstance(operation, RENAMES):
+            yield f"{self.release} uses the old name: add the new one, and remove the old one a release later"
+        if isinstance(operation, CONSTRAINTS):
             yield f"{self.release} may write rows that break it: add it a release after the code that keeps to it"
-        elif isinstance(operation, operations.AddIndex):
-            yield from plain_index(operation, migration)
 
     def _removed(self, what: str) -> Iterator[str]:
         last = self.last_used.get(what)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator.models import (
-    Incident,
     InboxEvent,
+    Incident,
     IssuedCommand,
     ProcessInstance,
     Status,
@@ -45,7 +45,10 @@ def former(tmp_path_factory: pytest.TempPathFactory) -> FormerRelease:
 def settings_of_both(
     monkeypatch: pytest.MonkeyPatch, transactional_db: None, valkey: ValkeyServer
 ) -> None:
-    told(monkeypatch, {**QUICK, "APPS": "tests.apps.two_releases"})
+    patience = {
+        "PATIENCE_SECONDS": 3600
+    }  # an early event is no incident on a slow machine
+    told(monkeypatch, {**QUICK, **patience, "APPS": "tests.apps.two_releases"})
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from orchestrator.models import ProcessInstance
 from tests.apps.two_releases.messages import Arrived, Closed, Paid, Placed
 from tests.apps.two_releases.processes import Delivery, Purchase
 
-PAGES = """
-    / /processes/ /failures/ /events/ /waits/ /audit/ /decisions/ /stalled/ /api/processes/ /api/events/ /readyz /metrics
-""".split()
+PAGES = [
+    *("/", "/processes/", "/failures/", "/events/", "/waits/", "/audit/", "/stalled/"),
+    *("/decisions/", "/api/processes/", "/api/events/", "/readyz", "/metrics"),
+]
 
 
 def place(orders: list[str]) -> None:

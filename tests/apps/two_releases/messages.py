@@ -5,7 +5,7 @@ from orchestrator.definition import Command, Event
 
 class Placed(Event):
     order: str
-    items: int = 3
+    parts: int = 3
 
 
 class Paid(Event):

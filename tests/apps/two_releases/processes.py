@@ -89,8 +89,8 @@ def label(weigh: str, context: StepContext) -> str:
     return weigh
 
 
-def find(items: int) -> list[int]:
-    return list(range(items))
+def find(parts: int) -> list[int]:
+    return list(range(parts))
 
 
 def pick(item: int, context: StepContext) -> int:
@@ -153,7 +153,7 @@ class Delivery(Workflow):
     @dataclass(frozen=True)
     class Input:
         order: str
-        items: int = 3
+        parts: int = 3
 
     flow = (
         start(weigh),
