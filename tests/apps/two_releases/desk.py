@@ -11,7 +11,7 @@ from django.test import Client
 from orchestrator import send_event, start_process
 from orchestrator.models import ProcessInstance
 from tests.apps.two_releases.messages import Arrived, Closed, Paid, Placed
-from tests.apps.two_releases.processes import Delivery, Purchase
+from tests.apps.two_releases.processes import Delivery, Inspection, Purchase
 
 PAGES = [
     *("/", "/processes/", "/failures/", "/events/", "/waits/", "/audit/", "/stalled/"),
@@ -20,10 +20,11 @@ PAGES = [
 
 
 def place(orders: list[str]) -> None:
-    """Begin a purchase and a delivery of each order, and pay it."""
+    """Begin the purchase, the delivery and the inspection of each order, and pay it."""
     for order in orders:
         start_process(Purchase, Placed(order))
         start_process(Delivery, Delivery.Input(order))
+        start_process(Inspection, Inspection.Input(order))
         send_event(Paid(order, 100), id=f"{order} paid")
 
 
@@ -39,7 +40,7 @@ def statuses() -> dict[str, int]:
     client = Client(SERVER_NAME="localhost")
     client.force_login(User.objects.create_superuser("visitor"))
     pages = [*PAGES]
-    for definition in (Purchase, Delivery):
+    for definition in (Purchase, Delivery, Inspection):
         process = ProcessInstance.objects.filter(name=definition.name).latest("id")
         pages += [
             f"/definitions/{definition.name}/",

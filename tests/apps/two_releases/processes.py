@@ -8,11 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 
 import orchestrator
+from orchestrator import Permanent
 from orchestrator.definition import (
     ProcessManager,
     StepContext,
     Workflow,
     after,
+    catch,
     during,
     each,
     fork,
@@ -165,4 +167,39 @@ class Delivery(Workflow):
         then(route, drive),
         repeat(drive, knock, until=heard, at_most=3, then=arrival),
         then(arrival, bill, thank),
+    )
+
+
+class Broken(Permanent):
+    """A part is broken."""
+
+
+def inspect(item: int) -> int:
+    if item == 1:
+        raise Broken("a part is broken")
+    return item
+
+
+def report(inspect: list[int]) -> int:
+    return len(inspect)
+
+
+def explain(order: str) -> str:
+    return release()
+
+
+class Inspection(Workflow):
+    """Looks at all parts of an order, of which one is broken: a map that fails, and is caught."""
+
+    name = "two-releases-inspection"
+
+    @dataclass(frozen=True)
+    class Input:
+        order: str
+        parts: int = 5
+
+    flow = (
+        start(find),
+        each(find, over="", do=step(inspect, retries=0), into=report, window=2),
+        catch(inspect, error=Broken, to=explain),
     )
