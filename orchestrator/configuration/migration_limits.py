@@ -6,7 +6,7 @@ and one statement of it may read a large table. Its waits for locks stay limited
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,7 +27,7 @@ NAMES = "procession_lifted_limits"
 """The attribute of a connection with the limits that it had before."""
 
 
-def lift_limits(*, using: str, plan: list[Any], **signal: object) -> None:
+def lift_limits(*, using: str, plan: Sequence[Any] = (), **signal: object) -> None:
     """Lift our limits before migrations run; the receiver of `pre_migrate`."""
     db = connections[using]
     if not plan or not keeps_session(db):
