@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orchestrator.definition import Workflow, then
+from orchestrator.definition import Workflow, step
 from orchestrator.testing import registered, started
 from tests.services.client import Read
 
@@ -21,7 +21,7 @@ class Counting(Workflow):
     """Has fields that are named as methods of a dictionary."""
 
     Input = Counted
-    flow = (then(count),)
+    flow = (step(count),)
 
 
 def test_a_field_may_have_the_name_of_a_method(read: Read, db: None) -> None:

@@ -47,10 +47,10 @@ def said(*changes: Any, atomic: bool = True) -> list[str]:
     fields = [("id", models.BigAutoField(primary_key=True)), ("note", text(null=True))]
     fields += [("place", text(db_default=""))]
     state.add_model(ModelState("orchestrator", "Parcel", fields))
-    migration = migrations.Migration("0099_change", "orchestrator")
-    migration.operations, migration.atomic = [*changes], atomic
+    body = {"operations": [*changes], "atomic": atomic}
+    migration = type("Migration", (migrations.Migration,), body)
     rules = Rules("0.1", {"parcel.note": "0.1", "parcel.place": "0.0"})
-    return list(rules.findings(migration, state))
+    return list(rules.findings(migration("0099_change", "orchestrator"), state))
 
 
 INDEX = models.Index(fields=["note"], name="by_note")

@@ -15,8 +15,9 @@ from tests.apps.two_releases.processes import Delivery, Inspection, Purchase
 
 PAGES = [
     *("/", "/processes/", "/failures/", "/events/", "/waits/", "/audit/", "/stalled/"),
-    *("/decisions/", "/api/processes/", "/api/events/", "/readyz", "/metrics"),
+    *("/decisions/", "/livez", "/metrics"),
 ]
+CALLS = ["/api/processes/", "/api/events/"]
 
 
 def place(orders: list[str]) -> None:
@@ -35,22 +36,21 @@ def end(orders: list[str]) -> None:
         send_event(Closed(order), id=f"{order} closed")
 
 
-def statuses() -> dict[str, int]:
-    """Return with which status the pages of the console and the API answer an administrator."""
+def statuses(token: str) -> dict[str, int]:
+    """Return with which status the pages answer the administrator, and the API's calls a token."""
     client = Client(SERVER_NAME="localhost")
-    client.force_login(User.objects.create_superuser("visitor"))
-    pages = [*PAGES]
+    bearer = {"Authorization": f"Bearer {token}"}
+    pages, calls = [*PAGES], [*CALLS]
     for definition in (Purchase, Delivery, Inspection):
         process = ProcessInstance.objects.filter(name=definition.name).latest("id")
-        pages += [
-            f"/definitions/{definition.name}/",
-            f"/processes/{process.pk}/",
-            f"/processes/{process.pk}/messages/",
-            f"/api/processes/{process.pk}/",
-        ]
-    return {page: client.get(page).status_code for page in pages}
+        pages.append(f"/definitions/{definition.name}/")
+        pages += [f"/processes/{process.pk}/", f"/processes/{process.pk}/messages/"]
+        calls.append(f"/api/processes/{process.pk}/")
+    found = {call: client.get(call, headers=bearer).status_code for call in calls}
+    client.force_login(User.objects.get(username="administrator"))
+    return found | {page: client.get(page).status_code for page in pages}
 
 
-def tell() -> None:
+def tell(token: str) -> None:
     """Print the statuses, for the program that has started this one."""
-    sys.stdout.write(json.dumps(statuses()))
+    sys.stdout.write(json.dumps(statuses(token)))
