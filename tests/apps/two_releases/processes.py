@@ -72,7 +72,11 @@ class Purchase(ProcessManager):
             when(Paid).set(amount=paid),
             after(MOMENT).issue(Remind).go_to(Step.DUE),
         ),
-        during(Step.DUE, when(Closed).issue(Book).go_to(Step.CLOSED)),
+        during(
+            Step.DUE,
+            when(Paid).set(amount=paid),  # a payment that the deadline was before
+            when(Closed).issue(Book).go_to(Step.CLOSED),
+        ),
     )
 
 
