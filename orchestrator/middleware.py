@@ -1,6 +1,7 @@
 """Middleware: security headers, sign-in, and compressed files."""
 
 import gzip
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -17,6 +18,8 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from django.views.defaults import page_not_found
+
+log = logging.getLogger(__name__)
 
 # 'self' in connect-src covers the WebSocket of the same host and port.
 POLICY = "; ".join(
@@ -70,6 +73,7 @@ class NulMiddleware(MiddlewareMixin):
         found = request.resolver_match
         reads = request.method in ("GET", "HEAD") and isinstance(error, UNTAKEN)
         if reads and found and "admin" in found.app_names:
+            log.warning("%r is answered with 404", request.path, exc_info=error)
             return page_not_found(request, error)
         return None
 

@@ -1,5 +1,6 @@
 """The answers of the administration's pages for our tables, in any project."""
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -11,6 +12,8 @@ from django.urls import URLPattern
 
 from monitoring.base.directions import show_directions
 from orchestrator.middleware import UNTAKEN
+
+log = logging.getLogger(__name__)
 
 View = Callable[..., HttpResponseBase]
 
@@ -38,6 +41,7 @@ def _answering(view: View) -> View:
         except UNTAKEN as error:
             if request.method not in ("GET", "HEAD"):
                 raise
+            log.warning("%r is answered with 404", request.path, exc_info=error)
             raise Http404 from error
 
     return answering
