@@ -11,11 +11,11 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import CollectorRegistry
 
+import orchestrator
 from monitoring.live.audience import open_pages
 from monitoring.probes.figures import Figures, figures
 from monitoring.probes.readiness import readiness
 from monitoring.probes.timed_questions import TimedQuestion
-from orchestrator import __version__
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         parts = readiness()
         yield _gauge("up", "Whether a part is there.", "part", parts)
-        yield _gauge("build_info", "Which version runs.", "version", {__version__: 1})
+        version = orchestrator.__version__
+        yield _gauge("build_info", "Which version runs.", "version", {version: 1})
         yield _single("sockets", "Open pages of this web server.", open_pages())
         if not parts["database"]:
             return

@@ -269,3 +269,8 @@ def test_without_the_database_metrics_say_so(
     assert up == (0, 1)
     assert found["procession_sockets",] == 0
     assert ("procession_transitions_total",) not in found
+
+
+@pytest.mark.django_db
+def test_a_page_tells_the_version(operating: Client) -> None:
+    assert f"Procession {__version__}</span>" in operating.read("/")

@@ -18,6 +18,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+import orchestrator
 from monitoring.attention.health import Health, health
 from monitoring.base.access import shown_definitions, visible_definitions
 from monitoring.base.graphs import labels_of
@@ -35,7 +36,6 @@ from monitoring.live.sharing import shared_part
 from monitoring.process.steps.elements import VisitFilters
 from monitoring.process.steps.trouble import last_line
 from monitoring.queries.lists import Search
-from orchestrator import __version__
 from orchestrator.definition.secrets import mask_fields
 from orchestrator.models import Definition, InboxEvent
 
@@ -390,7 +390,7 @@ def the_health(context: Context) -> Health:
 
 @register.simple_tag
 def shown_version() -> str:
-    return __version__
+    return orchestrator.__version__
 
 
 @register.inclusion_tag("monitoring/parts/keys.html")
