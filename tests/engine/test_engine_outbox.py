@@ -401,6 +401,21 @@ def test_a_failing_reaction_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert Group.objects.get().name == "depot east"
 
 
+def test_retry_says_when_a_reaction_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(event: DepotOpened) -> None:
+        raise Retry(HOUR)
+
+    send_event(DepotOpened("east"), id="1", source="depot")
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "find_reaction", reacting(refuse))
+        run()
+    pass_time(hours=0.9)
+    assert not Group.objects.exists()
+    pass_time(hours=0.2)
+
+    assert Group.objects.get().name == "depot east"
+
+
 def test_a_reaction_that_fails_is_an_incident(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "find_reaction", reacting(raising(Permanent("no"))))
     send_event(DepotOpened("east"), id="1")

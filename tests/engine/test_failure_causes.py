@@ -301,6 +301,14 @@ def test_a_process_whose_sub_process_failed_is_in_one_group_for_one_cause() -> N
     assert groups_of_crates(no_address) == 1
 
 
+def test_the_failure_of_a_sub_process_keeps_its_earlier_fingerprint() -> None:
+    groups_of_crates(no_address)
+    told = Incident.objects.filter(instance__name="crate").latest("pk")
+
+    about = (told.kind, "crate", "parcel", told.message, told.error)
+    assert told.earlier == fingerprint(*about, "")
+
+
 def test_sub_processes_that_failed_by_two_defects_are_two_groups_of_their_parents() -> (
     None
 ):
