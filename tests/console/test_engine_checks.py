@@ -258,8 +258,11 @@ def test_a_definition_that_no_app_has_brought_is_named() -> None:
     assert "Import it in examples.order_listing.processes" in str(message.hint)
 
 
-def test_a_definition_of_a_library_is_named_where_an_app_imports_it() -> None:
+def test_a_definition_of_a_library_is_named_where_an_app_imports_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     library, processes = ModuleType("some_library"), ModuleType("shop.processes")
+    monkeypatch.setitem(sys.modules, library.__name__, library)
     exec(LIBRARY, vars(library))  # noqa: S102  our own lines
     assert ids() == []
 
