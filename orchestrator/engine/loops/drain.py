@@ -53,6 +53,8 @@ GO_ON_SECONDS = 0.1
 TURN_SECONDS = 0.03
 """How long a worker is busy with the frequent visits of a claim before it looks for work of other definitions."""
 
+Visits = list[Claimed[StepRun]]
+
 
 def drain(
     queue: str = DEFAULT_QUEUE,
@@ -128,7 +130,7 @@ class ReadyWork:
         self.sizes = {events: FEW, commands: FEW, step_runs: FEW}
         """The size of the next claim of each kind."""
         self.visits = WorkKind(step_runs, self._step, ROOM, CLAIMED)
-        self.waiting: list[Claimed[StepRun]] = []
+        self.waiting: Visits = []
         """Claimed visits that begin when the scarce ones of their claim have gone on."""
         self.kinds = (
             WorkKind(events, self.events.run, 64, {}),
@@ -216,7 +218,7 @@ class ReadyWork:
             taken = time.monotonic() - since
             self.sizes[kind.table] = self._next_size(kind, begun, taken)
 
-    def _visit(self, claimed: list[Claimed[StepRun]], asked: float) -> None:
+    def _visit(self, claimed: Visits, asked: float) -> None:
         """Run claimed visits and those that follow: scarce ones to their next wait before the others begin."""
         scarce = claimed[: self.step_claims.scarce]
         others = claimed[len(scarce) :]
@@ -227,12 +229,7 @@ class ReadyWork:
                 return
         self._visit_others(others, asked)
 
-    def _visit_scarce(
-        self,
-        claimed: list[Claimed[StepRun]],
-        others: list[Claimed[StepRun]],
-        asked: float,
-    ) -> None:
+    def _visit_scarce(self, claimed: Visits, others: Visits, asked: float) -> None:
         """Run visits and those that follow while the others of the claim wait, which the supervisor sees."""
         self.waiting = others
         try:
@@ -243,24 +240,22 @@ class ReadyWork:
             self.waiting = []
             self.worker_slice.held.release()
 
-    def _visit_others(self, claimed: list[Claimed[StepRun]], asked: float) -> None:
+    def _visit_others(self, claimed: Visits, asked: float) -> None:
         """Run visits and those that follow; not for long while work of scarce definitions is due."""
         beside, since = self.step_claims.beside_others, time.monotonic()
         turn = since + TURN_SECONDS * lateness.factor if beside else float("inf")
         begun = self._begin_visits(claimed, asked)
         done = begun + self._go_on(GO_ON_SECONDS * lateness.factor, turn)
-        if beside:
-            self._count(self.visits, done, begun, since)
-        else:
-            self._count(self.visits, done, done, asked)
+        measured = (begun, since) if beside else (done, asked)
+        self._count(self.visits, done, *measured)
 
-    def _leave_out(self, others: list[Claimed[StepRun]]) -> None:
+    def _leave_out(self, others: Visits) -> None:
         """Release the other visits of a claim, none of which may begin any more; the next claim begins with them."""
         self.step_claims.left_out = True
         if not has_uncertain_commit():
             self._leave_to_others([item.work for item in others])
 
-    def _begin_visits(self, claimed: list[Claimed[StepRun]], asked: float) -> int:
+    def _begin_visits(self, claimed: Visits, asked: float) -> int:
         """Run claimed visits, sleeps first. Return how many were run."""
         lines = Lines(claimed)
         return self._end_sleeps(lines) + self._run_in_time(self.visits, lines, asked)
@@ -370,9 +365,8 @@ class ReadyWork:
             self.worker_slice.held.release()
 
     def _unbegun_steps(self, mine: Sequence[Claimed[StepRun]]) -> list[Claim]:
-        claimed = [item.work for item in mine]
-        waiting = [item.work for item in self.waiting]
-        runs = [*claimed, *self.steps.following, *waiting]
+        waiting = (item.work for item in self.waiting)
+        runs = [*(item.work for item in mine), *self.steps.following, *waiting]
         return [Claim(leases.work_name(run), "") for run in runs]
 
     def _is_late(self, asked: float) -> bool:
