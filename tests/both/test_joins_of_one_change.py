@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from orchestrator.engine.change import change as changes
-from orchestrator.engine.change.change import announce
+from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.tables import joins

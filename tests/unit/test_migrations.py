@@ -42,7 +42,7 @@ def text(**more: Any) -> Any:
 
 
 def said(*changes: Any, atomic: bool = True) -> list[str]:
-    """Return what is said of a migration of parcels with these operations."""
+    """Return the findings of the lint about a migration of parcels with these operations."""
     state = ProjectState()
     fields = [("id", models.BigAutoField(primary_key=True)), ("note", text(null=True))]
     fields += [("place", text(db_default=""))]

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from orchestrator.engine.change.change import ProcessChange, announce_together
+from orchestrator.engine.change.announcements import announce_together
+from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.engine.change import incidents, offering
-from orchestrator.engine.change.change import announce_event, settle_without_move
+from orchestrator.engine.change.announcements import announce_event
+from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.events import other_definitions
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send

@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from orchestrator import registry
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.change.change import announce_event
+from orchestrator.engine.change.announcements import announce_event
 from orchestrator.engine.events import other_definitions
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send

@@ -21,8 +21,8 @@ from orchestrator.definition.workflow.context import (
     StepContext,
 )
 from orchestrator.engine.change import secret_values
+from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.application_code import engine_errors
-from orchestrator.engine.change.change import announce
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.work.worker_slice import Reporting

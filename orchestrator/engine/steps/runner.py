@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from orchestrator.engine.change.change import announce
+from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.sql.batch import Clock, Raw
 from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import instances

@@ -16,7 +16,7 @@ from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
-from orchestrator.engine.change.change import announce
+from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps import quick_results
 from orchestrator.engine.steps.attempts import (

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change.change import announce_bulk
+from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import (
     LockedOperation,

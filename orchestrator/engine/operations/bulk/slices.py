@@ -17,7 +17,7 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from orchestrator.engine.change.change import announce_bulk
+from orchestrator.engine.change.announcements import announce_bulk
 from orchestrator.engine.invariants.bulk_operations import NUMBERS
 from orchestrator.engine.operations import OPERATIONS, SELECTIONS, Tried
 from orchestrator.engine.operations.bulk import pace

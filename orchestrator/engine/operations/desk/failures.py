@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.engine.change.change import announce_failures
+from orchestrator.engine.change.announcements import announce_failures
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, LockedOperation, Press
 from orchestrator.engine.operations.desk.assign import find_person
