@@ -28,6 +28,7 @@ __all__ = [
 # Type checkers and editors read this branch: `__getattr__` alone would accept any name.
 if TYPE_CHECKING:
     from orchestrator.configuration.version import __version__ as __version__
+    from orchestrator.definition.declarations.handlers import Answer, CommandContext
     from orchestrator.engine.processes import (
         Envelope,
         send_event,
@@ -36,14 +37,15 @@ if TYPE_CHECKING:
     )
     from orchestrator.engine.storage.receipts import Receipt
     from orchestrator.exceptions import CorruptInput, Permanent, Poll, Retry, Skip
-    from orchestrator.registry import Answer, CommandContext, handles, reacts_to
+    from orchestrator.registry import handles, reacts_to
 else:
     _HOMES = {
         "configuration.version": "__version__",
+        "definition.declarations.handlers": "Answer CommandContext",
         "engine.processes": "Envelope send_event send_events start_process",
         "engine.storage.receipts": "Receipt",
         "exceptions": "CorruptInput Permanent Poll Retry Skip",
-        "registry": "Answer CommandContext handles reacts_to",
+        "registry": "handles reacts_to",
     }
 
     def __getattr__(name):

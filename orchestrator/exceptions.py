@@ -3,6 +3,7 @@
 ProcessionError
 ├── InvalidDefinition       a definition contradicts itself; raised at import
 ├── InvalidMessage          an event, a command or data does not have the declared form
+│   └── UnreadableValue     the running code cannot read what another release has stored
 ├── UnknownEventType        no definition and no handler knows this event type
 ├── UnknownDefinition       no such process manager or workflow in the code
 ├── ConflictingEvent        an event id was used before with another body
@@ -93,6 +94,21 @@ class InvalidMessage(ProcessionError):
     def __init__(self, message: str, path: str = "") -> None:
         self.path = path
         super().__init__(f"{path}: {message}" if path else message)
+
+
+class UnreadableValue(InvalidMessage):
+    """The running code cannot read a stored value: another release has stored it.
+
+    Args:
+        name: the name of the value, for people.
+        error: why it cannot be read.
+    """
+
+    def __init__(self, name: str, error: InvalidMessage) -> None:
+        super().__init__(
+            Text("the running code cannot read %(name)s: %(why)s", name, error)
+        )
+        self.path = error.path
 
 
 class UnknownEventType(ProcessionError):

@@ -41,6 +41,7 @@ def message_secrets(type_name: str) -> frozenset[str]:
     """
     reaction = registry.find_reaction(type_name)
     kind = reaction.message.__name__ if reaction is not None else type_name
+    kind = registry.current_name(kind)
     handlers = (
         *registry.reactions.get(kind, ()),
         *registry.command_handlers.get(kind, ()),

@@ -13,8 +13,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from monitoring.base.access import DATA, EVENTS, REVEAL
-from orchestrator import secret_names
+from orchestrator import registry, secret_names
+from orchestrator.definition.codec import full_form
 from orchestrator.definition.secrets import MASK, mask_fields
+from orchestrator.exceptions import UnknownEventType
 from orchestrator.grants import definitions_of
 from orchestrator.models import (
     BulkOperation,
@@ -60,14 +62,23 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
         definition: of its process, where the caller has it.
     """
     names = secret_names.message_secrets(event.type)
+    body = _full_event(event)
     if definition is not None:
-        return mask_fields(event.body, names | names_of(definition))
+        return mask_fields(body, names | names_of(definition))
     process = _process_of(event)
     if process is not None:
         names |= names_of(process.definition)
     elif event.target:
         names |= secret_names.code_secrets(event.target).names
-    return mask_fields(event.body, names)
+    return mask_fields(body, names)
+
+
+def _full_event(event: InboxEvent) -> Any:
+    """Return the body of an event with the fields at their default, where the running code knows them."""
+    try:
+        return full_form(registry.event_class(event.type), event.body)
+    except UnknownEventType:
+        return event.body
 
 
 def _process_of(event: InboxEvent) -> ProcessInstance | None:
@@ -82,9 +93,11 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     """Return the body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
-    return mask_fields(
-        command.body, secret_names.message_secrets(command.type) | names_of(definition)
-    )
+    handler = registry.find_reaction(command.type)
+    handler = handler or registry.command_handler(command.type)
+    body = command.body if handler is None else full_form(handler.message, command.body)
+    names = secret_names.message_secrets(command.type)
+    return mask_fields(body, names | names_of(definition))
 
 
 def masked_row(row: Any, *, sees: bool) -> Any:

@@ -22,8 +22,10 @@ from orchestrator import registry
 from orchestrator.checking.field_checks import field_errors
 from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.definition import Event, ProcessManager
+from orchestrator.definition.codec import digest
 from orchestrator.definition.declarations.transition_rows import TransitionRow
-from orchestrator.models import ProcessInstance
+from orchestrator.definition.messages import renamed
+from orchestrator.models import Definition, ProcessInstance
 
 
 def register_checks() -> None:
@@ -115,6 +117,14 @@ def _event_duplicates() -> Iterator[CheckMessage]:
                     obj=definition,
                     id="orchestrator.E004",
                 )
+    for former in known.keys() & renamed.keys():
+        if (current := renamed[former]) in known:
+            yield Error(
+                f"The event name {former} stands for {known[former].__module__} and, as an alias, for {current}.",
+                hint="Leave the alias out, or rename the event.",
+                obj=known[current],
+                id="orchestrator.E004",
+            )
 
 
 def _unregistered() -> Iterator[CheckMessage]:
@@ -152,13 +162,47 @@ def _changed_definitions() -> Iterator[CheckMessage]:
         rows = ProcessInstance.objects.live().filter(definition__name=name)
         of_version = rows.filter(definition__version=version)
         fingerprint = definition.graph().fingerprint()
-        if live := of_version.exclude(definition__fingerprint=fingerprint).count():
+        others = Definition.objects.filter(name=name, version=version)
+        same = [
+            row.pk
+            for row in others.iterator()
+            if row.fingerprint == fingerprint or _is_renamed(row.graph, fingerprint)
+        ]
+        if live := of_version.exclude(definition__in=same).count():
             yield Error(
                 f"{definition.__name__} has changed, but {live} live instances run on version {version} as it was.",
                 hint="Raise its version and keep the old class until they have ended.",
                 obj=definition,
                 id="orchestrator.E005",
             )
+
+
+def _is_renamed(graph: dict[str, Any], fingerprint: str) -> bool:
+    """Return whether a stored graph differs from the one with a fingerprint in former names of messages alone."""
+    now = _with_current_names(graph)
+    return now != graph and digest(now) == fingerprint
+
+
+def _with_current_names(graph: dict[str, Any]) -> dict[str, Any]:
+    """Return a stored graph with the current names of messages that have former names."""
+
+    def named(value: Any) -> Any:
+        if isinstance(value, list):
+            return list(map(named, value))
+        return " ".join(renamed.get(word, word) for word in value.split(" "))
+
+    places = ("event", "commands", "at_once", "detail")
+    parts = {
+        part: [
+            {
+                key: named(value) if key in places else value
+                for key, value in one.items()
+            }
+            for one in graph[part]
+        ]
+        for part in ("nodes", "edges", "dispositions")
+    }
+    return graph | parts
 
 
 def check_limits(

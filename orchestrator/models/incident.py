@@ -36,7 +36,7 @@ class Incident(WithText):
         UNEXPECTED_EVENT = "unexpected_event", _("unexpected event")
         REJECTED_EVENT = "rejected_event", _("rejected event")
         UNROUTED_EVENT = "unrouted_event", _("event without a process")
-        HANDLER_MISSING = "handler_missing", _("handler missing")
+        HANDLER_MISSING = "handler_missing", _("code missing")
         CORRUPTED_DATA = "corrupted_data", _("corrupted data")
 
     kind = models.CharField(_("kind"), max_length=20, choices=Kind)

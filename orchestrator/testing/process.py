@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 from django.contrib.auth.models import AnonymousUser
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
-from orchestrator.definition.codec import decode
+from orchestrator.definition.codec import decode, decode_message
+from orchestrator.definition.messages import renamed
 from orchestrator.engine import operations, processes
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.storage import definitions
@@ -231,7 +232,9 @@ class Process:
             return []
         classes = definition.issued_commands()
         issued = in_issue_order(self.instance.commands.all())
-        return [decode(classes[row.type], row.body) for row in issued]
+        former = {old: classes[new] for old, new in renamed.items() if new in classes}
+        forms = former | classes
+        return [decode_message(forms[row.type], row.body) for row in issued]
 
     @property
     def result(self) -> Any:

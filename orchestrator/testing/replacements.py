@@ -12,6 +12,7 @@ from typing import Any
 from orchestrator import registry
 from orchestrator.containers import group_by_key
 from orchestrator.definition import Command, Workflow
+from orchestrator.definition.declarations.handlers import StandIn, stand_ins
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.registry import DefinitionClass
 
@@ -88,13 +89,13 @@ def registered(*definitions: DefinitionClass) -> Iterator[None]:
 
 
 @contextmanager
-def add_stand_in(stand_in: registry.StandIn) -> Iterator[None]:
+def add_stand_in(stand_in: StandIn) -> Iterator[None]:
     """Let a callable choose the function that runs for a step or a handler, until the end of the block."""
-    registry.stand_ins.append(stand_in)
+    stand_ins.append(stand_in)
     try:
         yield
     finally:
-        registry.stand_ins.remove(stand_in)
+        stand_ins.remove(stand_in)
 
 
 def _function(what: Replaceable) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from uuid6 import uuid7
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
+from orchestrator.engine.change.offering import wake_followers
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import retry
@@ -25,7 +26,6 @@ from orchestrator.engine.sql.tables import events
 from orchestrator.engine.work.claims import (
     ClaimedElsewhere,
     postpone,
-    wake_followers,
 )
 from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Status, Verdict

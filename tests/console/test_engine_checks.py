@@ -1,7 +1,9 @@
 """System checks: what only the whole project can know, said before it runs."""
 
+import json
 import re
 import sys
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +29,7 @@ from orchestrator.definition import (
     undo,
     when,
 )
+from orchestrator.definition.messages import renamed
 from orchestrator.models import Definition, InboxEvent
 from orchestrator.queue import CALLS, LONGEST_QUEUE
 from tests.apps.process_managers.desk import tell, underway
@@ -164,6 +167,32 @@ def test_two_event_classes_of_one_name_are_an_error() -> None:
     message = the_only("E004", among=True)
     assert "The event name ParcelPacked stands for" in message.msg
     assert ParcelPacked.__module__ in message.msg
+
+
+def test_an_alias_that_is_an_event_of_its_own_is_an_error() -> None:
+    twin = types.new_class("ParcelWrapped", (Event,), {"aliases": "ParcelPacked"})
+    registry.register_definition(cleaning(event=twin))
+    try:
+        message = the_only("E004", among=True)
+    finally:
+        del renamed["ParcelPacked"]
+    assert "as an alias, for ParcelWrapped" in message.msg
+
+
+def test_messages_under_other_names_are_no_other_definition() -> None:
+    parcel = underway()
+    rows = Definition.objects.filter(name="shipping")
+    graph = rows.get().graph
+    told = json.dumps(graph).replace("ParcelPacked", "ParcelWrapped")
+    rows.update(graph=json.loads(told), fingerprint="0" * 64)
+    assert parcel.finished_at is None
+    assert [message.id for message in found(databases=True)] == ["orchestrator.E005"]
+
+    renamed["ParcelWrapped"] = "ParcelPacked"
+    try:
+        assert found(databases=True) == []
+    finally:
+        del renamed["ParcelWrapped"]
 
 
 def test_a_definition_that_changed_under_live_processes_is_an_error() -> None:

@@ -12,7 +12,7 @@ from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.operations import cancel
-from orchestrator.engine.storage import inbox
+from orchestrator.engine.storage import stored_values
 from orchestrator.engine.work.backoff import delay
 from orchestrator.models import (
     Checkpoint,
@@ -44,8 +44,8 @@ def write_and_fail(command: object) -> None:
     raise ConnectionError("the printer is off")
 
 
-def write_and_fail_to_read(kind: str, body: object) -> Event:
-    write_and_fail(body)
+def write_and_fail_to_read(event: InboxEvent) -> Event:
+    write_and_fail(event)
     return CourierBooked("")
 
 
@@ -130,7 +130,7 @@ def test_all_is_well_if_what_failed_is_parked(monkeypatch: pytest.MonkeyPatch) -
     """A deadline took the process on meanwhile, and the new step does not expect the one that failed."""
     parcel = underway()
     with monkeypatch.context() as patch:
-        patch.setattr(inbox, "parse_event", write_and_fail_to_read)
+        patch.setattr(stored_values, "read_event", write_and_fail_to_read)
         event = tell(parcel, CourierBooked("B-1"))
     assert parcel.status == "retrying"
     overdue(parcel)

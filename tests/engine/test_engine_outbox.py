@@ -21,6 +21,7 @@ from orchestrator import (
     start_process,
 )
 from orchestrator.configuration.conf import conf
+from orchestrator.definition.declarations.handlers import Handler
 from orchestrator.definition.refusals import LONGEST
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.batch import database_now, send
@@ -352,10 +353,10 @@ def test_a_repeated_transition_issues_the_same_commands(handler: SetHandler) -> 
 # Simple event handlers
 
 
-def reacting(function: Callable[..., None]) -> Callable[[str], registry.Handler]:
+def reacting(function: Callable[..., None]) -> Callable[[str], Handler]:
     """Return what finds this function as the handler of whatever event."""
     [entry] = registry.reactions["DepotOpened"]
-    handler = registry.Handler(function, entry.message, True, 4, 5, "default")
+    handler = Handler(function, entry.message, True, 4, 5, "default")
     return lambda name: handler
 
 

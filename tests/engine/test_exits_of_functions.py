@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator import registry, send_event, start_process
 from orchestrator.definition import Event
+from orchestrator.definition.declarations.handlers import Handler
 from orchestrator.engine.storage import definitions
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, StepRun
 from orchestrator.testing import pass_time, registered, started
@@ -40,7 +41,7 @@ def handlers(handler: SetHandler, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
     handler(exits.Note, do)
     handler(exits.Inform, do, after_commit=True, attempts=2)
-    reaction = registry.Handler(do, exits.Knock, True, 2, 300, "default")
+    reaction = Handler(do, exits.Knock, True, 2, 300, "default")
     monkeypatch.setitem(registry.reactions, "Knock", [reaction])
     leaving.clear()
     definitions.forget_definitions()

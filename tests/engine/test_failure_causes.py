@@ -21,9 +21,10 @@ from examples.order_listing.orders import place_order
 from orchestrator import send_event
 from orchestrator.definition import Workflow, start, step
 from orchestrator.definition import run as run_part
+from orchestrator.definition.declarations.handlers import Handler
 from orchestrator.engine.change.incidents import fingerprint
 from orchestrator.models import Incident
-from orchestrator.registry import Handler, reactions
+from orchestrator.registry import reactions
 from orchestrator.testing import (
     failing,
     pass_time,

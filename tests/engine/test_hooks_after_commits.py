@@ -13,6 +13,7 @@ from orchestrator.definition import (
     route,
     step,
 )
+from orchestrator.definition.declarations.handlers import Handler
 from orchestrator.definition.workflow.rows import then
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, StepRun
 from orchestrator.signals import committed
@@ -159,7 +160,7 @@ def test_a_handler_inside_a_transaction_is_done_once(
         name, attempts = "Note", InboxEvent.objects.values_list("attempt")
     else:
         handler(Note, lambda command: None)
-        reaction = registry.Handler(react, Opened, True, 4, 300, "default")
+        reaction = Handler(react, Opened, True, 4, 300, "default")
         monkeypatch.setitem(registry.reactions, "Opened", [reaction])
         send_event(Opened(1), id="1")
         run()

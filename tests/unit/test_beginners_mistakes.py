@@ -21,9 +21,9 @@ from orchestrator.definition import (
     start,
     when,
 )
+from orchestrator.definition.declarations.handlers import CommandContext, Handler
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.missing_tables import MIGRATE
-from orchestrator.registry import CommandContext, Handler
 from orchestrator.serving import CannotStart, child_processes
 from orchestrator.serving.child_process import ChildProcess
 from orchestrator.serving.child_processes import ChildProcesses

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, TypeVar
 
@@ -32,7 +34,7 @@ from orchestrator.definition.codec.json_values import (
     settled,
     text_digest,
 )
-from orchestrator.definition.messages import STRICT
+from orchestrator.definition.messages import STRICT, Message
 from orchestrator.definition.secrets import (
     MASK,
     mask_values,
@@ -49,10 +51,13 @@ __all__ = [
     "check_json",
     "copied",
     "decode",
+    "decode_message",
     "decode_text",
     "digest",
     "encode",
     "encode_as",
+    "encode_message",
+    "full_form",
     "json_mistakes",
     "limited_digest",
     "make_strict",
@@ -62,6 +67,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 
 def adapter(cls: type[T]) -> TypeAdapter[T]:
@@ -133,6 +139,54 @@ def encode(value: object) -> dict[str, Any]:
         return _exact(form, type(value), value, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
     except InvalidMessage as error:
         raise InvalidMessage(f"{name}: {error}") from None
+
+
+def encode_message(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write an event or a command as JSON values: the form that is stored, and the full form.
+
+    The stored form leaves out the fields at their default, so that code which lacks a new field with a default reads
+    the message too. It is the full form where another message would be read back.
+
+    Raises:
+        InvalidMessage: as `encode`.
+    """
+    kind, full = type(message), encode(message)
+    if not _has_defaults(kind):
+        return full, full
+    form = adapter(kind)
+    with suppress(*UNWRITABLE, InvalidMessage):
+        shown = form.dump_python(message, mode="json", exclude_defaults=True)
+        body = _in_order(message, shown) if _has_sets(form) else shown
+        if body != full:
+            return _exact(form, kind, message, body), full
+    return full, full
+
+
+def full_form(kind: type[Any], body: Any) -> Any:
+    """Return a stored message with its fields at their default; unchanged if the running code cannot read it."""
+    if not _has_defaults(kind):
+        return body
+    try:
+        return encode(
+            decode_message(kind, body)
+            if issubclass(kind, Message)
+            else decode(kind, body)
+        )
+    except Exception:  # noqa: BLE001  # the class's own checks may raise anything
+        return body
+
+
+def _find_defaults(kind: type[Any]) -> bool:
+    """Whether a message, or a value in it, has a field with a default."""
+    forms = filter(is_dataclass_type, components(kind))
+    return any(
+        one.default is not MISSING or one.default_factory is not MISSING
+        for form in forms
+        for one in fields(form)
+    )
+
+
+_has_defaults: Callable[[Any], bool] = cache(_find_defaults)
 
 
 def encode_as(annotation: Any, value: object, *, exact: bool = True) -> Any:
@@ -273,6 +327,27 @@ def decode(cls: type[T], body: object) -> T:
         told = mask_values(told, secret_texts(body, names))
         raise InvalidMessage(told, error.path) from None
     return value
+
+
+def decode_message(kind: type[M], body: object) -> M:
+    """Read JSON values as an event or a command, in today's form or in the older one that its class converts.
+
+    Raises:
+        InvalidMessage: it has neither form.
+    """
+    try:
+        return decode(kind, body)
+    except InvalidMessage as error:
+        convert = kind._from_older  # not a public name: fields may have any
+        if convert is None or not isinstance(body, dict):
+            raise
+        try:
+            return decode(kind, convert(deepcopy(body)))
+        except InvalidMessage:
+            raise error from None
+        except Exception as raised:  # noqa: BLE001  # the application's function may raise anything
+            told = f"{error}; from_older raised {type(raised).__name__}"
+            raise InvalidMessage(told, "") from None
 
 
 def json_mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:

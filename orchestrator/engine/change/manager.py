@@ -11,7 +11,8 @@ from django.contrib.auth.base_user import AbstractBaseUser
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
-from orchestrator.definition.codec import decode, encode
+from orchestrator.definition.codec import decode, encode, encode_message
+from orchestrator.definition.declarations.handlers import CommandContext
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
     blocking_transaction,
@@ -38,7 +39,6 @@ from orchestrator.models import (
     command_id,
 )
 from orchestrator.queue import calls_queue, wake_queue_after_commit
-from orchestrator.registry import CommandContext
 from orchestrator.text import Text, storable_text
 
 
@@ -74,7 +74,7 @@ class ManagerChange(ProcessChange):
             instance_id=self.instance.pk,
             revision=self.revision,
             type=kind,
-            body=encode(command),
+            body=encode_message(command)[0],
             delivery=Delivery.AFTER_COMMIT
             if handler.after_commit
             else Delivery.IN_TRANSACTION,

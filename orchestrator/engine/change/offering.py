@@ -1,7 +1,8 @@
-"""Offering parked events again: after each change of a process the oldest one that the process may take.
+"""Making events due: parked ones again, and those behind a settled one.
 
-An index finds it, however many events are parked. An offered event is undecided, as if it had just been received. If no
-step takes it, the delivery parks it again and offers the next one behind it.
+After each change of a process the oldest parked event that the process may take is offered. An index finds it, however
+many events are parked. An offered event is undecided, as if it had just been received. If no step takes it, the
+delivery parks it again and offers the next one behind it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from uuid import UUID
 
 from django.db import connection
 
+from orchestrator import registry
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.sql.batch import Statement, Touched
-from orchestrator.engine.sql.tables import events, instances
+from orchestrator.engine.sql.tables import BY_ID, BY_KEY, events, instances
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import UnknownDefinition
 from orchestrator.models import InboxEvent, ProcessInstance, StepKind, Verdict
@@ -61,8 +63,9 @@ def offer_oldest(process_id: UUID, types: Types, now: datetime) -> list[Statemen
         return [_offered(f"id = ({parked})", [process_id], now)]
     if not types:
         return []
-    each = " UNION ALL ".join([f"{parked} AND type = %s"] * len(types))
-    of_each = [value for name in sorted(types) for value in (process_id, name)]
+    names = sorted(registry.with_former_names(types))
+    each = " UNION ALL ".join([f"{parked} AND type = %s"] * len(names))
+    of_each = [value for name in names for value in (process_id, name)]
     return [_offered(f"id = (SELECT MIN(id) FROM ({each}) AS first)", of_each, now)]  # noqa: S608  # names are ours
 
 
@@ -133,3 +136,25 @@ def unpark(
     if instance.paused_at is not None or instance.finished_at is not None:
         return [less]
     return [less, *offer_oldest(instance.pk, awaited_types(instance), now)]
+
+
+def wake_followers(
+    event: InboxEvent, instance: ProcessInstance | None, now: datetime
+) -> list[Statement]:
+    """Return the updates that wake the events behind a failing event that is settled now."""
+    if not event.error:
+        return []  # no event waits for longer than a moment
+    target, key = event.target, event.correlation_key
+    if instance is not None:
+        target, key = instance.name, instance.correlation_key
+    fresh = {"verdict": Verdict.RECEIVED, "owner": "", "error": "", "remaining": None}
+
+    found: list[Statement] = []
+    due = {"wake_at": now}
+    if event.process_id is not None:
+        line: dict[str, Any] = {"process_id": event.process_id}
+        found.append(events.update(due, {**line, **fresh}, None, BY_ID))
+    if key:
+        line = {"target": target, "correlation_key": key}
+        found.append(events.update(due, {**line, **fresh}, None, BY_KEY))
+    return found

@@ -5,6 +5,11 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import Any
 
+from orchestrator.definition.declarations.handlers import (
+    Answer,
+    Handler,
+    function_in_use,
+)
 from orchestrator.engine.change.application_code import (
     application_call,
     as_failure,
@@ -18,7 +23,6 @@ from orchestrator.engine.work.calls import Call
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import IssuedCommand
 from orchestrator.queue import base_queue
-from orchestrator.registry import Answer, Handler, function_in_use
 
 
 class CommandCall(Call):

@@ -11,7 +11,6 @@ from django.db import transaction
 from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
-from orchestrator.definition.codec import decode
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import settle_without_move
@@ -20,9 +19,10 @@ from orchestrator.engine.change.status import paused_time
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.stored_values import read_manager
 from orchestrator.engine.work import failures
 from orchestrator.engine.work.releasing import suspend
-from orchestrator.exceptions import LeaseLost, WorkerDied
+from orchestrator.exceptions import HandlerMissing, LeaseLost, WorkerDied
 from orchestrator.models import Cause, CauseKind, StepRun, StepStatus
 from orchestrator.text import Text
 
@@ -50,7 +50,8 @@ def _fire(run: StepRun) -> None:
         send([suspend(run)])
         return
     definition = definitions.manager_of(instance)
-    manager = definition(instance.pk, run.node, decode(definition.Data, instance.data))
+    manager = read_manager(definition, instance, run.node)
+    _check_deadline(run, definition)
     cause = Cause.of(CauseKind.DEADLINE, run.pk, run.deadlines_fired)
     move = ManagerChange(instance, cause, now, run.attempt)
     decide = manager.execute_deadline
@@ -66,6 +67,17 @@ def _fire(run: StepRun) -> None:
         return
     move.take(definition, decision)
     move.write()
+
+
+def _check_deadline(run: StepRun, definition: type[ProcessManager]) -> None:
+    """Raise HandlerMissing if the step has no such deadline in the running code."""
+    if run.deadlines_fired >= len(definition.timers(definition.Step(run.node))):
+        raise HandlerMissing(
+            "the step %(step)s of %(name)s has no deadline %(number)s now",
+            run.node,
+            definition.name,
+            run.deadlines_fired + 1,
+        )
 
 
 def _fired(run: StepRun, definition: type[ProcessManager], now: datetime) -> Statement:

@@ -18,7 +18,6 @@ from uuid6 import uuid7
 from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, ProcessManager, Workflow
-from orchestrator.definition.codec import decode
 from orchestrator.definition.declarations.transition_rows import Outcome
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.application_code import call_application
@@ -31,7 +30,12 @@ from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps import waiting_steps
-from orchestrator.engine.storage import definitions, inbox, start_locks
+from orchestrator.engine.storage import (
+    definitions,
+    inbox,
+    start_locks,
+    stored_values,
+)
 from orchestrator.engine.work import failures
 from orchestrator.engine.work.releasing import release
 from orchestrator.exceptions import UnknownEventType
@@ -47,6 +51,7 @@ def deliver_claimed(event: InboxEvent) -> bool:
     Returns:
         Whether the event is decided, so that later events of its process may follow.
     """
+    event.type = registry.current_name(event.type)
     try:
         failures.check_attempts(event, conf().EVENT_ATTEMPTS)
         with transaction.atomic(durable=True):
@@ -138,7 +143,7 @@ def _offer_to_live(handling: Parking, definition: registry.DefinitionClass) -> N
     except UnknownEventType as error:
         handling.wait_for_code(definition, error)
         return
-    message = inbox.parse_event(handling.event.type, handling.event.body)
+    message = stored_values.read_event(handling.event)
     if issubclass(definition, Workflow):
         _offer_to_steps(handling, definition, message)
     else:
@@ -149,9 +154,7 @@ def _offer_to_manager(
     handling: Parking, definition: type[ProcessManager], message: Event
 ) -> None:
     event, instance, now = handling.event, handling.process, handling.now
-    manager = definition(
-        instance.pk, instance.step, decode(definition.Data, instance.data)
-    )
+    manager = stored_values.read_manager(definition, instance, instance.step)
     cause = Cause.of(CauseKind.EVENT, event.pk)
     move = ManagerChange(instance, cause, now, event.attempt)
     decision = call_application(event.type, manager.execute, message, move.execute)
@@ -188,7 +191,7 @@ def _dispose(
 def _decided(manager: ProcessManager, row: InboxEvent) -> str:
     """The decision of a process on an event. If this decision fails, the delivery tries it and shows the failure."""
     try:
-        message = inbox.parse_event(row.type, row.body)
+        message = stored_values.read_event(row)
         step, data = manager.step, manager.data
         return call_application(row.type, manager.decide, step, data, message).outcome
     except BaseException:  # noqa: BLE001  # predicates may raise anything
@@ -209,7 +212,7 @@ def _offer_to_steps(
 
 def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -> bool:
     """Start a process by an event. Return whether there were no early events, which come before the later ones."""
-    message = inbox.parse_event(event.type, event.body)
+    message = stored_values.read_event(event)
     if event.starts:
         instances.check_free(event.target, event.correlation_key)
     instance = ProcessInstance(

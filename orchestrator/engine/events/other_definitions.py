@@ -11,9 +11,10 @@ from typing import Literal
 
 from django.db.models import QuerySet
 
+from orchestrator import registry
 from orchestrator.definition import ProcessManager
 from orchestrator.engine.steps.waiting_steps import EventWaits
-from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage import definitions, stored_values
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 
 FIRST_LOOK = timedelta(seconds=1)
@@ -79,7 +80,7 @@ def _fits_no_wait(event: InboxEvent, process: ProcessInstance) -> bool:
         definition = definitions.definition_of(process)
         if issubclass(definition, ProcessManager):
             return False
-        message = inbox.parse_event(event.type, event.body)
+        message = stored_values.read_event(event)
         waits = EventWaits(process, definitions.plan_of(process))
         return not waits.fits_any(message)
     except BaseException:  # noqa: BLE001  # predicates may raise anything
@@ -92,7 +93,7 @@ def is_ignored(kind: str, process: ProcessInstance) -> bool:
         ignored = definitions.plan_of(process).ignored
     except BaseException:  # noqa: BLE001  # the application's function may fail to make the graph
         return False
-    return kind in {one.__name__ for one in ignored}
+    return registry.current_name(kind) in {one.__name__ for one in ignored}
 
 
 def next_look(event: InboxEvent, now: datetime) -> timedelta:

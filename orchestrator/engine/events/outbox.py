@@ -12,7 +12,11 @@ from django.db import transaction
 from django.db.models import Q
 
 from orchestrator import registry
-from orchestrator.definition.codec import decode
+from orchestrator.definition.declarations.handlers import (
+    Answer,
+    CommandContext,
+    Handler,
+)
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
     blocking_transaction,
@@ -24,13 +28,13 @@ from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import IN_LINE, commands, instances
 from orchestrator.engine.storage import inbox
+from orchestrator.engine.storage.stored_values import read_message
 from orchestrator.engine.work import failures, leases, releasing
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import CauseKind, CommandStatus, Delivery, IssuedCommand
 from orchestrator.queue import calls_queue, holds_calls, wake_queue_after_commit
-from orchestrator.registry import Answer, CommandContext, Handler
 from orchestrator.text import Text, storable_text
 
 log = logging.getLogger(__name__)
@@ -109,10 +113,14 @@ def unsettled_before(command: IssuedCommand) -> IssuedCommand | None:
 
 
 def arguments(command: IssuedCommand, handler: Handler) -> tuple[Any, CommandContext]:
-    """Return the arguments of a command's handler: message and context."""
+    """Return the arguments of a command's handler: message and context.
+
+    Raises:
+        UnreadableValue: the running code cannot read the stored command.
+    """
     key = command.instance.correlation_key if command.instance else ""
     context = CommandContext(command.instance_id, command.pk, command.attempt, key)
-    return decode(handler.message, command.body), context
+    return read_message(handler.message, command.body), context
 
 
 def settle_command(command: IssuedCommand, answer: Answer) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator import registry
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.announcements import announce_event
 from orchestrator.engine.change.change import settle_without_move
@@ -20,7 +21,6 @@ from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.storage import inbox
-from orchestrator.engine.work.claims import wake_followers
 from orchestrator.engine.work.failures import HOLD, code_missing
 from orchestrator.models import (
     CauseKind,
@@ -90,7 +90,7 @@ class Parking(EventHandling):
         marks = [
             self.verdict(Verdict.PARKED, attempt=0, **times, **told),
             *code_missing(event, error, self.now),
-            *wake_followers(event, self.process, self.now),
+            *offering.wake_followers(event, self.process, self.now),
             *self._counted(1),
         ]
         self._put_aside([*marks, *self._behind(lambda row: True)])
@@ -164,7 +164,7 @@ class Parking(EventHandling):
         rows = InboxEvent.objects.parked().filter(process=process.pk, pk__gt=event.pk)
         types = offering.awaited_types(process)
         if types is not None:
-            rows = rows.filter(type__in=types)
+            rows = rows.filter(type__in=registry.with_former_names(types))
         found = list(rows.order_by("pk")[:LOOK])
         taken = next((row for row in found if takes(row)), None)
         if taken is None and len(found) == LOOK:

@@ -110,7 +110,7 @@ def _foreseen(
     except BaseException as error:  # noqa: BLE001  # the application's code may raise anything
         secret_values.attach_message(error, kind, body)
         return None, Preview("failed", why=named_error(error))
-    starts = kind in definition.starting_events()
+    starts = registry.current_name(kind) in definition.starting_events()
     pk = find_by_key(definition.name, key, starts=starts) if key else None
     if pk is not None:
         process = ProcessInstance.objects.select_related("definition").get(pk=pk)
@@ -159,7 +159,7 @@ def _without_trace(
 
 def _decided(kind: str, body: object, process: ProcessInstance) -> Preview:
     definition = definitions.definition_of(process)
-    if kind not in definition.events:
+    if registry.current_name(kind) not in definition.events:
         return Preview("not_known", process.step)
     message = inbox.parse_event(kind, body)
     if issubclass(definition, ProcessManager):

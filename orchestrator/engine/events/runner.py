@@ -13,7 +13,6 @@ from uuid import UUID
 
 from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
-from orchestrator.definition.codec import decode
 from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.committing import commit_together
@@ -22,7 +21,7 @@ from orchestrator.engine.events.delivery import deliver_claimed, settle_event
 from orchestrator.engine.sql.batch import Clock
 from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import instances
-from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage import definitions, stored_values
 from orchestrator.engine.work.claims import Lines
 from orchestrator.engine.work.worker_slice import Holding, WorkerSlice
 from orchestrator.models import (
@@ -73,9 +72,8 @@ class EventGroup:
         definition = definitions.definition_of(instance)
         if not issubclass(definition, ProcessManager):
             return None
-        data = decode(definition.Data, instance.data)
-        manager = definition(instance.pk, instance.step, data)
-        message = inbox.parse_event(event.type, event.body)
+        manager = stored_values.read_manager(definition, instance, instance.step)
+        message = stored_values.read_event(event)
         decision = call_application(
             event.type, manager.decide, manager.step, manager.data, message
         )

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.engine.change import incidents, secret_values
+from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import events
-from orchestrator.engine.work.claims import wake_followers
 from orchestrator.models import InboxEvent, Incident, ProcessInstance, Verdict
 from orchestrator.text import Text, pack_text
 
@@ -48,7 +47,7 @@ class EventHandling:
         if not event.error:
             return []
         solved = incidents.resolve(Text("handled"), now, event_id=event.pk)
-        return [solved, *wake_followers(event, self.instance, now)]
+        return [solved, *offering.wake_followers(event, self.instance, now)]
 
     def turn_away(self, outcome: Verdict, reason: str, **more: Any) -> list[Statement]:
         """Return the writes that turn the event away with an incident: rejected, unexpected, or parked for too long."""
@@ -59,7 +58,7 @@ class EventHandling:
             *self.tell_people(
                 kinds.REJECTED_EVENT if rejected else kinds.UNEXPECTED_EVENT, reason
             ),
-            *wake_followers(self.event, self.instance, self.now),
+            *offering.wake_followers(self.event, self.instance, self.now),
         ]
 
     def tell_people(self, kind: Incident.Kind, reason: str) -> list[Statement]:

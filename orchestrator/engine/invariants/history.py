@@ -11,7 +11,8 @@ from django.db.models import Count, F, Max, Min, QuerySet
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
-from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.definition.codec import decode, digest, encode, full_form
+from orchestrator.definition.messages import renamed
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
@@ -170,7 +171,8 @@ def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) 
     """Return whether a checkpoint has another step or other data."""
     if cause is None or data is None:
         return True
-    return bool(checkpoint.steps != [str(step)] or encode(data) != checkpoint.data)
+    stored = full_form(type(data), checkpoint.data)
+    return bool(checkpoint.steps != [str(step)] or encode(data) != stored)
 
 
 def _version_at(
@@ -218,7 +220,7 @@ class IssuedCommands:
             found = self._stored.pop(command_id(self.process_id, revision, place), None)
             if found is None:
                 yield f"revision {revision} of {self.process_id} issued {kind}, which is not there"
-            elif found != (revision, kind, encode(command)):
+            elif found[0] != revision or not _is_stored_as(command, *found[1:]):
                 yield f"{kind} of revision {revision} of {self.process_id} is not what was issued"
 
     def unread(self, revision: int) -> None:
@@ -231,6 +233,13 @@ class IssuedCommands:
         """Yield the commands that no transition issued."""
         for pk, (revision, kind, _) in islice(self._stored.items(), MOST):
             yield f"{kind} {pk} of revision {revision} of {self.process_id} was issued by no transition"
+
+
+def _is_stored_as(command: Command, kind: str, body: Any) -> bool:
+    """Return whether a stored row reads as a command: under a former name too, and without fields at their default."""
+    form = type(command)
+    named = form.__name__ in (kind, renamed.get(kind))
+    return named and bool(full_form(form, body) == encode(command))
 
 
 def _known(definition: Manager, checkpoint: Checkpoint) -> Any:

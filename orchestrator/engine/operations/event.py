@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 from uuid import UUID
 
+from orchestrator import registry
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
@@ -114,6 +115,7 @@ def give_verdict(
         events.update(values, {"id": event.pk, "verdict": event.verdict}),
         incidents.resolve(resolution, press.now, event_id=event.pk),
         *offering.unpark(event, press.instance, press.now),
+        *offering.wake_followers(event, press.instance, press.now),
     ]
     if press.instance is not None and press.instance.status in TROUBLED:
         change = ProcessChange(press.instance, press.cause, press.now)
@@ -137,5 +139,5 @@ def check_takes(process: ProcessInstance, kind: str, seen: int | None) -> None:
         known = definitions.definition_of(process).events
     except UnknownDefinition as error:
         raise OperationRefused(error.told) from None
-    if kind not in known:
+    if registry.current_name(kind) not in known:
         raise OperationRefused(NO_STEP_TAKES.filled(process.name, kind))

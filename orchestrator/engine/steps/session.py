@@ -16,7 +16,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from orchestrator.definition.codec import decode
+from orchestrator.definition.declarations.handlers import function_in_use
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
@@ -45,6 +45,7 @@ from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import (
     CALLED,
+    decode_result,
     drop_result,
     has_returned,
     result_columns,
@@ -59,7 +60,6 @@ from orchestrator.engine.work.worker_slice import (
 )
 from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
 from orchestrator.models import ProcessInstance, StepKind, StepRun
-from orchestrator.registry import function_in_use
 
 
 class Session(KnownProcess):
@@ -157,7 +157,7 @@ class Session(KnownProcess):
             self.worker_slice.held.show_calling()
         begun = time.monotonic()
         result = (
-            decode(vertex.returns, run.result)
+            decode_result(vertex.returns, run.result, run.node)
             if returned
             else self._call(run, vertex, policy)
         )

@@ -12,7 +12,6 @@ from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import application_code
@@ -29,7 +28,11 @@ from orchestrator.engine.steps.attempts import (
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.steps.session import Session
-from orchestrator.engine.storage.results import has_returned, result_columns
+from orchestrator.engine.storage.results import (
+    decode_result,
+    has_returned,
+    result_columns,
+)
 from orchestrator.engine.work import releasing
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call
@@ -190,7 +193,7 @@ def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | No
             if hold_back(session.instance, run, vertex):
                 return None
             if has_returned(run):
-                result = decode(vertex.returns, run.result)
+                result = decode_result(vertex.returns, run.result, run.node)
                 following = session.settle_result(run, result)
                 return prepare_call(session, following, room)
             if not _has_room(session, run, policy, room):

@@ -8,7 +8,7 @@ from django.db import IntegrityError
 from uuid6 import uuid7
 
 from orchestrator.definition import Workflow
-from orchestrator.definition.codec import decode, encode
+from orchestrator.definition.codec import encode
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.engine.change.workflows import retrying, starting
 from orchestrator.engine.change.workflows.child_failure import failure_of
@@ -16,7 +16,7 @@ from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.known_process import KnownProcess
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.results import Results, seal_result
+from orchestrator.engine.storage.results import Results, decode_result, seal_result
 from orchestrator.engine.work import releasing
 from orchestrator.exceptions import (
     CorruptInput,
@@ -123,14 +123,9 @@ def read_child_result(run: StepRun, vertex: Vertex, body: Any) -> Any:
     """Return the result of a sub-process as the type of the step that runs it.
 
     Raises:
-        InvalidMessage: the result is not of that type.
+        UnreadableValue: the running code cannot read it.
     """
-    try:
-        return decode(vertex.returns, body)
-    except InvalidMessage as bad:
-        raise InvalidMessage(
-            Text("the result of %(step)s: %(why)s", run.node, bad)
-        ) from None
+    return decode_result(vertex.returns, body, run.node)
 
 
 def child_result(child: ProcessInstance) -> Any:

@@ -33,8 +33,9 @@ from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.attempts import check_step_attempts
-from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results
+from orchestrator.engine.storage.stored_values import read_event
 from orchestrator.engine.work import step_failures
 from orchestrator.engine.work.releasing import suspend
 from orchestrator.exceptions import CorruptInput, InvalidMessage, WorkerDied
@@ -167,7 +168,7 @@ def wait_filter(change: WorkflowChange) -> Callable[[InboxEvent], bool]:
 
     def found(row: InboxEvent) -> bool:
         try:
-            event = inbox.parse_event(row.type, row.body)
+            event = read_event(row)
             if waits.find_taker(event) is not None:
                 return True
             return waits.outcome(event) != "parked"

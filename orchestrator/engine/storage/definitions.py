@@ -18,7 +18,6 @@ from orchestrator.containers import LruCache
 from orchestrator.definition import ProcessManager, Workflow
 from orchestrator.definition.annotations import hints, is_immutable
 from orchestrator.definition.codec import (
-    decode,
     decode_text,
     digest,
     encode,
@@ -28,6 +27,7 @@ from orchestrator.definition.graph import Graph
 from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
+from orchestrator.engine.storage.stored_values import read_stored
 from orchestrator.exceptions import InvalidMessage, UnknownDefinition
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.registry import DefinitionClass
@@ -54,12 +54,12 @@ class Input:
         body: the input as JSON values.
 
     Raises:
-        InvalidMessage: the input does not have the declared form.
+        UnreadableValue: the running code cannot read the input.
     """
 
     def __init__(self, form: type[Any], body: Any) -> None:
         self._form: Any = form
-        self._value = decode(form, body)
+        self._value = read_stored(form, body, form.__qualname__)
         self._text = json.dumps(body)
         self._texts: dict[str, str | None] = {}
         self.size = LEAST_BYTES + SPREAD * len(self._text)
@@ -192,7 +192,12 @@ def plan_of(instance: ProcessInstance) -> Plan:
     if checksum is None:
         checksum = found = digest(instance.data)
         _once_committed(lambda: _checksums.keep(process, found))
-    return _made(definition, checksum, lambda: decode(definition.Input, instance.data))
+    return _made(definition, checksum, lambda: _read_input(definition, instance))
+
+
+def _read_input(definition: type[Workflow], instance: ProcessInstance) -> Any:
+    form = definition.Input
+    return read_stored(form, instance.data, form.__qualname__)
 
 
 def has_plan(instance: ProcessInstance) -> bool:
@@ -223,7 +228,7 @@ def input_of(instance: ProcessInstance) -> Input:
 
     Raises:
         UnknownDefinition: the running code no longer has the workflow.
-        InvalidMessage: the input does not have the form that the running code declares.
+        UnreadableValue: the running code cannot read the input.
     """
     process = _began(instance)
     known = _inputs.get(process)

@@ -19,10 +19,9 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
 from orchestrator.definition.codec import (
-    canonical_json,
-    decode,
+    decode_message,
     digest,
-    encode,
+    encode_message,
     text_digest,
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
@@ -84,10 +83,10 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     check_name("id", id, 200)
     check_name("source", source, 100)
     check_key(address.correlation_key)
-    body = encode(event)
+    body, full = encode_message(event)
     # Each call makes the process id of a start anew, so the id cannot tell a repeat from another event.
     named = "" if address.starts else str(address.process_id or "")
-    text = canonical_json([type(event).__name__, body, named, address.correlation_key])
+    text = receipts.content_of(event, full, named, address.correlation_key)
     rows = inbox_rows(event, body, id, source, address, text_digest(text), at_commit())
     addressee = str(address.process_id or address.correlation_key)
     return Arrival(rows, reactions_to(rows, addressee), len(text))
@@ -160,10 +159,10 @@ def caused_rows(
     event: Event, process_id: UUID | None, command_id: UUID, number: int, now: datetime
 ) -> list[InboxEvent]:
     """Return the inbox rows of an event that a command's handler returned, not yet stored."""
-    body = encode(event)
+    body, full = encode_message(event)
     address = Address(process_id=process_id)
     id = f"{command_id}:{number}"
-    rows = inbox_rows(event, body, id, "command", address, digest(body), now)
+    rows = inbox_rows(event, body, id, "command", address, digest(full), now)
     for row in rows:
         row.caused_by_id = command_id
     return rows
@@ -231,9 +230,9 @@ def parse_event(kind: str, body: object) -> Event:
 
     Raises:
         UnknownEventType: the running code has no such type.
-        InvalidMessage: the body does not have the declared form.
+        InvalidMessage: the body has neither the declared form nor an older one that its class converts.
     """
-    return decode(registry.event_class(kind), body)
+    return decode_message(registry.event_class(kind), body)
 
 
 def early_events(

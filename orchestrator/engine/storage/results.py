@@ -20,6 +20,7 @@ from orchestrator.definition.workflow.validation.signatures import (
     step_parameters,
 )
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.stored_values import read_stored
 from orchestrator.exceptions import CorruptInput, InvalidMessage
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.text import Text
@@ -57,7 +58,7 @@ class Results:
 
         Raises:
             CorruptInput: a stored result does not match its checksum.
-            InvalidMessage: a stored value does not have the declared form.
+            UnreadableValue: the running code cannot read a stored value.
         """
         bindings = tuple(bindings)
         self._read(b.name for b in bindings if _is_read(run, b))
@@ -98,7 +99,9 @@ class Results:
         A step that skipped itself without a result has None, whatever its type.
         """
         body = self.read[step]
-        return None if body is None else decode(self.plan[step].result_type, body)
+        if body is None:
+            return None
+        return decode_result(self.plan[step].result_type, body, step)
 
     def results(self, steps: Iterable[str]) -> dict[str, Any]:
         """Return the results of the steps that have one, as JSON values."""
@@ -111,7 +114,9 @@ class Results:
             for one in step_parameters(self.plan[run.node].step)
         }
         annotation = hints.get(binding.parameter, MISSING)
-        return decode(Any if annotation is MISSING else annotation, run.element)
+        form = Any if annotation is MISSING else annotation
+        name = Text("the element of %(step)s", run.node)
+        return read_stored(form, run.element, name)
 
     def _own(self, run: StepRun) -> Any:
         """The result of the visit that is undone now: each visit and each element of a map has its own."""
@@ -119,7 +124,7 @@ class Results:
         same = {"node": run.node, "visit": run.visit, "item": run.item}
         done = rows.filter(**same, status__in=GIVEN).exclude(kind=StepKind.UNDO)
         form = vertex.result_type if run.item is None else vertex.returns
-        return decode(form, check_result(done.latest("round")))
+        return decode_result(form, check_result(done.latest("round")), run.node)
 
     def _failure(self, step: str) -> Failure:
         """The failure of the step that led to this one."""
@@ -176,7 +181,7 @@ def element_results(
 
     Raises:
         CorruptInput: a result does not match its checksum.
-        InvalidMessage: a result does not have the declared form.
+        UnreadableValue: the running code cannot read a result.
     """
     rows = instance.step_runs.filter(
         node=stored or vertex.name,
@@ -187,10 +192,19 @@ def element_results(
     )
     none = takes_none(vertex.returns)
     return {
-        row.item or 0: decode(vertex.returns, check_result(row))
+        row.item or 0: decode_result(vertex.returns, check_result(row), vertex.name)
         for row in rows.only(*READ)
         if none or not _has_none(row)
     }
+
+
+def decode_result(form: Any, body: Any, step: str) -> Any:
+    """Return the stored result of a step as its type.
+
+    Raises:
+        UnreadableValue: the running code cannot read it.
+    """
+    return read_stored(form, body, Text("the result of %(step)s", step))
 
 
 def _is_read(run: StepRun, binding: Binding) -> bool:

@@ -18,12 +18,12 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
-from orchestrator.engine.sql.batch import NOW, Statement, database_now, prepared_cursor
+from orchestrator.engine.sql.batch import NOW, database_now, prepared_cursor
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.table import Claimed, Table
-from orchestrator.engine.sql.tables import BY_ID, BY_KEY, WORK, events
+from orchestrator.engine.sql.tables import WORK, events
 from orchestrator.engine.work import leases, take_over
-from orchestrator.models import InboxEvent, ProcessInstance, Verdict, Worker
+from orchestrator.models import InboxEvent, Worker
 from orchestrator.models.inbox_event import UNDECIDED
 from orchestrator.queue import base_queue, wake_queue
 
@@ -170,28 +170,6 @@ class Lines:
     def stop(self, item: Claimed[Any]) -> None:
         """Note that a piece of work was not settled; the rest of its line waits."""
         self._stopped.add(self._lines[item.work.pk])
-
-
-def wake_followers(
-    event: InboxEvent, instance: ProcessInstance | None, now: datetime
-) -> list[Statement]:
-    """Return the updates that wake the events behind a failing event that is settled now."""
-    if not event.error:
-        return []  # no event waits for longer than a moment
-    target, key = event.target, event.correlation_key
-    if instance is not None:
-        target, key = instance.name, instance.correlation_key
-    fresh = {"verdict": Verdict.RECEIVED, "owner": "", "error": "", "remaining": None}
-
-    found: list[Statement] = []
-    due = {"wake_at": now}
-    if event.process_id is not None:
-        line: dict[str, Any] = {"process_id": event.process_id}
-        found.append(events.update(due, {**line, **fresh}, None, BY_ID))
-    if key:
-        line = {"target": target, "correlation_key": key}
-        found.append(events.update(due, {**line, **fresh}, None, BY_KEY))
-    return found
 
 
 NAMED = ("queue", "wake_at", "process", "target", "correlation_key")

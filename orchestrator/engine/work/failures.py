@@ -25,7 +25,6 @@ from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.tables import instances, table_of
 from orchestrator.engine.storage.results import has_returned
 from orchestrator.engine.work import backoff, releasing
-from orchestrator.engine.work.claims import wake_followers
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.exceptions import (
@@ -44,6 +43,7 @@ from orchestrator.exceptions import (
     TimedOut,
     UnknownDefinition,
     UnknownEventType,
+    UnreadableValue,
     WorkerDied,
 )
 from orchestrator.models import (
@@ -78,7 +78,7 @@ FINAL = HOPELESS | Interrupted | NoCase | OF_CHILD | TimedOut
 UNFIT = InvalidMessage | NoCase
 """The engine's errors about a result with which the process cannot go on: the step itself has failed with it."""
 
-MISSING = HandlerMissing | UnknownDefinition | UnknownEventType
+MISSING = HandlerMissing | UnknownDefinition | UnknownEventType | UnreadableValue
 """The engine's errors about something that a deploy will bring."""
 
 
@@ -188,7 +188,7 @@ def _fail(work: Work, error: Exception, final: bool) -> None:
     marks: list[Statement] = [table_of(work).update(values, work.fence)]
     if isinstance(work, InboxEvent):
         marks += offering.unpark(work, instance, now)
-        marks += wake_followers(work, instance, now) if final else []
+        marks += offering.wake_followers(work, instance, now) if final else []
     if final:
         marks += _opened(work, error, instance, now)
     status = Status.FAILED if final else Status.RETRYING

@@ -26,7 +26,13 @@ from orchestrator.engine.sql.tables import table_of
 from orchestrator.engine.storage.results import has_returned, returned_columns
 from orchestrator.engine.work import leases
 from orchestrator.exceptions import Interrupted, Poll, TimedOut
-from orchestrator.models import StepRun, StepStatus, Work
+from orchestrator.models import (
+    CommandStatus,
+    IssuedCommand,
+    StepRun,
+    StepStatus,
+    Work,
+)
 from orchestrator.models.step_run import FIRST_CALLED
 from orchestrator.queue import wake_queue
 from orchestrator.text import pack_text, storable_text
@@ -41,13 +47,16 @@ FREE_OF_APPLICATION = 2
 
 
 def release(work: Work, due: datetime | Raw, **noted: Any) -> Statement:
-    """Make claimed work due again at a time, uncharged; a step that has not begun is ready again."""
+    """Make claimed work due again at a time, uncharged; what has not begun is ready again."""
     values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
     if isinstance(work, StepRun):
         if work.status == StepStatus.RUNNING:
             values["status"] = StepStatus.READY
         if has_returned(work):
             values |= returned_columns(work)
+    elif isinstance(work, IssuedCommand):
+        again = work.attempt > 1
+        values["status"] = CommandStatus.RETRYING if again else CommandStatus.READY
     return table_of(work).update(values, work.fence, rows=None)
 
 

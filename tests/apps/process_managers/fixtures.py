@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator import registry
 from orchestrator.definition import Command
+from orchestrator.definition.declarations.handlers import Handler
 from orchestrator.testing import registered
 from tests.apps.process_managers import handlers, processes
 from tests.services.crews import knowing
@@ -41,9 +42,7 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> SetHandler:
         timeout: float = 300,
         queue: str = "default",
     ) -> None:
-        entry = registry.Handler(
-            function, command, after_commit, attempts, timeout, queue
-        )
+        entry = Handler(function, command, after_commit, attempts, timeout, queue)
         monkeypatch.setitem(registry.command_handlers, command.__name__, [entry])
 
     return replace

@@ -25,6 +25,11 @@ class DiscardEvent(EventOperation):
     on_many = True
     in_bulk = True
 
+    def why_not(self, event: InboxEvent) -> str:
+        # Set aside, or between two attempts: later events of its process wait for it.
+        waits = event.verdict == Verdict.RECEIVED and event.error
+        return "" if waits else super().why_not(event)
+
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         closed = {"wake_at": None, "owner": "", "handled_at": press.now}
         values = {"verdict": Verdict.DISCARDED, **closed}

@@ -171,7 +171,7 @@ def _addressee(
     if pk is None and wanted.definition:
         definition = _definition(wanted)
         key = wanted.key or inbox.correlation_of(definition, message)
-        starts = wanted.type in definition.starting_events()
+        starts = registry.current_name(wanted.type) in definition.starting_events()
         pk = find_by_key(definition.name, key, starts=starts) if key else None
     if pk is None:
         return None, database_now()

@@ -1,0 +1,79 @@
+"""Reading stored values of the application: events, commands, data, input and results.
+
+Another release may have stored them: with one field more or less, or of another type. Then the error is an
+`UnreadableValue`. Work that needs the value is set aside until the running code reads it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from orchestrator import registry
+from orchestrator.definition import Command, Event, ProcessManager
+from orchestrator.definition.codec import decode, decode_message
+from orchestrator.exceptions import HandlerMissing, InvalidMessage, UnreadableValue
+from orchestrator.models import InboxEvent, ProcessInstance
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Command | Event)
+
+
+def read_stored(form: type[T], body: object, name: str) -> T:
+    """Return a stored value as its type.
+
+    Args:
+        form: the type.
+        body: the value as JSON values.
+        name: the name of the value, for people.
+
+    Raises:
+        UnreadableValue: the running code cannot read it.
+    """
+    try:
+        return decode(form, body)
+    except InvalidMessage as error:
+        raise UnreadableValue(name, error) from None
+
+
+def read_message(kind: type[M], body: object) -> M:
+    """Return a stored event or command.
+
+    Raises:
+        UnreadableValue: the running code cannot read it.
+    """
+    try:
+        return decode_message(kind, body)
+    except InvalidMessage as error:
+        raise UnreadableValue(kind.__name__, error) from None
+
+
+def read_event(event: InboxEvent) -> Event:
+    """Return a stored event.
+
+    Raises:
+        UnknownEventType: the running code has no such type.
+        UnreadableValue: the running code cannot read it.
+    """
+    return read_message(registry.event_class(event.type), event.body)
+
+
+def read_manager(
+    definition: type[ProcessManager], instance: ProcessInstance, step: str
+) -> ProcessManager:
+    """Return a process as its process manager.
+
+    Args:
+        definition: its class.
+        instance: the process.
+        step: its step.
+
+    Raises:
+        HandlerMissing: the running code has no such step.
+        UnreadableValue: the running code cannot read the process's data.
+    """
+    data = read_stored(definition.Data, instance.data, f"{definition.name}.Data")
+    try:
+        return definition(instance.pk, step, data)
+    except ValueError:
+        name = definition.name
+        raise HandlerMissing("%(name)s has no step %(step)s now", name, step) from None
