@@ -109,7 +109,7 @@ def register_module(module: ModuleType, app: str = "") -> None:
     """
     within = app or module.__name__
     for part in (module, *_modules_of(module)):
-        for value in filter(_is_definition, vars(part).values()):
+        for value in filter(is_definition, vars(part).values()):
             if f"{value.__module__}.".startswith(f"{within}."):
                 register_definition(value)
             else:
@@ -138,7 +138,7 @@ def _is_lasting(definition: DefinitionClass) -> bool:
     tests = any(part.startswith("test") or part == "conftest" for part in parts)
     made = "<locals>" in definition.__qualname__
     loaded = definition.__module__ in sys.modules
-    return _is_definition(definition) and loaded and not tests and not made
+    return is_definition(definition) and loaded and not tests and not made
 
 
 def _modules_of(package: ModuleType) -> Iterator[ModuleType]:
@@ -155,7 +155,7 @@ def register_definition(definition: DefinitionClass) -> None:
         duplicates.append((known, definition))
 
 
-def _is_definition(value: object) -> TypeGuard[DefinitionClass]:
+def is_definition(value: object) -> TypeGuard[DefinitionClass]:
     return (
         isinstance(value, type)
         and issubclass(value, ProcessManager | Workflow)

@@ -4,8 +4,8 @@
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command in
-its commit after a command that runs later; W005 no app brings a definition; W010 through a pooler, nothing limits how
-long a statement may wait.
+its commit after a command that runs later; W005 no app brings a definition; W006 a definition is gone while processes
+live on it; W010 through a pooler, nothing limits how long a statement may wait.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from django.db import DatabaseError, connections
 
 from orchestrator import registry
 from orchestrator.checking.field_checks import field_errors
+from orchestrator.checking.renamed_graphs import is_renamed
+from orchestrator.checking.upgrades import gone_definitions
 from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.definition import Event, ProcessManager
-from orchestrator.definition.codec import digest
 from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.definition.messages import renamed
 from orchestrator.models import Definition, ProcessInstance
@@ -151,7 +152,7 @@ def check_fingerprints(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
     try:
-        return list(_changed_definitions()) if databases else []
+        return [*_changed_definitions(), *_gone_definitions()] if databases else []
     except DatabaseError:
         return []  # not migrated yet
 
@@ -166,7 +167,7 @@ def _changed_definitions() -> Iterator[CheckMessage]:
         same = [
             row.pk
             for row in others.iterator()
-            if row.fingerprint == fingerprint or _is_renamed(row.graph, fingerprint)
+            if row.fingerprint == fingerprint or is_renamed(row.graph, fingerprint)
         ]
         if live := of_version.exclude(definition__in=same).count():
             yield Error(
@@ -177,32 +178,11 @@ def _changed_definitions() -> Iterator[CheckMessage]:
             )
 
 
-def _is_renamed(graph: dict[str, Any], fingerprint: str) -> bool:
-    """Return whether a stored graph differs from the one with a fingerprint in former names of messages alone."""
-    now = _with_current_names(graph)
-    return now != graph and digest(now) == fingerprint
-
-
-def _with_current_names(graph: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored graph with the current names of messages that have former names."""
-
-    def named(value: Any) -> Any:
-        if isinstance(value, list):
-            return list(map(named, value))
-        return " ".join(renamed.get(word, word) for word in value.split(" "))
-
-    places = ("event", "commands", "at_once", "detail")
-    parts = {
-        part: [
-            {
-                key: named(value) if key in places else value
-                for key, value in one.items()
-            }
-            for one in graph[part]
-        ]
-        for part in ("nodes", "edges", "dispositions")
-    }
-    return graph | parts
+def _gone_definitions() -> Iterator[CheckMessage]:
+    for found in gone_definitions():
+        yield checks.Warning(
+            f"{found.what}.", hint=found.remedy, id="orchestrator.W006"
+        )
 
 
 def check_limits(

@@ -372,3 +372,11 @@ def test_a_queue_with_too_long_a_name_is_an_error(settings: Settings) -> None:
 
     message = the_only("E006", among=True)
     assert message.hint == "Give it one of at most 44."
+
+
+def test_a_definition_that_is_gone_while_processes_live_on_it_is_warned_of() -> None:
+    underway()
+    del registry.definitions["shipping", 1]
+    [message] = found(databases=True)
+    assert message.id == "orchestrator.W006"
+    assert message.msg == "shipping is gone. Live processes: 1."

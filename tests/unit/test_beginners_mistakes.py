@@ -204,6 +204,7 @@ def test_no_table_yet(tmp_path: Path) -> None:
         [OURS, "createsuperuser", "--noinput", "--username=a", "--email=a@b.org"],
         [ANOTHERS, "status"],
         [ANOTHERS, "check_invariants", "--json"],
+        [ANOTHERS, "check_upgrade"],
         [ANOTHERS, "work"],
         [ANOTHERS, "send_event", "OrderCreated", ORDER],
         [ANOTHERS, "prune", "--keep", "1"],

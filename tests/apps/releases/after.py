@@ -49,6 +49,7 @@ class Order(ProcessManager):
     @dataclass(frozen=True)
     class Data:
         order: str
+        notes: tuple[int, ...] = ()
         boxes: int = 0
 
     correlation = "order"

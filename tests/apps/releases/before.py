@@ -31,12 +31,21 @@ class OrderPacked(Event):
     order: str
 
 
+class NoteAdded(Event):
+    order: str
+    number: int
+
+
 class OrderHeld(Event):
     order: str
 
 
 class Ship(Command):
     order: str
+
+
+def noted(data: "Order.Data", event: NoteAdded) -> tuple[int, ...]:
+    return (*data.notes, event.number)
 
 
 class Order(ProcessManager):
@@ -52,6 +61,7 @@ class Order(ProcessManager):
     @dataclass(frozen=True)
     class Data:
         order: str
+        notes: tuple[int, ...] = ()
 
     correlation = "order"
     transitions = (
@@ -62,7 +72,11 @@ class Order(ProcessManager):
             when(OrderHeld).go_to(Step.HELD),
             after(timedelta(days=1)).escalate(),
         ),
-        during(Step.PAID, when(OrderPacked).go_to(Step.PACKED)),
+        during(
+            Step.PAID,
+            when(NoteAdded).set(notes=noted),
+            when(OrderPacked).go_to(Step.PACKED),
+        ),
         during(Step.HELD, when(OrderPaid).go_to(Step.PAID)),
     )
 

@@ -56,6 +56,7 @@ class Order(ProcessManager):
     @dataclass(frozen=True)
     class Data:
         order: str
+        notes: tuple[int, ...] = ()
 
     correlation = "order"
     transitions = (

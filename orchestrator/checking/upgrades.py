@@ -1,0 +1,354 @@
+"""Findings before a deploy: stored processes and messages with which the running code cannot go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from orchestrator import registry
+from orchestrator.checking.renamed_graphs import is_renamed, with_current_names
+from orchestrator.containers import group_by_key
+from orchestrator.definition import ProcessManager, Workflow
+from orchestrator.definition.codec import decode, decode_message
+from orchestrator.definition.graph import Graph
+from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.exceptions import InvalidMessage, UnknownEventType
+from orchestrator.models import (
+    Definition,
+    Delivery,
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    StepKind,
+    StepRun,
+    StepStatus,
+)
+from orchestrator.models.inbox_event import KEPT, UNDECIDED
+
+MOST = 10_000
+"""The newest rows of each type that are read."""
+
+SAMPLED = 200
+"""The newest processes of a version whose graphs are made again from their input."""
+
+Manager = type[ProcessManager]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A stored thing that the running code cannot go on with, or goes on with in another way.
+
+    Args:
+        what: what has changed, and for how many rows.
+        remedy: what to do before the deploy.
+    """
+
+    what: str
+    remedy: str
+
+
+def upgrade_findings() -> Iterator[Finding]:
+    """Yield what the running code changes for live processes and waiting messages, read from the default database."""
+    yield from gone_definitions()
+    for row, number in _stored_definitions():
+        if known := registry.definitions.get((row.name, row.version)):
+            yield from _in_definition(row, number, known)
+    yield from _in_events()
+    yield from _in_commands()
+
+
+def gone_definitions() -> Iterator[Finding]:
+    """Yield the definitions, and versions of them, that the running code lacks while processes live on them."""
+    for row, number in _stored_definitions():
+        if (row.name, row.version) not in registry.definitions:
+            yield _gone(row, number)
+
+
+def _stored_definitions() -> Iterator[tuple[Definition, int]]:
+    """The stored definitions with live processes, and their number."""
+    live = ProcessInstance.objects.live().order_by()
+    counts = live.values("definition").annotate(number=Count("pk"))
+    numbers = {one["definition"]: one["number"] for one in counts}
+    for row in Definition.objects.filter(pk__in=numbers).order_by("name", "version"):
+        yield row, numbers[row.pk]
+
+
+def _in_definition(
+    row: Definition, number: int, known: registry.DefinitionClass
+) -> Iterator[Finding]:
+    """The findings about the live processes of one stored definition."""
+    if issubclass(known, Workflow) != row.is_workflow:
+        yield Finding(
+            f"{row} was a {row.get_kind_display()} and is none now. Live processes: {number}",
+            "Give the new definition another name.",
+        )
+        return
+    live = ProcessInstance.objects.live().filter(definition=row)
+    if issubclass(known, ProcessManager):
+        yield from _in_graph(row, known.graph(), live)
+        yield from _in_deadlines(row, known, live)
+        yield from _unreadable(
+            f"{row}: Data",
+            _newest(live, "data"),
+            lambda data: decode(known.Data, data),
+            "Give a new field a default, or write a version with migrates_from(..., data=...).",
+        )
+        yield from _in_keys(row, known, live)
+    else:
+        yield from _in_workflow(row, known, live)
+
+
+def _gone(row: Definition, number: int) -> Finding:
+    """The finding about a definition, or a version of it, that the running code lacks."""
+    others = [version for name, version in registry.definitions if name == row.name]
+    if not others:
+        return Finding(
+            f"{row.name} is gone. Live processes: {number}",
+            "Keep its class until they have ended, or cancel them.",
+        )
+    return Finding(
+        f"{row} is gone. Live processes: {number}",
+        f"Keep its class beside version {max(others)}, or migrate them before the deploy.",
+    )
+
+
+def _in_graph(
+    row: Definition, graph: Graph, live: QuerySet[ProcessInstance]
+) -> Iterator[Finding]:
+    """The findings about changed rows under one version: what stands in a step that is gone, and any other change."""
+    if row.fingerprint == graph.fingerprint() or is_renamed(
+        row.graph, graph.fingerprint()
+    ):
+        return
+    names = {node.id for node in graph.nodes}
+    open_visits = StepRun.objects.filter(instance__in=live, finished_at=None)
+    standing = open_visits.exclude(node__in=names).order_by().values("node")
+    for one in standing.annotate(number=Count("instance", distinct=True)):
+        yield Finding(
+            f"{row}: the step {one['node']} is gone. Live processes in it: {one['number']}",
+            "Keep the step, or take them on by Migrate or Repair before the deploy.",
+        )
+    stored = Graph.from_json(with_current_names(row.graph))
+    for step, before, now in _changed_deadlines(stored, graph):
+        yield Finding(
+            f"{row}: the deadlines of {step} were {before or 'none'} and are {now or 'none'} now",
+            "Raise the version. Processes that stand in the step keep the moment that they have.",
+        )
+    yield Finding(
+        f"{row} has changed under its version: {', '.join(_differences(stored, graph))}",
+        "Raise the version and keep the old class until its processes have ended.",
+    )
+
+
+def _changed_deadlines(old: Graph, new: Graph) -> Iterator[tuple[str, str, str]]:
+    before, now = _deadlines(old), _deadlines(new)
+    known = {node.id for node in old.nodes}
+    for node in new.nodes:
+        if node.id in known and before.get(node.id) != now.get(node.id):
+            yield (
+                node.id,
+                ", ".join(before.get(node.id, ())),
+                ", ".join(now.get(node.id, ())),
+            )
+
+
+def _deadlines(graph: Graph) -> dict[str, list[str]]:
+    """The deadlines of each step, as the picture has them."""
+    timed = (edge for edge in graph.edges if edge.kind == "deadline")
+    return group_by_key((edge.source, edge.event or edge.guard) for edge in timed)
+
+
+def _differences(old: Graph, new: Graph) -> list[str]:
+    """The parts in which two graphs differ, the first few by name."""
+    found: list[str] = []
+    for noun, part in (("step", "nodes"), ("row", "edges"), ("row", "dispositions")):
+        before, now = _unnumbered(old, part), _unnumbered(new, part)
+        found += [f"{noun} {_label(one)} is gone" for one in before if one not in now]
+        found += [f"{noun} {_label(one)} is new" for one in now if one not in before]
+    return [*found[:6], f"and {len(found) - 6} more"] if len(found) > 6 else found
+
+
+def _unnumbered(graph: Graph, part: str) -> list[Any]:
+    """The parts of a graph; edges without their number, which a row before them changes."""
+    parts = getattr(graph, part)
+    return [replace(one, id="") for one in parts] if part == "edges" else list(parts)
+
+
+def _label(part: Any) -> str:
+    if hasattr(part, "source"):
+        return f"{part.source} -> {part.target} ({part.event or part.kind})"
+    return str(getattr(part, "id", "") or f"{part.step} {part.kind} {part.event}")
+
+
+def _in_deadlines(
+    row: Definition, known: Manager, live: QuerySet[ProcessInstance]
+) -> Iterator[Finding]:
+    """The findings about visits that wait for a deadline that their step no longer has."""
+    steps = {str(step): len(known.timers(step)) for step in known.Step}
+    waiting = StepRun.objects.filter(
+        instance__in=live, finished_at=None, wake_at__isnull=False
+    )
+    late = Q()
+    for step, number in steps.items():
+        late |= Q(node=step, deadlines_fired__gte=number)
+    counted = waiting.filter(late).order_by().values("node")
+    for one in counted.annotate(number=Count("pk")):
+        yield Finding(
+            f"{row}: a deadline of {one['node']} is gone. Processes that wait for it: {one['number']}",
+            "Keep the deadline until they have left the step.",
+        )
+
+
+def _in_keys(
+    row: Definition, known: Manager, live: QuerySet[ProcessInstance]
+) -> Iterator[Finding]:
+    """The finding about processes whose key is another one in the running code."""
+    started = InboxEvent.objects.filter(process__in=live, verdict="started")
+    wrong = 0
+    for event in started.select_related("process").order_by("-pk")[:SAMPLED]:
+        try:
+            message = decode_message(registry.event_class(event.type), event.body)
+            key = known.correlation_key(message)
+        except Exception:  # noqa: BLE001, S112  # told elsewhere: the type or the body is another one
+            continue
+        wrong += bool(key) and event.process.correlation_key not in ("", key)
+    if wrong:
+        yield Finding(
+            f"{row}: the correlation key is another one. Live processes with the former key: {wrong}",
+            "Raise the version: events find a live process by the key that it began with.",
+        )
+
+
+def _in_workflow(
+    row: Definition, known: type[Workflow], live: QuerySet[ProcessInstance]
+) -> Iterator[Finding]:
+    """The findings about the live processes of a workflow."""
+    yield from _unreadable(
+        f"{row}: Input",
+        _newest(live, "data"),
+        lambda data: decode(known.Input, data),
+        "Give a new field a default, or write a version with migrates_from(..., data=...).",
+    )
+    plan = known.static
+    if plan is None:
+        yield from _in_made_graphs(row, known, live)
+        return
+    yield from _in_graph(row, known.graph(), live)
+    for name, vertex in plan.vertices.items():
+        yield from _in_results(row, plan, name, vertex, live)
+
+
+def _in_made_graphs(
+    row: Definition, known: type[Workflow], live: QuerySet[ProcessInstance]
+) -> Iterator[Finding]:
+    """The finding about graphs that the running code makes in another way from the same input."""
+    looked = others = failed = 0
+    for data in live.order_by("-pk").values_list("data", flat=True)[:SAMPLED]:
+        looked += 1
+        try:
+            graph = known.graph(known.plan(decode(known.Input, data)))
+        except Exception:  # noqa: BLE001  # the application's function may raise anything
+            failed += 1
+            continue
+        others += graph.fingerprint() != row.fingerprint and not is_renamed(
+            row.graph, graph.fingerprint()
+        )
+    if others or failed:
+        yield Finding(
+            f"{row}: another graph is made from the input of {others} of the newest {looked} live processes, and none "
+            f"from that of {failed}",
+            "Raise the version and keep the old class until its processes have ended.",
+        )
+
+
+def _in_results(
+    row: Definition,
+    plan: Plan,
+    name: str,
+    vertex: Vertex,
+    live: QuerySet[ProcessInstance],
+) -> Iterator[Finding]:
+    """The findings about the stored results of one step."""
+    done = StepRun.objects.filter(
+        instance__in=live,
+        node=name,
+        status__in=[StepStatus.DONE, StepStatus.SKIPPED],
+        result__isnull=False,
+    ).exclude(kind__in=[StepKind.UNDO, StepKind.JOIN, StepKind.MAP])
+    form = vertex.returns if vertex.each is not None else vertex.result_type
+    yield from _unreadable(
+        f"{row}: results of {name}",
+        _newest(done, "result"),
+        lambda result: decode(form, result),
+        "Keep the type, give a new field a default, or raise the version.",
+    )
+
+
+def _in_events() -> Iterator[Finding]:
+    """The findings about events that wait: undecided, parked, without a process, or for a person."""
+    waiting = InboxEvent.objects.filter(UNDECIDED | KEPT).order_by()
+    remedy = "Name it in aliases of the class that takes its place, or keep the class."
+    for kind in sorted(set(waiting.values_list("type", flat=True).distinct())):
+        rows = waiting.filter(type=kind)
+        try:
+            form = registry.event_class(kind)
+        except UnknownEventType:
+            yield Finding(
+                f"events {kind}: the type is gone. Waiting: {rows.count()}", remedy
+            )
+            continue
+        yield from _unreadable_messages("events", kind, form, rows)
+
+
+def _in_commands() -> Iterator[Finding]:
+    """The findings about commands that are not carried out yet."""
+    waiting = IssuedCommand.objects.filter(wake_at__isnull=False).order_by()
+    remedy = "Keep its handler, or name the former name of the class in aliases."
+    for kind, delivery in sorted(set(waiting.values_list("type", "delivery"))):
+        rows = waiting.filter(type=kind, delivery=delivery)
+        reacts = delivery == Delivery.REACTION
+        find = registry.find_reaction if reacts else registry.command_handler
+        if (handler := find(kind)) is None:
+            yield Finding(
+                f"commands {kind}: the handler is gone. Waiting: {rows.count()}", remedy
+            )
+            continue
+        yield from _unreadable_messages("commands", kind, handler.message, rows)
+
+
+def _unreadable_messages(
+    noun: str, kind: str, form: type[Any], rows: QuerySet[Any]
+) -> Iterator[Finding]:
+    return _unreadable(
+        f"{noun} {kind}",
+        _newest(rows, "body"),
+        lambda body: decode_message(form, body),
+        "Give a new field a default, or convert the older form with from_older.",
+    )
+
+
+def _newest(rows: QuerySet[Any], column: str) -> Iterable[Any]:
+    return rows.order_by("-pk").values_list(column, flat=True)[:MOST].iterator()
+
+
+def _unreadable(
+    name: str, stored: Iterable[Any], read: Callable[[Any], object], remedy: str
+) -> Iterator[Finding]:
+    """The findings about stored values that the running code cannot read, one for each reason."""
+    reasons, number = Counter[str](), 0
+    for value in stored:
+        number += 1
+        try:
+            read(value)
+        except InvalidMessage as error:
+            reasons[str(error)] += 1
+        except Exception as error:  # noqa: BLE001  # the class's own checks may raise anything
+            reasons[f"{type(error).__name__} was raised"] += 1
+    for reason, times in reasons.most_common(5):
+        yield Finding(
+            f"{name}: {times} of the newest {number} cannot be read: {reason}", remedy
+        )
