@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -204,10 +205,7 @@ def deployed(module: ModuleType) -> Iterator[None]:
     kept, names = dict(registry.command_handlers), dict(renamed)
     with registered():
         registry.definitions.clear()
-        registry.reactions, reactions = (
-            type(registry.reactions)(list),
-            registry.reactions,
-        )
+        registry.reactions, reactions = defaultdict(list), registry.reactions
         for value in vars(module).values():
             if isinstance(value, type) and registry.is_definition(value):
                 registry.register_definition(value)

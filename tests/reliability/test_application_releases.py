@@ -59,12 +59,18 @@ def workers(
 def messages(release: ModuleType, order: str) -> list[Event]:
     """Return the events of an order in a release."""
     if release is before:
-        paid, packed = before.OrderPaid(order, 5), before.OrderPacked(order)
-        notes = [before.NoteAdded(order, n) for n in range(NOTES)]
-        return [before.OrderPlaced(order), paid, *notes, packed]
-    paid, packed = rolling.OrderPaid(order, 5, "USD"), rolling.OrderBoxed(order, 2)
-    notes = [rolling.NoteAdded(order, n, "letter") for n in range(NOTES)]
-    return [rolling.OrderPlaced(order), paid, *notes, packed]
+        return [
+            before.OrderPlaced(order),
+            before.OrderPaid(order, 5),
+            *(before.NoteAdded(order, n) for n in range(NOTES)),
+            before.OrderPacked(order),
+        ]
+    return [
+        rolling.OrderPlaced(order),
+        rolling.OrderPaid(order, 5, "USD"),
+        *(rolling.NoteAdded(order, n, "letter") for n in range(NOTES)),
+        rolling.OrderBoxed(order, 2),
+    ]
 
 
 def send_all(orders: list[str]) -> None:
