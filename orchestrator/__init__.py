@@ -18,6 +18,9 @@ __all__ = [
     "Receipt",
     "Retry",
     "Skip",
+    "asend_event",
+    "asend_events",
+    "astart_process",
     "handles",
     "reacts_to",
     "send_event",
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from orchestrator.definition.declarations.handlers import Answer, CommandContext
     from orchestrator.engine.processes import (
         Envelope,
+        asend_event,
+        asend_events,
+        astart_process,
         send_event,
         send_events,
         start_process,
@@ -42,7 +48,7 @@ else:
     _HOMES = {
         "configuration.version": "__version__",
         "definition.declarations.handlers": "Answer CommandContext",
-        "engine.processes": "Envelope send_event send_events start_process",
+        "engine.processes": "Envelope asend_event asend_events astart_process send_event send_events start_process",
         "engine.storage.receipts": "Receipt",
         "exceptions": "CorruptInput Permanent Poll Retry Skip",
         "registry": "handles reacts_to",

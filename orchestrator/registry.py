@@ -16,6 +16,7 @@ from orchestrator.definition.declarations.handlers import (
     Handler,
     HandlerDecorator,
     handler_refusals,
+    why_no_message,
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.labels import name_of
@@ -64,8 +65,10 @@ def handles(
             a thread of its own, beside other work. An `async def` needs none.
 
     Raises:
-        InvalidDefinition: the function waits inside the commit, or a number makes no sense.
+        InvalidDefinition: this is no command, the function waits inside the commit or cannot take the command, or a
+            number makes no sense.
     """
+    _refuse_message(command, Command)
     about = after_commit, attempts, timeout, queue, threads
     return _registrar(command_handlers, command, *about)
 
@@ -78,7 +81,18 @@ def reacts_to(
     queue: str = DEFAULT_QUEUE,
 ) -> HandlerDecorator[E]:
     """Register a simple event handler: one event, one action, no process. It runs in a transaction of its own."""
+    _refuse_message(event, Event)
     return _registrar(reactions, event, True, attempts, timeout, queue)
+
+
+def _refuse_message(message: Any, kind: type[Command] | type[Event]) -> None:
+    """Check what a decorator was given.
+
+    Raises:
+        InvalidDefinition: it is no message of the kind.
+    """
+    if reason := why_no_message(message, kind):
+        raise InvalidDefinition(name_of(message), "", reason)
 
 
 def _registrar(

@@ -45,6 +45,8 @@ class Message:
         former = (aliases,) if isinstance(aliases, str) else aliases
         for reason in _mistakes(cls.__name__, former, from_older):
             raise InvalidDefinition(cls.__name__, "", reason)
+        for reason in _unannotated(cls):
+            raise InvalidDefinition(cls.__name__, "", reason)
         dataclass(frozen=True)(cls)
         cls._from_older = None if from_older is None else staticmethod(from_older)
         renamed.update(dict.fromkeys(former, cls.__name__))
@@ -64,6 +66,15 @@ def _mistakes(name: str, former: Any, from_older: Any) -> Any:
         yield f"from_older={from_older!r} must be a function"
     elif iscoroutinefunction(from_older):
         yield "from_older is asynchronous: it must be a plain function"
+
+
+def _unannotated(cls: type[Any]) -> Any:
+    """Yield the values of a message's class that are no fields, since they have no annotation."""
+    for name, value in vars(cls).items():
+        plain = isinstance(value, str | int | float | list | dict | tuple | None)
+        if plain and not name.startswith("_") and name not in cls.__annotations__:
+            kind = type(value).__name__
+            yield f"{name} = {value!r:.40} is no field without an annotation: write {name}: {kind} = {value!r:.40}"
 
 
 class Event(Message):

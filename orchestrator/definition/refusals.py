@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -69,12 +69,23 @@ def attribute_mistakes(cls: Any) -> Iterator[str]:
         yield f"summary {why_deferred(cls.summary)}: it is a plain function"
 
 
-def refuse_misspelt(cls: type[Any], names: Sequence[str]) -> None:
-    """Refuse an attribute whose name resembles a known attribute that the class lacks.
+def refuse_misspelt(
+    cls: type[Any], names: Sequence[str], misplaced: Mapping[str, str]
+) -> None:
+    """Refuse an attribute that would have no effect.
+
+    Args:
+        cls: the class.
+        names: the known attributes. A name that resembles one that the class lacks is refused.
+        misplaced: names that belong elsewhere, and where; a function may have one.
 
     Raises:
-        InvalidDefinition: the class has such an attribute, which would have no effect.
+        InvalidDefinition: the class has such an attribute.
     """
+    for key in vars(cls).keys() & misplaced.keys():
+        if not inspect.isroutine(inspect.getattr_static(cls, key)):
+            reason = f"it has {key}, which means nothing here: {misplaced[key]}"
+            refuse_row(cls.__name__, None, reason)
     missing = {name.lower(): name for name in names if name not in vars(cls)}
     for key in vars(cls):
         if key.startswith("_") or key in names:

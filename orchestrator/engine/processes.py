@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, overload
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.db import OperationalError, transaction
 from uuid6 import uuid7
 
@@ -175,6 +176,52 @@ def send_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
         EventRefused: `send_event` would have refused one of them; the error says why. Those before it are stored.
     """
     return _sent(envelopes, receipts.Storage())
+
+
+async def astart_process(
+    definition: DefinitionClass | str,
+    event: Any = None,
+    *,
+    id: str = "",
+    source: str = "application",
+    process_id: UUID | None = None,
+    correlation_key: str = "",
+) -> StartReceipt:
+    """Start a process, for asynchronous code: as `start_process`, in Django's thread for the database.
+
+    Django's transactions do not reach over it: start the process in a synchronous function that has the transaction.
+    """
+    about = {"id": id, "source": source, "process_id": process_id}
+    start: Any = start_process  # of which an overload fits
+    receipt: StartReceipt = await sync_to_async(start)(
+        definition, event, correlation_key=correlation_key, **about
+    )
+    return receipt
+
+
+async def asend_event(
+    event: Event | str,
+    data: dict[str, Any] | None = None,
+    *,
+    id: str,
+    source: str = "application",
+    process_id: UUID | str | None = None,
+    correlation_key: str = "",
+) -> Receipt:
+    """Send an event to its process, for asynchronous code: as `send_event`, in Django's thread for the database."""
+    return await sync_to_async(send_event)(
+        event,
+        data,
+        id=id,
+        source=source,
+        process_id=process_id,
+        correlation_key=correlation_key,
+    )
+
+
+async def asend_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
+    """Send many events in their order, for asynchronous code: as `send_events`, in Django's thread for the database."""
+    return await sync_to_async(send_events)(envelopes)
 
 
 def _sent(envelopes: Iterable[Envelope], storing: receipts.Storage) -> list[Receipt]:

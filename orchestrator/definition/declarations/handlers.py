@@ -6,11 +6,13 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar, get_type_hints, overload
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 
+from orchestrator.definition.annotations import takes_arguments
+from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.definition.messages import Command, Event
 
 
@@ -133,16 +135,92 @@ async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return await coroutine
 
 
+USUAL = {"attempts": 4, "timeout": 300, "queue": DEFAULT_QUEUE}
+"""What a handler has that does not say it."""
+
+
+def why_no_message(message: Any, kind: type[Command] | type[Event]) -> str:
+    """Return why a handler cannot be for something, or "".
+
+    Args:
+        message: what the decorator was given.
+        kind: Command for `handles`, Event for `reacts_to`.
+    """
+    decorator = "handles" if kind is Command else "reacts_to"
+    noun, other = (
+        ("a command", "reacts_to") if kind is Command else ("an event", "handles")
+    )
+    if inspect.isfunction(message):
+        return f"it needs the {noun[2:].strip()}: write @{decorator}(The{kind.__name__}) above it"
+    if isinstance(message, type) and message not in (Command, Event):
+        if issubclass(message, kind):
+            return ""
+        if issubclass(message, Command | Event):
+            return f"@{decorator} takes {noun}: write @{other}({message.__name__})"
+    return f"@{decorator} takes the class of {noun}, not {message!r:.100}"
+
+
 def handler_refusals(handler: Handler) -> Iterator[str]:
+    """Yield why a handler can never run, or does not mean what it says."""
+    function: Any = handler.function
+    if isinstance(function, type) or not callable(function):
+        yield "a handler is a function"
+        return
     yield from _waiting_refusals(handler)
-    if handler.threads is not None and handler.threads < 1:
-        yield f"threads={handler.threads!r} must be a whole number from 1"
-    if handler.attempts < 1:
+    yield from _parameter_refusals(handler)
+    yield from _policy_refusals(handler)
+
+
+def _policy_refusals(handler: Handler) -> Iterator[str]:
+    """Yield the values of the decorator that make no sense. Code may run without a type checker."""
+    threads: Any = handler.threads
+    seconds: Any = handler.timeout
+    queue: Any = handler.queue
+    later: Any = handler.after_commit
+    if threads is not None and not _is_count(threads):
+        yield f"threads={threads!r} must be a whole number from 1"
+    if not _is_count(handler.attempts):
         yield f"attempts={handler.attempts!r} must be a whole number from 1"
-    if not handler.timeout > 0:
-        yield f"timeout={handler.timeout!r} must be seconds, more than 0"
-    if not handler.queue:
-        yield f"queue={handler.queue!r} must be the name of a queue"
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or seconds <= 0
+    ):
+        yield f"timeout={seconds!r} must be seconds, more than 0"
+    if not queue or not isinstance(queue, str):
+        yield f"queue={queue!r} must be the name of a queue"
+    if not isinstance(later, bool):
+        yield f"after_commit={later!r} must be True or False"
+    given = {"attempts": handler.attempts, "timeout": seconds, "queue": queue}
+    for name in () if later else [name for name in USUAL if given[name] != USUAL[name]]:
+        yield (
+            f"{name}={given[name]!r} means nothing inside the commit, which has the attempts and the queue of its "
+            "event: leave it out, or say after_commit=True"
+        )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _parameter_refusals(handler: Handler) -> Iterator[str]:
+    """Yield why a function does not take a message and perhaps its context."""
+    name, function = handler.message.__name__, handler.function
+    if not (takes_arguments(function, 1) or takes_arguments(function, 2)):
+        yield f"it must take the message, {name}, and perhaps a CommandContext"
+        return
+    try:
+        parameters = [*inspect.signature(function).parameters]
+        hints = get_type_hints(function)
+    except (NameError, TypeError, ValueError):
+        return  # a builtin, or a name that comes later
+    for place, wanted in zip(
+        parameters, (handler.message, CommandContext), strict=False
+    ):
+        hint = hints.get(place, wanted)
+        other = isinstance(hint, type) and not issubclass(wanted, hint)
+        if other:
+            yield f"{place} is a {hint.__name__}, and would get a {wanted.__name__}"
 
 
 def _waiting_refusals(handler: Handler) -> Iterator[str]:

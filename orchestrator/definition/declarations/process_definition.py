@@ -26,6 +26,16 @@ COMMON = (
 )
 """The attributes that a definition of either kind may have."""
 
+IN_ROWS = {
+    "deadline": "it stands in the rows, as after(...) or wait(..., deadline=...)",
+    "deadlines": "they stand in the rows, as after(...) or wait(..., deadline=...)",
+    "retries": "write step(function, retries=...) or @handles(..., attempts=...)",
+    "attempts": "write step(function, retries=...) or @handles(..., attempts=...)",
+    "timeout": "write step(function, timeout=...) or @handles(..., timeout=...)",
+    "backoff": "write step(function, backoff=...)",
+}
+"""The words of rows, steps and handlers that a class does not have, and where they stand."""
+
 DEFAULT_QUEUE = "default"
 """The queue of definitions that name none. The settings map it to a queue of RQ."""
 

@@ -18,6 +18,7 @@ from orchestrator.definition.codec import copied
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.process_definition import (
     COMMON,
+    IN_ROWS,
     inherited_rows,
 )
 from orchestrator.definition.declarations.transition_rows import (
@@ -50,6 +51,15 @@ from orchestrator.definition.secrets import Secrets, find_secrets
 
 ATTRIBUTES = (*COMMON, "Step", "Data", "transitions", "final", "otherwise")
 """The attributes of a process manager."""
+
+MISPLACED = IN_ROWS | {
+    "flow": "the rows of a process manager are its transitions",
+    "waits_for": "its transitions name the events",
+    "states": "declare class Step(StrEnum)",
+    "steps": "declare class Step(StrEnum)",
+    "initial": "the first member of Step is the first step",
+}
+"""The attributes that a process manager does not have, and what to write."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class ProcessManager(StateMachine):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        refuse_misspelt(cls, ATTRIBUTES)
+        refuse_misspelt(cls, ATTRIBUTES, MISPLACED)
         if "transitions" not in vars(cls):
             refuse(cls.__name__, class_mistakes(inherited_rows(cls, "transitions")))
             return  # an intermediate class that only shares attributes

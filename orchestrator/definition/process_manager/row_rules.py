@@ -77,6 +77,8 @@ def _of_target(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     changes = row.target or row.issues or row.sets or row.escalates
     if row.event and not (changes or copied_fields(cls.Data, row)):
         yield "it changes nothing; write ignore(...) if that is meant"
+    if not row.event and not (changes or row.notifies or row.owner is not None):
+        yield "it does nothing: add .go_to, .issue, .set, .escalate, .notify or .assign"
 
 
 def _of_predicates(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
@@ -109,6 +111,7 @@ def _of_guards(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
 
 def _of_sets(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     names = [name for name, _ in row.sets]
+    given = dataclass_fields(row.event).keys() if row.event else set[str]()
     for name, value in row.sets:
         if names.count(name) > 1:
             yield f"sets {name!r} twice"
@@ -116,6 +119,11 @@ def _of_sets(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
             yield f"sets {name!r}, which the data does not have"
         elif callable(value):
             yield from _of_function(cls, name, value)
+        elif isinstance(value, str) and type(value) is str and value in given - {name}:
+            yield (
+                f"sets {name!r} to the text {value!r}, and {name_of(row.event)} has a field of that name: write a "
+                "function of data and event that returns the field, or an enumeration's member for the text"
+            )
         elif not _fits(value, cls.Data, name):
             yield f"sets {name!r} to {value!r}, which is not its type"
 

@@ -14,6 +14,7 @@ from orchestrator.definition.declarations.process_definition import ProcessDefin
 from orchestrator.definition.declarations.transition_rows import Disposer
 from orchestrator.definition.labels import name_of, spoken_delay
 from orchestrator.definition.messages import Event
+from orchestrator.exceptions import InvalidDefinition
 
 Function = Callable[..., Any]
 """A step function. The engine binds its parameters by name."""
@@ -202,6 +203,10 @@ def ask(
     late: StepLike | None = None,
 ) -> Step:
     """Let an operator decide. The chosen member is the step's result. `wait` explains the deadline."""
+    given: Any = name  # code may run without a type checker
+    if not isinstance(given, str):
+        reason = f"it takes a name, and then its choices: the first is {given!r:.100}"
+        raise InvalidDefinition("ask", "", reason)
     return Step(name, "ask", gives=gives, choices=choices, deadline=deadline, late=late)
 
 

@@ -17,6 +17,7 @@ from orchestrator.definition.declarations.migrating import migration_mistakes
 from orchestrator.definition.declarations.outside_ids import identity_mistakes
 from orchestrator.definition.declarations.process_definition import (
     COMMON,
+    IN_ROWS,
     inherited_rows,
 )
 from orchestrator.definition.graph import Graph
@@ -36,6 +37,14 @@ from orchestrator.definition.workflow.steps import Runnable
 
 ATTRIBUTES = (*COMMON, "Input", "flow", "waits_for")
 """The attributes of a workflow."""
+
+MISPLACED = IN_ROWS | {
+    "transitions": "the rows of a workflow are its flow",
+    "steps": "its flow names the steps",
+    "final": "a workflow ends after its last steps",
+    "otherwise": "write it at a step, wait(..., otherwise=...)",
+}
+"""The attributes that a workflow does not have, and what to write."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Workflow(Runnable):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        refuse_misspelt(cls, ATTRIBUTES)
+        refuse_misspelt(cls, ATTRIBUTES, MISPLACED)
         if "flow" not in vars(cls):
             refuse(cls.__name__, class_mistakes(inherited_rows(cls, "flow")))
             return  # an intermediate class that only shares attributes
