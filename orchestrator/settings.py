@@ -115,10 +115,17 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",  # refuses sign-ins after too many failures
     "django.contrib.auth.backends.ModelBackend",
 ]
+# The proxies that the web server believes about the origin of a request (`orchestrator.serving.web`).
+TRUSTED_PROXIES = [str(network) for network in given.TRUSTED_PROXIES]
+
 # After this number of failures an address or an account has to wait. Attempts meanwhile do not extend the wait:
 # otherwise anybody could lock a user out endlessly.
 AXES_FAILURE_LIMIT = 10
-AXES_LOCKOUT_PARAMETERS = ["ip_address", "username"]
+# Behind a proxy that is not named, all people have one address, and a stranger would lock out everybody.
+ADDRESSES_KNOWN = bool(TRUSTED_PROXIES) or not given.HTTPS
+AXES_LOCKOUT_PARAMETERS = (
+    ["ip_address", "username"] if ADDRESSES_KNOWN else ["username"]
+)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_LOCKOUT_CALLABLE = "orchestrator.sign_in.throttled"
@@ -135,9 +142,6 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
-
-# The proxies that the web server believes about the origin of a request (`orchestrator.serving.web`).
-TRUSTED_PROXIES = [str(network) for network in given.TRUSTED_PROXIES]
 
 # Behind HTTPS, PROCESSION_HTTPS=1 makes browsers insist on it.
 HTTPS = given.HTTPS

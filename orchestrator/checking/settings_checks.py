@@ -5,7 +5,7 @@ does not have the default queue; E010 times have no zone; E011 the database is o
 notices cannot be used; E013 a webhook source cannot be used; E014 the site's address or the token of its metrics
 cannot be used; E015 routers send models to another database; E017 PostgreSQL is reached by psycopg2; W001 the jobs of
 a queue are not JSON; W002 transactions on SQLite do not begin with their lock; W003 notices have no links; W004 a
-deadline notifies a recipient that the settings do not have.
+deadline notifies a recipient that the settings do not have; W007 the proxy in front is not named.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def register_settings_checks() -> None:
     """Register the checks."""
     for found in (_values, _queues, _serializers, _database, _routers, _notices):
         checks.register(make_check(found), "orchestrator")
+    checks.register(make_check(_proxies), checks.Tags.security, deploy=True)
 
 
 def make_check(found: Callable[[], Iterator[CheckMessage]]) -> Any:
@@ -172,6 +173,18 @@ def _routers() -> Iterator[CheckMessage]:
             hint="Let the routers return None for the models of the app orchestrator, or call that database "
             '"default".',
             id="orchestrator.E015",
+        )
+
+
+def _proxies() -> Iterator[CheckMessage]:
+    """The bundled project, which counts wrong passwords by address, must know the addresses behind its proxy."""
+    if not getattr(settings, "ADDRESSES_KNOWN", True):
+        yield checks.Warning(
+            "PROCESSION_TRUSTED_PROXIES names no proxy, so all requests seem to come from one address: wrong passwords "
+            "are counted by account alone, and audit and webhooks have the proxy's address.",
+            hint="Name the address or the network of the proxy that speaks HTTPS:\n"
+            "PROCESSION_TRUSTED_PROXIES=127.0.0.1",
+            id="orchestrator.W007",
         )
 
 

@@ -90,3 +90,29 @@ def test_the_deploy_checks_do_not_ask_for_a_preloaded_domain(tmp_path: Path) -> 
     _code, said = started([*CHECK, "--deploy"], tmp_path, PROCESSION_HTTPS="1", **hosts)
 
     assert "security." not in said
+
+
+PROXIED = """
+from django.conf import settings
+from django.core.management import call_command
+print(settings.AXES_LOCKOUT_PARAMETERS)
+call_command("check", "--deploy")
+"""
+
+
+@cases(
+    "proxies, counted",
+    ("", "['username']"),
+    ("192.0.2.1", "['ip_address', 'username']"),
+)
+def test_an_unnamed_proxy_is_told_and_its_address_locks_nobody_out(
+    proxies: str, counted: str, tmp_path: Path
+) -> None:
+    asked = {"PROCESSION_HTTPS": "1", "PROCESSION_TRUSTED_PROXIES": proxies}
+    hosts = {"PROCESSION_ALLOWED_HOSTS": "procession.example.org"}
+
+    shell = ["manage.py", "shell", "--no-imports", "-c", PROXIED]
+    _code, said = started(shell, tmp_path, **asked, **hosts)
+
+    assert said.startswith(counted)
+    assert ("orchestrator.W007" in said) == (proxies == "")

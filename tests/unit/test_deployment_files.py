@@ -67,6 +67,9 @@ def test_the_database_and_valkey_can_be_reached_by_ours_alone() -> None:
         assert found["services"][name]["networks"] == ["inside"]
         assert "ports" not in found["services"][name]
     assert found["services"]["web"]["ports"] == ["127.0.0.1:8000:8000"]
+    [config] = found["networks"]["default"]["ipam"]["config"]
+    trusted = found["services"]["web"]["environment"]["PROCESSION_TRUSTED_PROXIES"]
+    assert trusted == config["subnet"]
 
 
 def test_whoever_needs_tables_waits_for_them() -> None:
