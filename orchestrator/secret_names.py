@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from orchestrator import registry
+from orchestrator.definition.codec import decode_message, encode
 from orchestrator.definition.secrets import NONE, Secrets, secret_fields
+from orchestrator.exceptions import UnknownEventType
 from orchestrator.models import Definition, ProcessInstance
 
 KEPT_SECONDS = 10.0
@@ -53,6 +56,35 @@ def message_secrets(type_name: str) -> frozenset[str]:
         known = known or kind in definition.events or kind in messages
         found |= messages.get(kind, frozenset())
     return found if known else found | all_secrets()
+
+
+def current_message(kind: str, body: Any, *, of_command: bool) -> Any:
+    """Return the body of a stored message in today's form; None where the running code cannot read it.
+
+    Args:
+        kind: its type, or the name of the event handler that it is for.
+        body: its body.
+        of_command: whether the row is a command.
+    """
+    if of_command:
+        handler = registry.find_reaction(kind) or registry.command_handler(kind)
+        form: Any = handler.message if handler is not None else None
+    else:
+        try:
+            form = registry.event_class(kind)
+        except UnknownEventType:
+            form = None
+    try:
+        return None if form is None else encode(decode_message(form, body))
+    except Exception:  # noqa: BLE001  # the class's own checks may raise anything
+        return None
+
+
+def body_secrets(kind: str, body: Any, *, of_command: bool) -> frozenset[str]:
+    """Return the secret fields of a stored message: all secret names where the running code cannot read it."""
+    read = current_message(kind, body, of_command=of_command)
+    found = message_secrets(kind)
+    return found | all_secrets() if read is None and has_secret_fields() else found
 
 
 def all_secrets() -> frozenset[str]:

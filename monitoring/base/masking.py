@@ -13,10 +13,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from monitoring.base.access import DATA, EVENTS, REVEAL
-from orchestrator import registry, secret_names
-from orchestrator.definition.codec import full_form
+from orchestrator import secret_names
 from orchestrator.definition.secrets import MASK, mask_fields
-from orchestrator.exceptions import UnknownEventType
 from orchestrator.grants import definitions_of
 from orchestrator.models import (
     BulkOperation,
@@ -61,8 +59,7 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
         event: the event; without `definition` its process is read too.
         definition: of its process, where the caller has it.
     """
-    names = secret_names.message_secrets(event.type)
-    body = _full_event(event)
+    body, names = _shown_message(event.type, event.body, of_command=False)
     if definition is not None:
         return mask_fields(body, names | names_of(definition))
     process = _process_of(event)
@@ -73,12 +70,13 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
     return mask_fields(body, names)
 
 
-def _full_event(event: InboxEvent) -> Any:
-    """Return the body of an event with the fields at their default, where the running code knows them."""
-    try:
-        return full_form(registry.event_class(event.type), event.body)
-    except UnknownEventType:
-        return event.body
+def _shown_message(
+    kind: str, body: Any, *, of_command: bool
+) -> tuple[Any, frozenset[str]]:
+    """Return the body of a stored message in today's form, if the code can read it, and its secret fields."""
+    read = secret_names.current_message(kind, body, of_command=of_command)
+    names = secret_names.body_secrets(kind, body, of_command=of_command)
+    return (body if read is None else read), names
 
 
 def _process_of(event: InboxEvent) -> ProcessInstance | None:
@@ -93,10 +91,7 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     """Return the body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
-    handler = registry.find_reaction(command.type)
-    handler = handler or registry.command_handler(command.type)
-    body = command.body if handler is None else full_form(handler.message, command.body)
-    names = secret_names.message_secrets(command.type)
+    body, names = _shown_message(command.type, command.body, of_command=True)
     return mask_fields(body, names | names_of(definition))
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from monitoring.base.masking import names_of
 from monitoring.queries.processes import process_rows
 from orchestrator import secret_names
-from orchestrator.models import ProcessInstance
+from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance
 from orchestrator.snapshot import snapshot
 
 NEWEST = 30
@@ -62,17 +62,24 @@ def _holders(instance: ProcessInstance) -> Iterator[SecretHolder]:
     names = names_of(instance.definition)
     yield SecretHolder("data", "", None, list(secrets_in(instance.data, names)))
     for event in instance.events.order_by("-pk")[:NEWEST]:
-        own = names | secret_names.message_secrets(event.type)
-        found = list(secrets_in(event.body, own))
+        found = list(secrets_in(*_read(event, names, of_command=False)))
         yield SecretHolder("event", event.type, event.received_at, found)
     for command in instance.commands.order_by("-revision", "-pk")[:NEWEST]:
-        own = names | secret_names.message_secrets(command.type)
-        found = list(secrets_in(command.body, own))
+        found = list(secrets_in(*_read(command, names, of_command=True)))
         yield SecretHolder("command", command.type, command.issued_at, found)
     runs = instance.step_runs.exclude(result=None).order_by("-pk")
     for run in runs[:NEWEST]:
         found = list(secrets_in(run.result, names))
         yield SecretHolder("result", run.node, run.finished_at, found)
+
+
+def _read(
+    row: InboxEvent | IssuedCommand, names: frozenset[str], *, of_command: bool
+) -> tuple[Any, frozenset[str]]:
+    """Return the body of a message in today's form, if the code can read it, and its secret fields."""
+    read = secret_names.current_message(row.type, row.body, of_command=of_command)
+    own = secret_names.body_secrets(row.type, row.body, of_command=of_command)
+    return (row.body if read is None else read), names | own
 
 
 def secrets_in(

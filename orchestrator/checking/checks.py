@@ -25,7 +25,7 @@ from orchestrator.checking.upgrades import gone_definitions
 from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.declarations.transition_rows import TransitionRow
-from orchestrator.definition.messages import renamed
+from orchestrator.definition.messages import claimed, renamed
 from orchestrator.models import Definition, ProcessInstance
 
 
@@ -118,6 +118,14 @@ def _event_duplicates() -> Iterator[CheckMessage]:
                     obj=definition,
                     id="orchestrator.E004",
                 )
+    messages = known.keys() | registry.command_handlers.keys()
+    for former, names in claimed.items():
+        if len(twice := sorted(names & messages)) > 1:
+            yield Error(
+                f"The alias {former} is one of {' and '.join(twice)}.",
+                hint="Leave it out of all classes but one.",
+                id="orchestrator.E004",
+            )
     for former in known.keys() & renamed.keys():
         if (current := renamed[former]) in known:
             yield Error(

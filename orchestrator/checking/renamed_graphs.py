@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from orchestrator.definition.codec import digest
 from orchestrator.definition.messages import renamed
+
+WORD = re.compile(r"\w+")
 
 
 def is_renamed(graph: dict[str, Any], fingerprint: str) -> bool:
@@ -20,7 +23,7 @@ def with_current_names(graph: dict[str, Any]) -> dict[str, Any]:
     def named(value: Any) -> Any:
         if isinstance(value, list):
             return list(map(named, value))
-        return " ".join(renamed.get(word, word) for word in value.split(" "))
+        return WORD.sub(lambda found: renamed.get(found[0], found[0]), value)
 
     places = ("event", "commands", "at_once", "detail")
     parts = {

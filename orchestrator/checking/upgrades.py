@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -12,10 +13,12 @@ from django.db.models import Count, Q, QuerySet
 from orchestrator import registry
 from orchestrator.checking.renamed_graphs import is_renamed, with_current_names
 from orchestrator.containers import group_by_key
-from orchestrator.definition import ProcessManager, Workflow
-from orchestrator.definition.codec import decode, decode_message
+from orchestrator.definition import Command, Event, ProcessManager, Workflow
+from orchestrator.definition.annotations import MISSING, is_class
+from orchestrator.definition.codec import decode, decode_message, encode
 from orchestrator.definition.graph import Graph
 from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.definition.workflow.validation.signatures import step_parameters
 from orchestrator.exceptions import InvalidMessage, UnknownEventType
 from orchestrator.models import (
     Definition,
@@ -54,18 +57,26 @@ class Finding:
 def upgrade_findings() -> Iterator[Finding]:
     """Yield what the running code changes for live processes and waiting messages, read from the default database."""
     yield from gone_definitions()
+    made = dict[registry.DefinitionClass, Definition]()
     for row, number in _stored_definitions():
         if known := registry.definitions.get((row.name, row.version)):
+            made[known] = row
             yield from _in_definition(row, number, known)
+    for known, row in made.items():
+        if issubclass(known, Workflow) and known.static is None and row.is_workflow:
+            yield from _in_made_graphs(row, known)
     yield from _in_events()
     yield from _in_commands()
 
 
 def gone_definitions() -> Iterator[Finding]:
     """Yield the definitions, and versions of them, that the running code lacks while processes live on them."""
+    numbers = Counter[tuple[str, int]]()
     for row, number in _stored_definitions():
-        if (row.name, row.version) not in registry.definitions:
-            yield _gone(row, number)
+        numbers[row.name, row.version] += number
+    for (name, version), number in numbers.items():
+        if (name, version) not in registry.definitions:
+            yield _gone(Definition(name=name, version=version), number)
 
 
 def _stored_definitions() -> Iterator[tuple[Definition, int]]:
@@ -73,8 +84,9 @@ def _stored_definitions() -> Iterator[tuple[Definition, int]]:
     live = ProcessInstance.objects.live().order_by()
     counts = live.values("definition").annotate(number=Count("pk"))
     numbers = {one["definition"]: one["number"] for one in counts}
-    for row in Definition.objects.filter(pk__in=numbers).order_by("name", "version"):
-        yield row, numbers[row.pk]
+    used = Definition.objects.filter(pk__in=live.values("definition"))
+    for row in used.order_by("name", "version", "pk").iterator():
+        yield row, numbers.get(row.pk, 0)
 
 
 def _in_definition(
@@ -98,7 +110,7 @@ def _in_definition(
             "Give a new field a default, or write a version with migrates_from(..., data=...).",
         )
         yield from _in_keys(row, known, live)
-    else:
+    elif known.static is not None:
         yield from _in_workflow(row, known, live)
 
 
@@ -215,7 +227,10 @@ def _in_keys(
             key = known.correlation_key(message)
         except Exception:  # noqa: BLE001, S112  # told elsewhere: the type or the body is another one
             continue
-        wrong += bool(key) and event.process.correlation_key not in ("", key)
+        former = event.process.correlation_key
+        # A key that is none of the event's values was named by its sender.
+        read = former in map(str, encode(message).values())
+        wrong += bool(key) and read and former != key
     if wrong:
         yield Finding(
             f"{row}: the correlation key is another one. Live processes with the former key: {wrong}",
@@ -226,43 +241,82 @@ def _in_keys(
 def _in_workflow(
     row: Definition, known: type[Workflow], live: QuerySet[ProcessInstance]
 ) -> Iterator[Finding]:
-    """The findings about the live processes of a workflow."""
-    yield from _unreadable(
-        f"{row}: Input",
-        _newest(live, "data"),
-        lambda data: decode(known.Input, data),
-        "Give a new field a default, or write a version with migrates_from(..., data=...).",
-    )
+    """The findings about the live processes of a workflow with one graph."""
+    yield from _in_inputs(row, known, live)
     plan = known.static
-    if plan is None:
-        yield from _in_made_graphs(row, known, live)
-        return
+    assert plan is not None  # noqa: S101  # the caller has asked
     yield from _in_graph(row, known.graph(), live)
     for name, vertex in plan.vertices.items():
         yield from _in_results(row, plan, name, vertex, live)
 
 
-def _in_made_graphs(
+def _in_inputs(
     row: Definition, known: type[Workflow], live: QuerySet[ProcessInstance]
 ) -> Iterator[Finding]:
-    """The finding about graphs that the running code makes in another way from the same input."""
+    return _unreadable(
+        f"{row}: Input",
+        _newest(live, "data"),
+        lambda data: decode(known.Input, data),
+        "Give a new field a default, or write a version with migrates_from(..., data=...).",
+    )
+
+
+def _in_made_graphs(row: Definition, known: type[Workflow]) -> Iterator[Finding]:
+    """The findings about a version whose graphs are made from the input: the newest processes get them made again."""
+    live = ProcessInstance.objects.live().filter(
+        definition__name=row.name, definition__version=row.version
+    )
+    yield from _in_inputs(row, known, live)
     looked = others = failed = 0
-    for data in live.order_by("-pk").values_list("data", flat=True)[:SAMPLED]:
+    wrong = Counter[str]()
+    for process in live.select_related("definition").order_by("-pk")[:SAMPLED]:
         looked += 1
         try:
-            graph = known.graph(known.plan(decode(known.Input, data)))
-        except Exception:  # noqa: BLE001  # the application's function may raise anything
+            plan = known.plan(decode(known.Input, process.data))
+            graph = known.graph(plan)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  # the application's function may raise anything
             failed += 1
             continue
-        others += graph.fingerprint() != row.fingerprint and not is_renamed(
-            row.graph, graph.fingerprint()
-        )
+        stored, made = process.definition, graph.fingerprint()
+        others += stored.fingerprint != made and not is_renamed(stored.graph, made)
+        mine = StepRun.objects.filter(instance=process)
+        wrong.update(set(_unreadable_results(plan, mine)))
     if others or failed:
         yield Finding(
             f"{row}: another graph is made from the input of {others} of the newest {looked} live processes, and none "
             f"from that of {failed}",
             "Raise the version and keep the old class until its processes have ended.",
         )
+    for what, number in wrong.most_common():
+        yield Finding(
+            f"{row}: {what}, in {number} of the newest {looked} live processes",
+            KEEP_TYPE,
+        )
+
+
+def _unreadable_results(plan: Plan, runs: QuerySet[StepRun]) -> Iterator[str]:
+    """The stored results of one process that cannot be read."""
+    for run in _done(runs).filter(node__in=plan.vertices):
+        try:
+            _decode_stored(_result_type(plan[run.node]), run.result)
+        except Exception as error:  # noqa: BLE001  # the class's own checks may raise anything
+            yield f"results of {run.node} cannot be read: {_reason(error)}"
+
+
+KEEP_TYPE = "Keep the type, give a new field a default, or raise the version."
+
+
+def _done(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:
+    """The visits among some that have a result that steps may read."""
+    given = {"status__in": [StepStatus.DONE, StepStatus.SKIPPED]}
+    kinds = [StepKind.UNDO, StepKind.JOIN, StepKind.MAP]
+    return runs.filter(result__isnull=False, **given).exclude(kind__in=kinds)
+
+
+def _result_type(vertex: Vertex) -> Any:
+    return vertex.returns if vertex.each is not None else vertex.result_type
 
 
 def _in_results(
@@ -272,20 +326,49 @@ def _in_results(
     vertex: Vertex,
     live: QuerySet[ProcessInstance],
 ) -> Iterator[Finding]:
-    """The findings about the stored results of one step."""
-    done = StepRun.objects.filter(
-        instance__in=live,
-        node=name,
-        status__in=[StepStatus.DONE, StepStatus.SKIPPED],
-        result__isnull=False,
-    ).exclude(kind__in=[StepKind.UNDO, StepKind.JOIN, StepKind.MAP])
-    form = vertex.returns if vertex.each is not None else vertex.result_type
+    """The findings about the stored results of one step that a later step may read, and about elements of a map."""
+    runs = StepRun.objects.filter(
+        instance__in=_that_may_read(plan, name, live), node=name
+    )
     yield from _unreadable(
         f"{row}: results of {name}",
-        _newest(done, "result"),
-        lambda result: decode(form, result),
-        "Keep the type, give a new field a default, or raise the version.",
+        _newest(_done(runs), "result"),
+        lambda result: _decode_stored(_result_type(vertex), result),
+        KEEP_TYPE,
     )
+    items = [one.parameter for one in vertex.bindings if one.source == "item"]
+    types = {one.name: one.annotation for one in step_parameters(vertex.step)}
+    begun = StepRun.objects.filter(
+        instance__in=live, node=name, kind=StepKind.ITEM, finished_at=None
+    )
+    for form in [
+        types[item] for item in items if types.get(item, MISSING) is not MISSING
+    ]:
+        yield from _unreadable(
+            f"{row}: elements of {name}",
+            _newest(begun, "element"),
+            partial(_decode_stored, form),
+            KEEP_TYPE,
+        )
+
+
+def _that_may_read(
+    plan: Plan, name: str, live: QuerySet[ProcessInstance]
+) -> QuerySet[ProcessInstance]:
+    """The processes in which a step that reads a step's result is still to come, or its undoing."""
+    readers = Q()
+    for other in plan.vertices.values():
+        bound = {
+            one.name
+            for one in (*other.bindings, *other.guard_bindings)
+            if one.source == "result"
+        }
+        if name in bound and other.loop is None:
+            visits = StepRun.objects.filter(node=other.name, finished_at__isnull=False)
+            readers |= ~Q(pk__in=visits.values("instance"))
+        elif name in bound or name in {one.name for one in other.undo_bindings}:
+            return live
+    return live.filter(readers) if readers else live.none()
 
 
 def _in_events() -> Iterator[Finding]:
@@ -331,6 +414,19 @@ def _unreadable_messages(
     )
 
 
+def _reason(error: BaseException) -> str:
+    """Why a value cannot be read, without what application code says: it may quote secrets."""
+    if isinstance(error, InvalidMessage):
+        return str(error)
+    return f"{type(error).__name__} was raised"
+
+
+def _decode_stored(form: Any, body: object) -> object:
+    """Read a stored result: an event that a step has waited for in its older form, too."""
+    message = is_class(form, Event) or is_class(form, Command)
+    return decode_message(form, body) if message else decode(form, body)
+
+
 def _newest(rows: QuerySet[Any], column: str) -> Iterable[Any]:
     return rows.order_by("-pk").values_list(column, flat=True)[:MOST].iterator()
 
@@ -344,10 +440,10 @@ def _unreadable(
         number += 1
         try:
             read(value)
-        except InvalidMessage as error:
-            reasons[str(error)] += 1
-        except Exception as error:  # noqa: BLE001  # the class's own checks may raise anything
-            reasons[f"{type(error).__name__} was raised"] += 1
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # the class's own checks may raise anything
+            reasons[_reason(error)] += 1
     for reason, times in reasons.most_common(5):
         yield Finding(
             f"{name}: {times} of the newest {number} cannot be read: {reason}", remedy

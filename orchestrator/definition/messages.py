@@ -20,6 +20,9 @@ FromOlder = Callable[[dict[str, Any]], dict[str, Any]]
 renamed: dict[str, str] = {}
 """The names of message classes by their former names."""
 
+claimed: dict[str, set[str]] = {}
+"""All classes that have a name as an alias."""
+
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, secret))
 class Message:
@@ -49,7 +52,9 @@ class Message:
             raise InvalidDefinition(cls.__name__, "", reason)
         dataclass(frozen=True)(cls)
         cls._from_older = None if from_older is None else staticmethod(from_older)
-        renamed.update(dict.fromkeys(former, cls.__name__))
+        for one in former:
+            renamed[one] = cls.__name__
+            claimed.setdefault(one, set()).add(cls.__name__)
 
 
 def _mistakes(name: str, former: Any, from_older: Any) -> Any:

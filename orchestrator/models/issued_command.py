@@ -56,6 +56,12 @@ class IssuedCommand(Work):
 
     FAILING = (CommandStatus.FAILED, CommandStatus.RETRYING)
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether it has failed, waits for another attempt, or is set aside until the running code can carry it out."""
+        aside = self.status == CommandStatus.READY and bool(self.error)
+        return aside or self.status in self.FAILING
+
     UNDER_WAY = (CommandStatus.READY, CommandStatus.RUNNING, CommandStatus.RETRYING)
     """The statuses of commands that a worker will carry out."""
 

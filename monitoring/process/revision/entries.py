@@ -29,7 +29,7 @@ class ShownCommand:
 
     @property
     def can_be_skipped(self) -> bool:
-        return self.command.status in IssuedCommand.FAILING
+        return self.command.is_failing
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from pydantic_core import to_json
 
 from orchestrator.definition.annotations import (
     components,
+    hints,
     is_dataclass_type,
     is_immutable,
 )
@@ -145,48 +145,78 @@ def encode_message(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
     """Write an event or a command as JSON values: the form that is stored, and the full form.
 
     The stored form leaves out the fields at their default, so that code which lacks a new field with a default reads
-    the message too. It is the full form where another message would be read back.
+    the message too.
 
     Raises:
         InvalidMessage: as `encode`.
     """
-    kind, full = type(message), encode(message)
-    if not _has_defaults(kind):
+    full = encode(message)
+    if not _default_texts(type(message)):
         return full, full
-    form = adapter(kind)
-    with suppress(*UNWRITABLE, InvalidMessage):
-        shown = form.dump_python(message, mode="json", exclude_defaults=True)
-        body = _in_order(message, shown) if _has_sets(form) else shown
-        if body != full:
-            return _exact(form, kind, message, body), full
-    return full, full
+    return _without_defaults(message, full), full
 
 
 def full_form(kind: type[Any], body: Any) -> Any:
-    """Return a stored message with its fields at their default; unchanged if the running code cannot read it."""
-    if not _has_defaults(kind):
-        return body
+    """Return stored JSON values in today's form, with the fields at their default.
+
+    They are unchanged if the running code cannot read them.
+    """
     try:
-        return encode(
+        read = (
             decode_message(kind, body)
             if issubclass(kind, Message)
             else decode(kind, body)
         )
+        return encode(read)
     except Exception:  # noqa: BLE001  # the class's own checks may raise anything
         return body
 
 
-def _find_defaults(kind: type[Any]) -> bool:
-    """Whether a message, or a value in it, has a field with a default."""
-    forms = filter(is_dataclass_type, components(kind))
-    return any(
-        one.default is not MISSING or one.default_factory is not MISSING
-        for form in forms
-        for one in fields(form)
-    )
+def _without_defaults(value: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the fields of a dataclass at their default: of the same type, and written alike."""
+    texts = _default_texts(type(value))
+    found = dict(body)
+    for name, default in texts.items():
+        own = getattr(value, name)
+        if (
+            type(own) is type(default.value)
+            and canonical_json(body[name]) == default.text
+        ):
+            del found[name]
+    return found
 
 
-_has_defaults: Callable[[Any], bool] = cache(_find_defaults)
+@dataclass(frozen=True)
+class Default:
+    """The default of a field, and its JSON text."""
+
+    value: Any
+    text: str
+
+
+EMPTY = (list, dict, set, frozenset, tuple)
+"""The factories that may be called: what they make is always the same."""
+
+
+def _find_defaults(kind: type[Any]) -> dict[str, Default]:
+    """The defaults of a dataclass's fields by name. Those that a function of the application makes are left out."""
+    found = {}
+    for one in fields(kind):
+        value = one.default
+        if one.default_factory in EMPTY:
+            value = one.default_factory()
+        if value is MISSING or not one.init:
+            continue
+        try:
+            form = _adapter(hints(kind)[one.name])
+            written = _in_order(value, form.dump_python(value, mode="json"))
+            found[one.name] = Default(value, canonical_json(settled(written)))
+        except (*UNWRITABLE, NameError, KeyError, PydanticUserError):
+            continue  # its default is not of its type
+    return found
+
+
+_default_texts: Callable[[Any], dict[str, Default]] = cache(_find_defaults)
 
 
 def encode_as(annotation: Any, value: object, *, exact: bool = True) -> Any:
@@ -345,7 +375,7 @@ def decode_message(kind: type[M], body: object) -> M:
             return decode(kind, convert(deepcopy(body)))
         except InvalidMessage:
             raise error from None
-        except Exception as raised:  # noqa: BLE001  # the application's function may raise anything
+        except (Exception, SystemExit) as raised:  # noqa: BLE001  # the application's function may raise anything
             told = f"{error}; from_older raised {type(raised).__name__}"
             raise InvalidMessage(told, "") from None
 

@@ -63,20 +63,23 @@ def _parts(work: Work) -> tuple[UUID | None, set[str], list[Any]]:
     """A piece of work's process id, the names of its own secret fields, and its bodies."""
     bodies = bodies_of(work)
     if isinstance(work, InboxEvent):
-        names = secret_names.message_secrets(work.type)
+        names = secret_names.body_secrets(work.type, work.body, of_command=False)
         names |= secret_names.code_secrets(work.target).names
         return work.process_id, {*names}, bodies
     if isinstance(work, IssuedCommand):
-        return work.instance_id, {*secret_names.message_secrets(work.type)}, bodies
+        names = secret_names.body_secrets(work.type, work.body, of_command=True)
+        return work.instance_id, {*names}, bodies
     if isinstance(work, StepRun):
         return work.instance_id, set(), bodies
     return None, set(), []
 
 
 def bodies_of(work: Work) -> list[Any]:
-    """Return the JSON values of a piece of work."""
+    """Return the JSON values of a piece of work; of a message as it is stored, and in today's form."""
     if isinstance(work, InboxEvent | IssuedCommand):
-        return [work.body]
+        of_command = isinstance(work, IssuedCommand)
+        read = secret_names.current_message(work.type, work.body, of_command=of_command)
+        return [work.body, read] if read is not None else [work.body]
     if isinstance(work, StepRun):
         return [work.element, work.result, work.saved]
     return []
@@ -128,7 +131,13 @@ def mask_line(text: str, name: str, body: Any) -> str:
     if not text:
         return text
     names = secret_names.code_secrets(name).names | secret_names.message_secrets(name)
-    return mask_values(text, secret_texts(body, names)) if names else text
+    if not names:
+        return text
+    read = secret_names.current_message(name, body, of_command=True)
+    bodies = (body, read) if read is not None else (body,)
+    return mask_values(
+        text, set[str]().union(*(secret_texts(one, names) for one in bodies))
+    )
 
 
 def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:

@@ -171,8 +171,11 @@ def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) 
     """Return whether a checkpoint has another step or other data."""
     if cause is None or data is None:
         return True
-    stored = full_form(type(data), checkpoint.data)
-    return bool(checkpoint.steps != [str(step)] or encode(data) != stored)
+    if checkpoint.steps != [str(step)]:
+        return True
+    written, form = encode(data), type(data)
+    stored = checkpoint.data
+    return bool(stored != written and full_form(form, stored) != written)
 
 
 def _version_at(

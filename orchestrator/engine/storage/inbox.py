@@ -86,10 +86,11 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     body, full = encode_message(event)
     # Each call makes the process id of a start anew, so the id cannot tell a repeat from another event.
     named = "" if address.starts else str(address.process_id or "")
-    text = receipts.content_of(event, full, named, address.correlation_key)
+    kind, key = type(event).__name__, address.correlation_key
+    text = receipts.content_of(kind, full, named, key)
     rows = inbox_rows(event, body, id, source, address, text_digest(text), at_commit())
     addressee = str(address.process_id or address.correlation_key)
-    return Arrival(rows, reactions_to(rows, addressee), len(text))
+    return Arrival(rows, reactions_to(rows, addressee), len(text), named, key)
 
 
 def inbox_rows(

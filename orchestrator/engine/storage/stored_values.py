@@ -6,13 +6,16 @@ Another release may have stored them: with one field more or less, or of another
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from orchestrator import registry
 from orchestrator.definition import Command, Event, ProcessManager
+from orchestrator.definition.annotations import is_class
 from orchestrator.definition.codec import decode, decode_message
 from orchestrator.exceptions import HandlerMissing, InvalidMessage, UnreadableValue
 from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.text import Text
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Command | Event)
@@ -29,10 +32,15 @@ def read_stored(form: type[T], body: object, name: str) -> T:
     Raises:
         UnreadableValue: the running code cannot read it.
     """
+    message = is_class(form, Event) or is_class(form, Command)
+    read: Callable[[Any, object], T] = decode_message if message else decode
     try:
-        return decode(form, body)
+        return read(form, body)
     except InvalidMessage as error:
         raise UnreadableValue(name, error) from None
+    except Exception as error:  # the class's own checks may raise anything
+        told = InvalidMessage(Text("it raised %(error)s", type(error).__name__))
+        raise UnreadableValue(name, told) from error
 
 
 def read_message(kind: type[M], body: object) -> M:
@@ -41,10 +49,7 @@ def read_message(kind: type[M], body: object) -> M:
     Raises:
         UnreadableValue: the running code cannot read it.
     """
-    try:
-        return decode_message(kind, body)
-    except InvalidMessage as error:
-        raise UnreadableValue(kind.__name__, error) from None
+    return read_stored(kind, body, kind.__name__)
 
 
 def read_event(event: InboxEvent) -> Event:

@@ -32,6 +32,7 @@ class DiscardEvent(EventOperation):
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
         closed = {"wake_at": None, "owner": "", "handled_at": press.now}
+        closed["remaining"] = None  # of a paused process
         values = {"verdict": Verdict.DISCARDED, **closed}
         give_verdict(press, event, values, Text("discarded by an operator"))
 

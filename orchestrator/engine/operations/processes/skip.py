@@ -42,8 +42,8 @@ class SkipCommand(ProcessOperation):
         return not process.workflow
 
     def why_not(self, process: Circumstances) -> str:
-        failing = process.troubled and self.concerns(process)
-        return "" if failing else Text("No command has failed")
+        # Whether the command fails is asked with its row.
+        return "" if self.concerns(process) else Text("No command has failed")
 
     def effect(self, press: Press, command: str) -> dict[str, Any]:
         row = find_skippable(press.process.commands, command)
@@ -76,7 +76,7 @@ def find_skippable(issued: Any, key: str) -> IssuedCommand:
         row: IssuedCommand = issued.get(pk=UUID(str(key)))
     except (ValueError, IssuedCommand.DoesNotExist):
         raise OperationRefused("the process has no command %(key)s", key) from None
-    if row.status not in IssuedCommand.FAILING:
+    if not row.is_failing:
         raise OperationRefused(
             "%(type)s is %(status)s: only what has failed can be skipped",
             row.type,
