@@ -71,8 +71,8 @@ LISTS = {
         then undo wait when
     """,
     orchestrator: """
-        Answer CommandContext CorruptInput Envelope Permanent Poll Receipt Retry Skip handles reacts_to send_event
-        send_events start_process
+        Answer CommandContext CorruptInput Envelope Permanent Poll Receipt Retry Skip asend_event asend_events
+        astart_process handles reacts_to send_event send_events start_process
     """,
     testing: "Process failing found pass_time registered replaced run started",
 }

@@ -401,13 +401,13 @@ def some_acts(chance: random.Random) -> list[tuple[str, ...]]:
     return [(*act, str(number)) for number, act in enumerate(acts)]
 
 
-OF_POSTGRESQL = 6
+OF_POSTGRESQL = size(1, full=1, soak=6)
 """The parts of a full run that are played on PostgreSQL, where they take longer; SQLite has the others."""
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.full_size("10,000 schedules in 20 parts", seconds=900)
-@pytest.mark.parametrize("part", range(size(1, full=20)))
+@pytest.mark.full_size("2,000 schedules in 4 parts", seconds=900)
+@pytest.mark.parametrize("part", range(size(1, full=4, soak=20)))
 def test_any_schedule_gives_what_one_event_at_a_time_gives(
     part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
