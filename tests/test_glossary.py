@@ -60,7 +60,10 @@ def rooms() -> Iterator[str]:
 
 
 NAMES: dict[str, Iterable[str]] = {
-    "what applications call": orchestrator.__all__,
+    # Django's "a" before a name says that it is asynchronous.
+    "what applications call": [
+        name for name in orchestrator.__all__ if name[1:] not in orchestrator.__all__
+    ],
     "the language": definition.__all__,
     "the tables": models.__all__,
     "the signals": ["committed", *(field.name for field in fields(signals.Change))],

@@ -136,7 +136,7 @@ async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 USUAL = {"attempts": 4, "timeout": 300, "queue": DEFAULT_QUEUE}
-"""What a handler has that does not say it."""
+"""The values that a decorator has by default."""
 
 
 def why_no_message(message: Any, kind: type[Command] | type[Event]) -> str:
