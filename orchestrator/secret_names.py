@@ -76,7 +76,9 @@ def current_message(kind: str, body: Any, *, of_command: bool) -> Any:
             form = None
     try:
         return None if form is None else encode(decode_message(form, body))
-    except Exception:  # noqa: BLE001  # the class's own checks may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # the class's own checks may raise anything
         return None
 
 

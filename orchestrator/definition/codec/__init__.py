@@ -168,7 +168,9 @@ def full_form(kind: type[Any], body: Any) -> Any:
             else decode(kind, body)
         )
         return encode(read)
-    except Exception:  # noqa: BLE001  # the class's own checks may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  # the class's own checks may raise anything
         return body
 
 
@@ -375,7 +377,9 @@ def decode_message(kind: type[M], body: object) -> M:
             return decode(kind, convert(deepcopy(body)))
         except InvalidMessage:
             raise error from None
-        except (Exception, SystemExit) as raised:  # noqa: BLE001  # the application's function may raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:  # noqa: BLE001  # the application's function may raise anything
             told = f"{error}; from_older raised {type(raised).__name__}"
             raise InvalidMessage(told, "") from None
 
