@@ -82,11 +82,17 @@ def current_message(kind: str, body: Any, *, of_command: bool) -> Any:
         return None
 
 
-def body_secrets(kind: str, body: Any, *, of_command: bool) -> frozenset[str]:
-    """Return the secret fields of a stored message: all secret names where the running code cannot read it."""
+def shown_message(
+    kind: str, body: Any, *, of_command: bool
+) -> tuple[Any, frozenset[str]]:
+    """Return the body of a stored message in today's form, and its secret fields.
+
+    Where the running code cannot read it: as it is stored, with all secret names.
+    """
     read = current_message(kind, body, of_command=of_command)
-    found = message_secrets(kind)
-    return found | all_secrets() if read is None and has_secret_fields() else found
+    if read is None:
+        return body, message_secrets(kind) | all_secrets()
+    return read, message_secrets(kind)
 
 
 def all_secrets() -> frozenset[str]:

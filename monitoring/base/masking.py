@@ -59,7 +59,8 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
         event: the event; without `definition` its process is read too.
         definition: of its process, where the caller has it.
     """
-    body, names = _shown_message(event.type, event.body, of_command=False)
+    shown = secret_names.shown_message(event.type, event.body, of_command=False)
+    body, names = shown
     if definition is not None:
         return mask_fields(body, names | names_of(definition))
     process = _process_of(event)
@@ -68,15 +69,6 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
     elif event.target:
         names |= secret_names.code_secrets(event.target).names
     return mask_fields(body, names)
-
-
-def _shown_message(
-    kind: str, body: Any, *, of_command: bool
-) -> tuple[Any, frozenset[str]]:
-    """Return the body of a stored message in today's form, if the code can read it, and its secret fields."""
-    read = secret_names.current_message(kind, body, of_command=of_command)
-    names = secret_names.body_secrets(kind, body, of_command=of_command)
-    return (body if read is None else read), names
 
 
 def _process_of(event: InboxEvent) -> ProcessInstance | None:
@@ -91,7 +83,8 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     """Return the body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
-    body, names = _shown_message(command.type, command.body, of_command=True)
+    shown = secret_names.shown_message(command.type, command.body, of_command=True)
+    body, names = shown
     return mask_fields(body, names | names_of(definition))
 
 

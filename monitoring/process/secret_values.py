@@ -77,9 +77,8 @@ def _read(
     row: InboxEvent | IssuedCommand, names: frozenset[str], *, of_command: bool
 ) -> tuple[Any, frozenset[str]]:
     """Return the body of a message in today's form, if the code can read it, and its secret fields."""
-    read = secret_names.current_message(row.type, row.body, of_command=of_command)
-    own = secret_names.body_secrets(row.type, row.body, of_command=of_command)
-    return (row.body if read is None else read), names | own
+    body, own = secret_names.shown_message(row.type, row.body, of_command=of_command)
+    return body, names | own
 
 
 def secrets_in(

@@ -63,15 +63,20 @@ def _parts(work: Work) -> tuple[UUID | None, set[str], list[Any]]:
     """A piece of work's process id, the names of its own secret fields, and its bodies."""
     bodies = bodies_of(work)
     if isinstance(work, InboxEvent):
-        names = secret_names.body_secrets(work.type, work.body, of_command=False)
+        names = _names_of(work.type, bodies)
         names |= secret_names.code_secrets(work.target).names
         return work.process_id, {*names}, bodies
     if isinstance(work, IssuedCommand):
-        names = secret_names.body_secrets(work.type, work.body, of_command=True)
-        return work.instance_id, {*names}, bodies
+        return work.instance_id, {*_names_of(work.type, bodies)}, bodies
     if isinstance(work, StepRun):
         return work.instance_id, set(), bodies
     return None, set(), []
+
+
+def _names_of(kind: str, bodies: list[Any]) -> frozenset[str]:
+    """The secret fields of a message: all secret names if the running code cannot read it."""
+    found = secret_names.message_secrets(kind)
+    return found if len(bodies) > 1 else found | secret_names.all_secrets()
 
 
 def bodies_of(work: Work) -> list[Any]:
