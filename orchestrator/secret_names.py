@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from orchestrator import registry
-from orchestrator.definition.codec import decode_message, encode
+from orchestrator.definition.declarations.message_forms import current_form
 from orchestrator.definition.secrets import NONE, Secrets, secret_fields
 from orchestrator.exceptions import UnknownEventType
 from orchestrator.models import Definition, ProcessInstance
@@ -74,12 +74,7 @@ def current_message(kind: str, body: Any, *, of_command: bool) -> Any:
             form = registry.event_class(kind)
         except UnknownEventType:
             form = None
-    try:
-        return None if form is None else encode(decode_message(form, body))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001  # the class's own checks may raise anything
-        return None
+    return None if form is None else current_form(form, body)
 
 
 def shown_message(

@@ -59,8 +59,7 @@ def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
         event: the event; without `definition` its process is read too.
         definition: of its process, where the caller has it.
     """
-    shown = secret_names.shown_message(event.type, event.body, of_command=False)
-    body, names = shown
+    body, names = secret_names.shown_message(event.type, event.body, of_command=False)
     if definition is not None:
         return mask_fields(body, names | names_of(definition))
     process = _process_of(event)
@@ -83,8 +82,9 @@ def command_body(command: IssuedCommand, definition: Definition | None = None) -
     """Return the body of a command; without `definition` its process is read too."""
     if definition is None and command.instance is not None:
         definition = command.instance.definition
-    shown = secret_names.shown_message(command.type, command.body, of_command=True)
-    body, names = shown
+    body, names = secret_names.shown_message(
+        command.type, command.body, of_command=True
+    )
     return mask_fields(body, names | names_of(definition))
 
 

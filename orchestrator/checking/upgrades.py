@@ -3,55 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
 from orchestrator import registry
 from orchestrator.checking.renamed_graphs import is_renamed, with_current_names
+from orchestrator.checking.stored_values import (
+    KEEP_TYPE,
+    Finding,
+    commands_that_wait,
+    events_that_wait,
+    newest,
+    results_of,
+    unreadable_results,
+    unreadable_values,
+)
 from orchestrator.containers import group_by_key
-from orchestrator.definition import Command, Event, ProcessManager, Workflow
-from orchestrator.definition.annotations import MISSING, is_class
-from orchestrator.definition.codec import decode, decode_message, encode
+from orchestrator.definition import ProcessManager, Workflow
+from orchestrator.definition.codec import decode, encode
+from orchestrator.definition.declarations.message_forms import decode_message
 from orchestrator.definition.graph import Graph
-from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.validation.signatures import step_parameters
-from orchestrator.exceptions import InvalidMessage, UnknownEventType
+from orchestrator.definition.workflow.plan import Plan
 from orchestrator.models import (
     Definition,
-    Delivery,
     InboxEvent,
-    IssuedCommand,
     ProcessInstance,
-    StepKind,
     StepRun,
-    StepStatus,
 )
-from orchestrator.models.inbox_event import KEPT, UNDECIDED
-
-MOST = 10_000
-"""The newest rows of each type that are read."""
 
 SAMPLED = 200
 """The newest processes of a version whose graphs are made again from their input."""
 
 Manager = type[ProcessManager]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A stored thing that the running code cannot go on with, or goes on with in another way.
-
-    Args:
-        what: what has changed, and for how many rows.
-        remedy: what to do before the deploy.
-    """
-
-    what: str
-    remedy: str
 
 
 def upgrade_findings() -> Iterator[Finding]:
@@ -65,8 +51,8 @@ def upgrade_findings() -> Iterator[Finding]:
     for known, row in made.items():
         if issubclass(known, Workflow) and known.static is None and row.is_workflow:
             yield from _in_made_graphs(row, known)
-    yield from _in_events()
-    yield from _in_commands()
+    yield from events_that_wait()
+    yield from commands_that_wait()
 
 
 def gone_definitions() -> Iterator[Finding]:
@@ -76,7 +62,7 @@ def gone_definitions() -> Iterator[Finding]:
         numbers[row.name, row.version] += number
     for (name, version), number in numbers.items():
         if (name, version) not in registry.definitions:
-            yield _gone(Definition(name=name, version=version), number)
+            yield _gone(name, version, number)
 
 
 def _stored_definitions() -> Iterator[tuple[Definition, int]]:
@@ -103,27 +89,27 @@ def _in_definition(
     if issubclass(known, ProcessManager):
         yield from _in_graph(row, known.graph(), live)
         yield from _in_deadlines(row, known, live)
-        yield from _unreadable(
+        yield from unreadable_values(
             f"{row}: Data",
-            _newest(live, "data"),
+            newest(live, "data"),
             lambda data: decode(known.Data, data),
             "Give a new field a default, or write a version with migrates_from(..., data=...).",
         )
         yield from _in_keys(row, known, live)
     elif known.static is not None:
-        yield from _in_workflow(row, known, live)
+        yield from _in_workflow(row, known, known.static, live)
 
 
-def _gone(row: Definition, number: int) -> Finding:
+def _gone(name: str, version: int, number: int) -> Finding:
     """The finding about a definition, or a version of it, that the running code lacks."""
-    others = [version for name, version in registry.definitions if name == row.name]
+    others = [known for one, known in registry.definitions if one == name]
     if not others:
         return Finding(
-            f"{row.name} is gone. Live processes: {number}",
+            f"{name} is gone. Live processes: {number}",
             "Keep its class until they have ended, or cancel them.",
         )
     return Finding(
-        f"{row} is gone. Live processes: {number}",
+        f"{name} version {version} is gone. Live processes: {number}",
         f"Keep its class beside version {max(others)}, or migrate them before the deploy.",
     )
 
@@ -239,23 +225,24 @@ def _in_keys(
 
 
 def _in_workflow(
-    row: Definition, known: type[Workflow], live: QuerySet[ProcessInstance]
+    row: Definition,
+    known: type[Workflow],
+    plan: Plan,
+    live: QuerySet[ProcessInstance],
 ) -> Iterator[Finding]:
     """The findings about the live processes of a workflow with one graph."""
     yield from _in_inputs(row, known, live)
-    plan = known.static
-    assert plan is not None  # noqa: S101  # the caller has asked
     yield from _in_graph(row, known.graph(), live)
     for name, vertex in plan.vertices.items():
-        yield from _in_results(row, plan, name, vertex, live)
+        yield from results_of(row, plan, name, vertex, live)
 
 
 def _in_inputs(
     row: Definition, known: type[Workflow], live: QuerySet[ProcessInstance]
 ) -> Iterator[Finding]:
-    return _unreadable(
+    return unreadable_values(
         f"{row}: Input",
-        _newest(live, "data"),
+        newest(live, "data"),
         lambda data: decode(known.Input, data),
         "Give a new field a default, or write a version with migrates_from(..., data=...).",
     )
@@ -282,7 +269,7 @@ def _in_made_graphs(row: Definition, known: type[Workflow]) -> Iterator[Finding]
         stored, made = process.definition, graph.fingerprint()
         others += stored.fingerprint != made and not is_renamed(stored.graph, made)
         mine = StepRun.objects.filter(instance=process)
-        wrong.update(set(_unreadable_results(plan, mine)))
+        wrong.update(set(unreadable_results(plan, mine)))
     if others or failed:
         yield Finding(
             f"{row}: another graph is made from the input of {others} of the newest {looked} live processes, and none "
@@ -293,158 +280,4 @@ def _in_made_graphs(row: Definition, known: type[Workflow]) -> Iterator[Finding]
         yield Finding(
             f"{row}: {what}, in {number} of the newest {looked} live processes",
             KEEP_TYPE,
-        )
-
-
-def _unreadable_results(plan: Plan, runs: QuerySet[StepRun]) -> Iterator[str]:
-    """The stored results of one process that cannot be read."""
-    for run in _done(runs).filter(node__in=plan.vertices):
-        try:
-            _decode_stored(_result_type(plan[run.node]), run.result)
-        except Exception as error:  # noqa: BLE001  # the class's own checks may raise anything
-            yield f"results of {run.node} cannot be read: {_reason(error)}"
-
-
-KEEP_TYPE = "Keep the type, give a new field a default, or raise the version."
-
-
-def _done(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:
-    """The visits among some that have a result that steps may read."""
-    given = {"status__in": [StepStatus.DONE, StepStatus.SKIPPED]}
-    kinds = [StepKind.UNDO, StepKind.JOIN, StepKind.MAP]
-    return runs.filter(result__isnull=False, **given).exclude(kind__in=kinds)
-
-
-def _result_type(vertex: Vertex) -> Any:
-    return vertex.returns if vertex.each is not None else vertex.result_type
-
-
-def _in_results(
-    row: Definition,
-    plan: Plan,
-    name: str,
-    vertex: Vertex,
-    live: QuerySet[ProcessInstance],
-) -> Iterator[Finding]:
-    """The findings about the stored results of one step that a later step may read, and about elements of a map."""
-    runs = StepRun.objects.filter(
-        instance__in=_that_may_read(plan, name, live), node=name
-    )
-    yield from _unreadable(
-        f"{row}: results of {name}",
-        _newest(_done(runs), "result"),
-        lambda result: _decode_stored(_result_type(vertex), result),
-        KEEP_TYPE,
-    )
-    items = [one.parameter for one in vertex.bindings if one.source == "item"]
-    types = {one.name: one.annotation for one in step_parameters(vertex.step)}
-    begun = StepRun.objects.filter(
-        instance__in=live, node=name, kind=StepKind.ITEM, finished_at=None
-    )
-    for form in [
-        types[item] for item in items if types.get(item, MISSING) is not MISSING
-    ]:
-        yield from _unreadable(
-            f"{row}: elements of {name}",
-            _newest(begun, "element"),
-            partial(_decode_stored, form),
-            KEEP_TYPE,
-        )
-
-
-def _that_may_read(
-    plan: Plan, name: str, live: QuerySet[ProcessInstance]
-) -> QuerySet[ProcessInstance]:
-    """The processes in which a step that reads a step's result is still to come, or its undoing."""
-    readers = Q()
-    for other in plan.vertices.values():
-        bound = {
-            one.name
-            for one in (*other.bindings, *other.guard_bindings)
-            if one.source == "result"
-        }
-        if name in bound and other.loop is None:
-            visits = StepRun.objects.filter(node=other.name, finished_at__isnull=False)
-            readers |= ~Q(pk__in=visits.values("instance"))
-        elif name in bound or name in {one.name for one in other.undo_bindings}:
-            return live
-    return live.filter(readers) if readers else live.none()
-
-
-def _in_events() -> Iterator[Finding]:
-    """The findings about events that wait: undecided, parked, without a process, or for a person."""
-    waiting = InboxEvent.objects.filter(UNDECIDED | KEPT).order_by()
-    remedy = "Name it in aliases of the class that takes its place, or keep the class."
-    for kind in sorted(set(waiting.values_list("type", flat=True).distinct())):
-        rows = waiting.filter(type=kind)
-        try:
-            form = registry.event_class(kind)
-        except UnknownEventType:
-            yield Finding(
-                f"events {kind}: the type is gone. Waiting: {rows.count()}", remedy
-            )
-            continue
-        yield from _unreadable_messages("events", kind, form, rows)
-
-
-def _in_commands() -> Iterator[Finding]:
-    """The findings about commands that are not carried out yet."""
-    waiting = IssuedCommand.objects.filter(wake_at__isnull=False).order_by()
-    remedy = "Keep its handler, or name the former name of the class in aliases."
-    for kind, delivery in sorted(set(waiting.values_list("type", "delivery"))):
-        rows = waiting.filter(type=kind, delivery=delivery)
-        reacts = delivery == Delivery.REACTION
-        find = registry.find_reaction if reacts else registry.command_handler
-        if (handler := find(kind)) is None:
-            yield Finding(
-                f"commands {kind}: the handler is gone. Waiting: {rows.count()}", remedy
-            )
-            continue
-        yield from _unreadable_messages("commands", kind, handler.message, rows)
-
-
-def _unreadable_messages(
-    noun: str, kind: str, form: type[Any], rows: QuerySet[Any]
-) -> Iterator[Finding]:
-    return _unreadable(
-        f"{noun} {kind}",
-        _newest(rows, "body"),
-        lambda body: decode_message(form, body),
-        "Give a new field a default, or convert the older form with from_older.",
-    )
-
-
-def _reason(error: BaseException) -> str:
-    """Why a value cannot be read, without what application code says: it may quote secrets."""
-    if isinstance(error, InvalidMessage):
-        return str(error)
-    return f"{type(error).__name__} was raised"
-
-
-def _decode_stored(form: Any, body: object) -> object:
-    """Read a stored result: an event that a step has waited for in its older form, too."""
-    message = is_class(form, Event) or is_class(form, Command)
-    return decode_message(form, body) if message else decode(form, body)
-
-
-def _newest(rows: QuerySet[Any], column: str) -> Iterable[Any]:
-    return rows.order_by("-pk").values_list(column, flat=True)[:MOST].iterator()
-
-
-def _unreadable(
-    name: str, stored: Iterable[Any], read: Callable[[Any], object], remedy: str
-) -> Iterator[Finding]:
-    """The findings about stored values that the running code cannot read, one for each reason."""
-    reasons, number = Counter[str](), 0
-    for value in stored:
-        number += 1
-        try:
-            read(value)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  # the class's own checks may raise anything
-            reasons[_reason(error)] += 1
-    for reason, times in reasons.most_common(5):
-        yield Finding(
-            f"{name}: {times} of the newest {number} cannot be read: {reason}", remedy
         )

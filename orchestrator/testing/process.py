@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 from django.contrib.auth.models import AnonymousUser
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
-from orchestrator.definition.codec import decode, decode_message
+from orchestrator.definition.codec import decode
+from orchestrator.definition.declarations.message_forms import decode_message
 from orchestrator.definition.messages import renamed
 from orchestrator.engine import operations, processes
 from orchestrator.engine.steps import subprocesses

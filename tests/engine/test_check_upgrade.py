@@ -172,7 +172,7 @@ MATTER: dict[str, tuple[Change, str]] = {
         "letters version 1: another graph is made from the input of 1 of the newest 1",
     ),
 }
-"""By what changes: the change, and a part of what is told."""
+"""Each change by its name, with a part of the finding that it must lead to."""
 
 HARMLESS: dict[str, Change] = {
     "a docstring": {"Loans and their checks": "Loans"},

@@ -24,8 +24,9 @@ from orchestrator.definition import (
     wait,
     when,
 )
-from orchestrator.definition.codec import decode, digest, encode_message
+from orchestrator.definition.codec import decode, digest
 from orchestrator.definition.declarations.handlers import Handler
+from orchestrator.definition.declarations.message_forms import encode_message
 from orchestrator.engine.operations import skip_command
 from orchestrator.exceptions import ConflictingEvent
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, ProcessInstance

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, TypeVar
 
@@ -19,7 +18,6 @@ from pydantic_core import to_json
 
 from orchestrator.definition.annotations import (
     components,
-    hints,
     is_dataclass_type,
     is_immutable,
 )
@@ -34,7 +32,7 @@ from orchestrator.definition.codec.json_values import (
     settled,
     text_digest,
 )
-from orchestrator.definition.messages import STRICT, Message
+from orchestrator.definition.messages import STRICT
 from orchestrator.definition.secrets import (
     MASK,
     mask_values,
@@ -51,13 +49,10 @@ __all__ = [
     "check_json",
     "copied",
     "decode",
-    "decode_message",
     "decode_text",
     "digest",
     "encode",
     "encode_as",
-    "encode_message",
-    "full_form",
     "json_mistakes",
     "limited_digest",
     "make_strict",
@@ -67,7 +62,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-M = TypeVar("M", bound=Message)
 
 
 def adapter(cls: type[T]) -> TypeAdapter[T]:
@@ -139,86 +133,6 @@ def encode(value: object) -> dict[str, Any]:
         return _exact(form, type(value), value, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
     except InvalidMessage as error:
         raise InvalidMessage(f"{name}: {error}") from None
-
-
-def encode_message(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write an event or a command as JSON values: the form that is stored, and the full form.
-
-    The stored form leaves out the fields at their default, so that code which lacks a new field with a default reads
-    the message too.
-
-    Raises:
-        InvalidMessage: as `encode`.
-    """
-    full = encode(message)
-    if not _default_texts(type(message)):
-        return full, full
-    return _without_defaults(message, full), full
-
-
-def full_form(kind: type[Any], body: Any) -> Any:
-    """Return stored JSON values in today's form, with the fields at their default.
-
-    They are unchanged if the running code cannot read them.
-    """
-    try:
-        read = (
-            decode_message(kind, body)
-            if issubclass(kind, Message)
-            else decode(kind, body)
-        )
-        return encode(read)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001  # the class's own checks may raise anything
-        return body
-
-
-def _without_defaults(value: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the fields of a dataclass at their default: of the same type, and written alike."""
-    texts = _default_texts(type(value))
-    found = dict(body)
-    for name, default in texts.items():
-        own = getattr(value, name)
-        if (
-            type(own) is type(default.value)
-            and canonical_json(body[name]) == default.text
-        ):
-            del found[name]
-    return found
-
-
-@dataclass(frozen=True)
-class Default:
-    """The default of a field, and its JSON text."""
-
-    value: Any
-    text: str
-
-
-EMPTY = (list, dict, set, frozenset, tuple)
-"""The factories that may be called: what they make is always the same."""
-
-
-def _find_defaults(kind: type[Any]) -> dict[str, Default]:
-    """The defaults of a dataclass's fields by name. Those that a function of the application makes are left out."""
-    found = {}
-    for one in fields(kind):
-        value = one.default
-        if one.default_factory in EMPTY:
-            value = one.default_factory()
-        if value is MISSING or not one.init:
-            continue
-        try:
-            form = _adapter(hints(kind)[one.name])
-            written = _in_order(value, form.dump_python(value, mode="json"))
-            found[one.name] = Default(value, canonical_json(settled(written)))
-        except (*UNWRITABLE, NameError, KeyError, PydanticUserError):
-            continue  # its default is not of its type
-    return found
-
-
-_default_texts: Callable[[Any], dict[str, Default]] = cache(_find_defaults)
 
 
 def encode_as(annotation: Any, value: object, *, exact: bool = True) -> Any:
@@ -359,29 +273,6 @@ def decode(cls: type[T], body: object) -> T:
         told = mask_values(told, secret_texts(body, names))
         raise InvalidMessage(told, error.path) from None
     return value
-
-
-def decode_message(kind: type[M], body: object) -> M:
-    """Read JSON values as an event or a command, in today's form or in the older one that its class converts.
-
-    Raises:
-        InvalidMessage: it has neither form.
-    """
-    try:
-        return decode(kind, body)
-    except InvalidMessage as error:
-        convert = kind._from_older  # not a public name: fields may have any
-        if convert is None or not isinstance(body, dict):
-            raise
-        try:
-            return decode(kind, convert(deepcopy(body)))
-        except InvalidMessage:
-            raise error from None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as raised:  # noqa: BLE001  # the application's function may raise anything
-            told = f"{error}; from_older raised {type(raised).__name__}"
-            raise InvalidMessage(told, "") from None
 
 
 def json_mistakes(cls: type[Any], body: object) -> list[tuple[tuple[str, ...], str]]:

@@ -11,8 +11,9 @@ from django.contrib.auth.base_user import AbstractBaseUser
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
-from orchestrator.definition.codec import decode, encode, encode_message
+from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.declarations.handlers import CommandContext
+from orchestrator.definition.declarations.message_forms import encode_message
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
     blocking_transaction,

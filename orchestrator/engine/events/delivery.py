@@ -51,6 +51,7 @@ def deliver_claimed(event: InboxEvent) -> bool:
     Returns:
         Whether the event is decided, so that later events of its process may follow.
     """
+    # Another release may have stored it under a former name, which no row and no step has.
     event.type = registry.current_name(event.type)
     try:
         failures.check_attempts(event, conf().EVENT_ATTEMPTS)

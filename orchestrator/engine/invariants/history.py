@@ -11,7 +11,8 @@ from django.db.models import Count, F, Max, Min, QuerySet
 
 from orchestrator import registry
 from orchestrator.definition import Command, Decision, ProcessManager
-from orchestrator.definition.codec import decode, digest, encode, full_form
+from orchestrator.definition.codec import decode, digest, encode
+from orchestrator.definition.declarations.message_forms import current_form
 from orchestrator.definition.messages import renamed
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.change import secret_values
@@ -175,7 +176,7 @@ def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) 
         return True
     written, form = encode(data), type(data)
     stored = checkpoint.data
-    return bool(stored != written and full_form(form, stored) != written)
+    return bool(stored != written and current_form(form, stored) != written)
 
 
 def _version_at(
@@ -242,7 +243,7 @@ def _is_stored_as(command: Command, kind: str, body: Any) -> bool:
     """Return whether a stored row reads as a command: under a former name too, and without fields at their default."""
     form = type(command)
     named = form.__name__ in (kind, renamed.get(kind))
-    return named and bool(full_form(form, body) == encode(command))
+    return named and current_form(form, body) == encode(command)
 
 
 def _known(definition: Manager, checkpoint: Checkpoint) -> Any:

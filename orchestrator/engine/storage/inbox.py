@@ -19,10 +19,12 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event
 from orchestrator.definition.codec import (
-    decode_message,
     digest,
-    encode_message,
     text_digest,
+)
+from orchestrator.definition.declarations.message_forms import (
+    decode_message,
+    encode_message,
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.sql.batch import Raw, Receive, Statement, at_commit
@@ -30,6 +32,7 @@ from orchestrator.engine.sql.row_statements import Condition
 from orchestrator.engine.sql.tables import BY_ID, BY_KEY, commands, events
 from orchestrator.engine.storage import definitions, receipts, start_locks
 from orchestrator.engine.storage.receipts import Arrival, Receipt
+from orchestrator.engine.storage.repeats import content_of
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.models import (
     CommandStatus,
@@ -87,7 +90,7 @@ def arrival(event: Event, id: str, source: str, address: Address) -> Arrival:
     # Each call makes the process id of a start anew, so the id cannot tell a repeat from another event.
     named = "" if address.starts else str(address.process_id or "")
     kind, key = type(event).__name__, address.correlation_key
-    text = receipts.content_of(kind, full, named, key)
+    text = content_of(kind, full, named, key)
     rows = inbox_rows(event, body, id, source, address, text_digest(text), at_commit())
     addressee = str(address.process_id or address.correlation_key)
     return Arrival(rows, reactions_to(rows, addressee), len(text), named, key)

@@ -16,11 +16,10 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F, Q
 
 from orchestrator.containers import group_by_key
-from orchestrator.definition.codec import canonical_json, encode, text_digest
 from orchestrator.engine.sql.batch import Batch, send
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.tables import commands, events, instances
-from orchestrator.engine.storage.stored_values import read_event
+from orchestrator.engine.storage.repeats import is_repeat
 from orchestrator.exceptions import (
     ConflictingEvent,
     EventRefused,
@@ -95,18 +94,6 @@ class Arrival:
         """Return the receipt of its first sending."""
         first = self.rows[0]
         return Receipt(number, first.process_id, str(first.verdict), repeated=False)
-
-
-def content_of(kind: str, full: object, process_id: str, key: str) -> str:
-    """Return the text whose checksum tells an event from others with its id.
-
-    Args:
-        kind: its type.
-        full: the full form of its body.
-        process_id: the process that its sender named; "" for none.
-        key: the correlation key that its sender named; "" for none.
-    """
-    return canonical_json([kind, full, process_id, key])
 
 
 def store_event(arrival: Arrival) -> Receipt:
@@ -317,31 +304,6 @@ def _ring(arrivals: Iterable[Arrival]) -> None:
         wake_queue_after_commit(queue)
 
 
-def _is_same(row: InboxEvent, arrival: Arrival) -> bool:
-    """Return whether a stored event reads as one that is sent again: another release may have stored it.
-
-    Its checksum must show the same addressee. It was made of all fields that the event had then: those that are stored,
-    and the first of those that are left out today, since new fields come last.
-    """
-    try:
-        full = encode(read_event(row))
-        sent = encode(read_event(arrival.rows[0]))
-    except Exception:  # noqa: BLE001  # the class's own checks may raise anything
-        return False
-    if canonical_json(full) != canonical_json(sent):
-        return False
-    left_out = [name for name in full if name not in row.body]
-    bodies = (
-        row.body | {name: full[name] for name in left_out[:number]}
-        for number in range(len(left_out) + 1)
-    )
-    address = arrival.process_id, arrival.key
-    return any(
-        text_digest(content_of(row.type, body, *address)) == row.body_hash
-        for body in bodies
-    )
-
-
 def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
     """The rows of those events that were stored before.
 
@@ -380,8 +342,8 @@ def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
         rows = known.get(arrival.name)
         if rows is None:
             continue
-        wanted = arrival.rows[0].body_hash
-        if any(row.body_hash != wanted and not _is_same(row, arrival) for row in rows):
+        sent, address = arrival.rows[0], (arrival.process_id, arrival.key)
+        if not all(is_repeat(row, sent, *address) for row in rows):
             raise _conflict(arrival.name)
         first = rows[0]
         receipts[arrival.name] = Receipt(

@@ -6,13 +6,11 @@ Another release may have stored them: with one field more or less, or of another
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from orchestrator import registry
 from orchestrator.definition import Command, Event, ProcessManager
-from orchestrator.definition.annotations import is_class
-from orchestrator.definition.codec import decode, decode_message
+from orchestrator.definition.declarations.message_forms import decode_stored
 from orchestrator.exceptions import HandlerMissing, InvalidMessage, UnreadableValue
 from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.text import Text
@@ -32,10 +30,8 @@ def read_stored(form: type[T], body: object, name: str) -> T:
     Raises:
         UnreadableValue: the running code cannot read it.
     """
-    message = is_class(form, Event) or is_class(form, Command)
-    read: Callable[[Any, object], T] = decode_message if message else decode
     try:
-        return read(form, body)
+        return decode_stored(form, body)
     except InvalidMessage as error:
         raise UnreadableValue(name, error) from None
     except Exception as error:  # the class's own checks may raise anything
