@@ -327,7 +327,7 @@ def _with_now(
 ) -> InstancePage:
     """Add the parts that only now has."""
     moment = page.moment
-    parked, panel = parked_types_of(moment), step_panel(moment, filters.step)
+    parked, panel = parked_types_of(moment), step_panel(moment, states, filters.step)
     if moment.is_workflow:
         return replace(
             page,

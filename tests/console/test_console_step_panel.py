@@ -15,17 +15,23 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.process.revision.moment import process_moment
 from monitoring.process.steps.step_panel import StepPanel, step_panel
-from orchestrator.models import ProcessInstance, StepRun
-from orchestrator.testing import Process, pass_time, run
+from monitoring.process.steps.step_states import step_states_of
+from monitoring.process.steps.visits import VisitFilters, run_page
+from orchestrator import Permanent
+from orchestrator.definition import Workflow, each
+from orchestrator.models import ProcessInstance, StepKind, StepRun
+from orchestrator.testing import Process, pass_time, run, started
 from tests.apps.every_construct.desk import inquiry
 from tests.services.cases import cases
 from tests.services.client import Client, Read
+from tests.services.crews import knowing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("helpdesk")]
 
 
 def panel(instance: ProcessInstance, step: str) -> StepPanel:
-    found = step_panel(process_moment(instance), step)
+    moment = process_moment(instance)
+    found = step_panel(moment, step_states_of(moment), step)
     assert found is not None
     return found
 
@@ -152,6 +158,46 @@ def test_s3_3_no_panel_opens_itself_and_never_more_than_one(
     page = page_of(inquiry(), query)
 
     assert page.count('class="card of-step"') == page.count('id="step"') == panels
+
+
+def devices() -> list[int]:
+    return [1, 2, 3]
+
+
+def update(device: int) -> int:
+    raise Permanent(f"device {device} does not start")
+
+
+def count(update: list[int]) -> int:
+    return len(update)
+
+
+class RollOut(Workflow):
+    """A map that is held as soon as more devices have failed than it tolerates."""
+
+    flow = (each(devices, over="", do=update, into=count, item="device", tolerate=1),)
+
+
+rolled_out = knowing(RollOut)
+
+
+@pytest.mark.usefixtures("rolled_out")
+def test_s3_3_a_map_that_waits_for_people_has_failed_as_in_the_list(
+    page_of: Read,
+) -> None:
+    instance = started(RollOut).instance
+    assert instance.status == "failed"
+
+    moment = process_moment(instance)
+    [of_map] = [
+        row
+        for row in run_page(moment, step_states_of(moment), VisitFilters()).rows
+        if row.run.kind == StepKind.MAP
+    ]
+
+    [visit] = panel(instance, "update").visits
+    assert (of_map.status, visit.row.status) == ("failed", "failed")
+    assert "Running" not in words(card(page_of(instance, "?step=update")))
 
 
 def test_s3_3_a_step_of_a_process_manager_has_one_too(page_of: Read) -> None:

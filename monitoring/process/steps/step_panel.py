@@ -16,6 +16,7 @@ from monitoring.base.statuses import Look
 from monitoring.diagrams.words import detail_of
 from monitoring.process.revision.moment import ProcessMoment
 from monitoring.process.steps.elements import SHOWN, beginning_of
+from monitoring.process.steps.step_states import StepState
 from monitoring.process.steps.visit_parts import turns_of
 from monitoring.process.steps.visits import RunRow, newest_rows
 from monitoring.queries.activity import window_word
@@ -162,11 +163,14 @@ class StepPanel:
         return self.policy.attempts() if self.policy is not None else 0
 
 
-def step_panel(moment: ProcessMoment, step: str) -> StepPanel | None:
+def step_panel(
+    moment: ProcessMoment, states: Mapping[str, StepState], step: str
+) -> StepPanel | None:
     """Read the panel of a step now; None for an unknown step.
 
     Args:
         moment: now.
+        states: the states of its steps.
         step: the name of the step; "" if none is chosen.
     """
     node = nodes_of(moment.definition).get(step)
@@ -179,7 +183,7 @@ def step_panel(moment: ProcessMoment, step: str) -> StepPanel | None:
         node.label,
         detail_of(node),
         vertex.step.policy if vertex is not None and vertex.step.function else None,
-        _visits(moment.present, newest_rows(moment, step, VISITS), usual),
+        _visits(moment.present, newest_rows(moment, states, step, VISITS), usual),
         list(_inputs(moment.present, moment.labels, bindings[:INPUTS])),
         max(len(bindings) - INPUTS, 0),
         usual,

@@ -163,11 +163,13 @@ def _map_page(
     return RunPage(shown, elements.older, filters=filters, elements=elements)
 
 
-def newest_rows(moment: ProcessMoment, step: str, most: int) -> list[RunRow]:
+def newest_rows(
+    moment: ProcessMoment, states: Mapping[str, StepState], step: str, most: int
+) -> list[RunRow]:
     """Return the newest visits of one step as rows of the table, without the elements of a map."""
     rows = StepRun.objects.filter(instance=moment.present, item=None, node=step)
     rows = rows.exclude(status=StepStatus.SUPERSEDED)
-    return table_rows(with_beginnings(rows).order_by("-pk")[:most], moment)
+    return table_rows(with_beginnings(rows).order_by("-pk")[:most], moment, states)
 
 
 def outcomes_of(moment: ProcessMoment) -> list[RunRow]:
