@@ -32,7 +32,7 @@ from orchestrator.definition import (
     then,
     when,
 )
-from orchestrator.engine.processes import start_process
+from orchestrator.engine.processes.starts import start_process
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.queue import wake_queue

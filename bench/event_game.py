@@ -17,12 +17,8 @@ from bench.run import QUEUE, hold_back, registered_definition, release
 from bench.workers import Team, workers
 from orchestrator.definition import ProcessManager
 from orchestrator.engine.loops.drain import drain
-from orchestrator.engine.processes import (
-    Envelope,
-    send_event,
-    send_events,
-    start_process,
-)
+from orchestrator.engine.processes.events import Envelope, send_event, send_events
+from orchestrator.engine.processes.starts import start_process
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import InboxEvent, IssuedCommand
 

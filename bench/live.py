@@ -25,7 +25,7 @@ from bench.real_page import RealPage
 from bench.site import site, viewer
 from bench.sockets import Sockets, Told, allow_files
 from bench.workers import end_after, fork
-from orchestrator.engine.processes import Envelope
+from orchestrator.engine.processes.events import Envelope
 from orchestrator.models import Checkpoint
 
 SECONDS = 10

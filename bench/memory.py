@@ -20,7 +20,7 @@ from bench.measurement import Measurement
 from bench.processes import BenchErrand
 from bench.run import QUEUE, registered_definition
 from bench.site import GRACE_SECONDS, ROOT, site, viewer
-from orchestrator.engine.processes import start_process
+from orchestrator.engine.processes.starts import start_process
 from orchestrator.models import ProcessInstance
 from orchestrator.serving.child_process import ChildProcess
 

@@ -13,7 +13,7 @@ from bench.idle import LOOK_SECONDS, idle_figures
 from bench.run import QUEUE, hold_back, registered_definition, release, remove
 from bench.workers import Team, workers
 from orchestrator.definition import Workflow
-from orchestrator.engine.processes import start_process
+from orchestrator.engine.processes.starts import start_process
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import ProcessInstance
 

@@ -15,31 +15,39 @@ __all__ = [
     "Envelope",
     "Permanent",
     "Poll",
+    "ProcessStart",
     "Receipt",
     "Retry",
     "Skip",
     "asend_event",
     "asend_events",
     "astart_process",
+    "astart_processes",
     "handles",
     "reacts_to",
     "send_event",
     "send_events",
     "start_process",
+    "start_processes",
 ]
 
 # Type checkers and editors read this branch: `__getattr__` alone would accept any name.
 if TYPE_CHECKING:
     from orchestrator.configuration.version import __version__ as __version__
     from orchestrator.definition.declarations.handlers import Answer, CommandContext
-    from orchestrator.engine.processes import (
+    from orchestrator.engine.processes.events import (
         Envelope,
         asend_event,
         asend_events,
-        astart_process,
         send_event,
         send_events,
+    )
+    from orchestrator.engine.processes.starts import (
+        ProcessStart,
+        astart_process,
+        astart_processes,
         start_process,
+        start_processes,
     )
     from orchestrator.engine.storage.receipts import Receipt
     from orchestrator.exceptions import CorruptInput, Permanent, Poll, Retry, Skip
@@ -48,7 +56,8 @@ else:
     _HOMES = {
         "configuration.version": "__version__",
         "definition.declarations.handlers": "Answer CommandContext",
-        "engine.processes": "Envelope asend_event asend_events astart_process send_event send_events start_process",
+        "engine.processes.events": "Envelope asend_event asend_events send_event send_events",
+        "engine.processes.starts": "ProcessStart astart_process astart_processes start_process start_processes",
         "engine.storage.receipts": "Receipt",
         "exceptions": "CorruptInput Permanent Poll Retry Skip",
         "registry": "handles reacts_to",

@@ -123,22 +123,38 @@ class ConflictingEvent(ProcessionError):
     """The same source sent this event id before, with another body."""
 
 
-class EventRefused(ProcessionError):
-    """One of many events cannot be stored: those before it are, it and those after it are not.
+class OneRefused(ProcessionError):
+    """One of many is refused: those before it are stored, it and those after it are not.
 
     Args:
-        receipts: the receipts of the events before it.
+        receipts: the receipts of those before it.
         reason: its error; also the `__cause__`.
     """
 
-    def __init__(self, receipts: Sequence[Any], reason: ProcessionError) -> None:
+    what = "message"
+    reason: Exception
+
+    def __init__(self, receipts: Sequence[Any], reason: Exception) -> None:
         self.receipts, self.reason = receipts, reason
-        super().__init__(f"event {self.place}, counted from 0: {reason}")
+        super().__init__(f"{self.what} {self.place}, counted from 0: {reason}")
 
     @property
     def place(self) -> int:
-        """Its position among the events, counted from 0."""
+        """Its position among them, counted from 0."""
         return len(self.receipts)
+
+
+class EventRefused(OneRefused):
+    """One of many events cannot be stored."""
+
+    what = "event"
+    reason: ProcessionError
+
+
+class StartRefused(OneRefused):
+    """One of many processes cannot start; the reason may be an error of the application."""
+
+    what = "start"
 
 
 class KeyTaken(ProcessionError):

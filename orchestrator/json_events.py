@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 
 from orchestrator.definition.codec import decode
 from orchestrator.definition.messages import STRICT
-from orchestrator.engine.processes import Envelope
+from orchestrator.engine.processes.events import Envelope
 from orchestrator.exceptions import InvalidMessage
 
 FORM = "type, data and, if known, process_id or correlation_key"

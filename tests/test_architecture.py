@@ -71,8 +71,9 @@ LISTS = {
         then undo wait when
     """,
     orchestrator: """
-        Answer CommandContext CorruptInput Envelope Permanent Poll Receipt Retry Skip asend_event asend_events
-        astart_process handles reacts_to send_event send_events start_process
+        Answer CommandContext CorruptInput Envelope Permanent Poll ProcessStart Receipt Retry Skip asend_event
+        asend_events astart_process astart_processes handles reacts_to send_event send_events start_process
+        start_processes
     """,
     testing: "Process failing found pass_time registered replaced run started",
 }

@@ -45,7 +45,12 @@ PLAIN = frozenset(
 def words(name: str) -> set[str]:
     """The words of a name, in lower case and the singular."""
     parts = map(str.lower, re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
-    return {part.removesuffix("s") if len(part) > 3 else part for part in parts}
+    return {singular(part) if len(part) > 3 else part for part in parts}
+
+
+def singular(word: str) -> str:
+    ends = "es" if word.endswith("sses") else "s"
+    return word.removesuffix(ends)
 
 
 TERMS = words(" ".join([*HEADS, *re.findall(r"`([^`]+)`", GLOSSARY)]))

@@ -25,7 +25,8 @@ from examples.support_inquiry.processes import SupportInquiry
 from examples.video_analysis import sight, sound
 from examples.video_analysis.processes import VideoAnalysis
 from orchestrator.definition import StepContext
-from orchestrator.engine import operations, processes
+from orchestrator.engine import operations
+from orchestrator.engine.processes.events import send_event
 from orchestrator.exceptions import Permanent
 from orchestrator.queue import suppress_all_wakes
 from orchestrator.testing import Process, failing, replaced, run, started
@@ -98,7 +99,7 @@ def unknown_order() -> None:
     listed(INTERNAL)
     with suppress_all_wakes():
         lost = ListedOnExternal(f"{KEY}-X")
-        processes.send_event(lost, id=f"lost {KEY}", source="exchange")
+        send_event(lost, id=f"lost {KEY}", source="exchange")
     run()
 
 

@@ -14,7 +14,8 @@ from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.codec import decode
 from orchestrator.definition.declarations.message_forms import decode_message
 from orchestrator.definition.messages import renamed
-from orchestrator.engine import operations, processes
+from orchestrator.engine import operations
+from orchestrator.engine.processes import events, starts
 from orchestrator.engine.steps import subprocesses
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import Results
@@ -74,7 +75,7 @@ def started(
         AssertionError: the event did not start the process.
     """
     with suppress_all_wakes():
-        receipt = processes.start_process(
+        receipt = starts.start_process(
             definition.name,
             given,
             id=id,
@@ -128,7 +129,7 @@ class Process:
     def send(self, event: Event, *, id: str = "") -> str:
         """Send an event to the process and run due work; return the verdict, such as "moved" or "parked"."""
         with suppress_all_wakes():
-            receipt = processes.send_event(
+            receipt = events.send_event(
                 event, id=id or str(uuid4()), source="test", process_id=self.id
             )
         clock.run()

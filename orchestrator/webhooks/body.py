@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from orchestrator import strict_json
 from orchestrator.definition.codec import MAX_BYTES
-from orchestrator.engine.processes import Envelope
+from orchestrator.engine.processes.events import Envelope
 from orchestrator.exceptions import InvalidMessage
 from orchestrator.json_events import read_listed_event, read_single_event
 from orchestrator.webhooks.not_accepted import NotAccepted

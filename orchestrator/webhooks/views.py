@@ -18,7 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from orchestrator.configuration.conf import SettingRefused, log_once
 from orchestrator.configuration.webhook_settings import Rate, Source, find_source
-from orchestrator.engine.processes import send_all_events, send_events
+from orchestrator.engine.processes.events import send_all_events, send_events
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.exceptions import (
     ConflictingEvent,

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator import Envelope, Receipt, send_event, send_events, start_process
 from orchestrator.definition import ProcessManager, during, when
 from orchestrator.engine.loops.drain import drain
-from orchestrator.engine.processes import send_all_events
+from orchestrator.engine.processes.events import send_all_events
 from orchestrator.engine.storage import receipts
 from orchestrator.exceptions import (
     ConflictingEvent,

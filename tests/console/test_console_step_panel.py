@@ -14,9 +14,10 @@ import pytest
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.process.revision.moment import process_moment
+from monitoring.process.steps.elements import VisitFilters
 from monitoring.process.steps.step_panel import StepPanel, step_panel
 from monitoring.process.steps.step_states import step_states_of
-from monitoring.process.steps.visits import VisitFilters, run_page
+from monitoring.process.steps.visits import run_page
 from orchestrator import Permanent
 from orchestrator.definition import Workflow, each
 from orchestrator.models import ProcessInstance, StepKind, StepRun

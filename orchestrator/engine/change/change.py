@@ -15,7 +15,7 @@ from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition.codec import digest
 from orchestrator.engine.change import incidents, offering
-from orchestrator.engine.change.announcements import announce
+from orchestrator.engine.change.announcements import announce, announce_together
 from orchestrator.engine.change.status import (
     TROUBLED,
     resume_work,
@@ -315,6 +315,18 @@ class ProcessChange:
         if self.instance.finished_at is not None:
             return [offering.offer_leftovers(pk, offering.ENDED, now)]
         return offering.offer_oldest(pk, self.awaited_types(), now)
+
+
+def announce_written(changes: Iterable[ProcessChange]) -> None:
+    """Announce changes that were written together, and wake each queue once for all of them."""
+    queues = set[str]()
+    with announce_together():
+        for change in changes:
+            queues |= change.to_wake
+            change.to_wake = set()
+            change.after_write()
+    for queue in queues:
+        wake_queue_after_commit(queue, others=True)
 
 
 def is_independent(instance: ProcessInstance) -> bool:

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from orchestrator.engine.change.announcements import announce_together
-from orchestrator.engine.change.change import ProcessChange
+from orchestrator.engine.change.change import ProcessChange, announce_written
 from orchestrator.engine.sql import group_commit
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
-from orchestrator.queue import wake_queue_after_commit
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +60,7 @@ def commit_together(
             found.done.append((work, change))
         else:
             found.left_out.append(work)
-    _written([change for _, change in found.done])
+    announce_written([change for _, change in found.done])
     if passes(found.refusal):
         note_uncertain_commit()  # last: it closes the connection
     return found
@@ -82,15 +80,3 @@ def _prepared(
             left_out.append(work)
         else:
             yield work, change, writes
-
-
-def _written(changes: Iterable[ProcessChange]) -> None:
-    """Announce written changes, and wake each queue once for all of them."""
-    queues = set[str]()
-    with announce_together():
-        for change in changes:
-            queues |= change.to_wake
-            change.to_wake = set()
-            change.after_write()
-    for queue in queues:
-        wake_queue_after_commit(queue, others=True)

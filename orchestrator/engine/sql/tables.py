@@ -220,22 +220,23 @@ class InstanceTable(Table[ProcessInstance]):
         self._data = self.attnames.index("data")
         self._others = [name for name in self.attnames if name != "data"]
 
-    def check_free(self, name: str, key: str) -> None:
-        """Check that a correlation key is free, as a constraint of the table would.
+    def check_free(self, name: str, *keys: str) -> None:
+        """Check that correlation keys are free, as a constraint of the table would.
 
         Args:
             name: the definition's name.
-            key: the correlation key; "" is always free.
+            keys: the correlation keys; "" is always free.
 
         Raises:
-            KeyTaken: a live process of the definition has the key.
+            KeyTaken: a live process of the definition has one of the keys.
         """
-        if not key:
+        given = [key for key in keys if key]
+        if not given:
             return
-        same = self.model.objects.live().filter(name=name, correlation_key=key)
-        holder = same.values_list("pk", flat=True).first()
+        same = self.model.objects.live().filter(name=name, correlation_key__in=given)
+        holder = same.values_list("correlation_key", "pk").first()
         if holder is not None:
-            raise KeyTaken(name, key, holder)
+            raise KeyTaken(name, *holder)
 
     def lock_live(self, pk: UUID) -> tuple[ProcessInstance, datetime]:
         """Return a live process, locked, and the database's time.

@@ -211,6 +211,25 @@ class Storage:
                 raise EventRefused(self.receipts, error) from error
 
 
+def store_starts(arrivals: Sequence[Arrival]) -> list[Receipt]:
+    """Store events that start processes, all or none; a repeat gets its first receipt again.
+
+    Raises:
+        KeyTaken: a live process has the key of one of them, which may be a repeat.
+        ConflictingEvent: one of the ids was used before for another event.
+    """
+    first: dict[Name, Arrival] = {}
+    keys: list[tuple[str, str]] = []
+    for arrival in arrivals:
+        known, row = first.setdefault(arrival.name, arrival), arrival.rows[0]
+        if known.rows[0].body_hash != row.body_hash:
+            raise _conflict(arrival.name)
+        keys.append((row.target, row.correlation_key))
+    for name, same in group_by_key(keys).items():
+        instances.check_free(name, *same)
+    return _stored_together(arrivals)
+
+
 def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
     """Store events together; after a deadlock with another sender of the same events, wait and try again.
 
@@ -228,7 +247,7 @@ def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
     return _stored_together(arrivals)
 
 
-def was_deadlock(error: OperationalError) -> bool:
+def was_deadlock(error: Exception) -> bool:
     """Whether the database rolled this transaction back because of a deadlock."""
     return getattr(error.__cause__, "sqlstate", "") == DEADLOCK
 
@@ -241,7 +260,7 @@ def wait_for_others(arrival: Arrival) -> None:
 
 
 def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
-    """Store events by one statement, all or none; none starts a process by its id, and those of one id are the same.
+    """Store events by one statement, all or none; those of one id are the same.
 
     Raises:
         ConflictingEvent: one of the ids was used before for another event, or is used so at this moment.

@@ -7,7 +7,7 @@ from django.apps import AppConfig, apps
 from django.core.management.base import CommandError, CommandParser
 
 from orchestrator import registry, strict_json
-from orchestrator.engine.processes import send_event
+from orchestrator.engine.processes.events import send_event
 from orchestrator.exceptions import InvalidMessage, ProcessionError, UnknownEventType
 from orchestrator.management.procession_command import ProcessionCommand
 

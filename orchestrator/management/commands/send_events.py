@@ -12,7 +12,7 @@ from django.db import Error as DatabaseError
 
 from orchestrator import strict_json
 from orchestrator.definition.codec import MAX_BYTES
-from orchestrator.engine.processes import Envelope, send_events
+from orchestrator.engine.processes.events import Envelope, send_events
 from orchestrator.engine.storage.receipts import MANY, MUCH
 from orchestrator.exceptions import EventRefused, ProcessionError
 from orchestrator.json_events import read_listed_event

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -10,14 +13,17 @@ from django.db import IntegrityError, connection, transaction
 from uuid6 import uuid7
 
 from orchestrator.definition import Workflow
-from orchestrator.definition.codec import digest, encode
+from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.change.change import ProcessChange, announce_written
 from orchestrator.engine.change.workflows.following import Following
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import database_now, send
+from orchestrator.engine.sql.group_commit import merge_alike
+from orchestrator.engine.sql.row_statements import Insert
 from orchestrator.engine.sql.tables import instances, outside_ids
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.definitions import Pin
@@ -26,7 +32,29 @@ from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, Invalid
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 
 
-def start_workflow(
+@dataclass(frozen=True)
+class NewWorkflow:
+    """A process that is to start.
+
+    Args:
+        pin: its workflow, input and plan.
+        process_id: its id.
+        key: its correlation key; "" for none.
+        expected: whether senders may have known its id before, and sent events to it.
+    """
+
+    pin: Pin
+    process_id: UUID
+    key: str
+    expected: bool
+
+    @property
+    def receipt(self) -> StartReceipt:
+        """The receipt of its first start."""
+        return StartReceipt(0, self.process_id, Verdict.STARTED, repeated=False)
+
+
+def new_workflow(
     definition: type[Workflow],
     input: Any,
     *,
@@ -34,14 +62,12 @@ def start_workflow(
     source: str = "application",
     process_id: UUID | None = None,
     correlation_key: str = "",
-) -> StartReceipt:
-    """Start a process with its input. The same source and id again gives the first receipt and changes nothing.
+) -> NewWorkflow:
+    """Check the start of a process, which is not stored yet.
 
     Raises:
         InvalidMessage: the input is not of the declared form, or cannot be stored.
         InvalidDefinition: the graph made from the input contradicts itself.
-        KeyTaken: another live process of the definition has the correlation key.
-        ConflictingEvent: the id was used before for another input.
     """
     if input is None and definition.Input is Nothing:
         input = Nothing()
@@ -54,15 +80,52 @@ def start_workflow(
     key = correlation_key or inbox.correlation_of(definition, input)
     inbox.check_key(key)
     pin = pin_input(definition, input)
+    return NewWorkflow(pin, chosen, key, expected=bool(process_id or id))
+
+
+def start_workflow(new: NewWorkflow) -> StartReceipt:
+    """Start a process. The same source and id again gives the first receipt and changes nothing.
+
+    Raises:
+        KeyTaken: another live process of the definition has the correlation key.
+        ConflictingEvent: the id was used before for another input.
+    """
+    about: Any = {"process_id": new.process_id, "key": new.key}
     try:
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            expected = bool(process_id or id)
-            begin_process(pin, process_id=chosen, key=key, expected=expected)
+            begin_process(new.pin, **about, expected=new.expected)
     except IntegrityError:
-        if (receipt := _repeat(definition, input, chosen, key)) is None:
+        if (receipt := _repeat(new)) is None:
             raise
         return receipt
-    return StartReceipt(0, chosen, Verdict.STARTED, repeated=False)
+    return new.receipt
+
+
+def start_together(starts: Sequence[NewWorkflow]) -> list[StartReceipt]:
+    """Start processes in the running transaction, by few statements; a repeat gets the first receipt again.
+
+    Raises:
+        IntegrityError: a key is taken, or an id of these starts is given twice; roll back.
+        ConflictingEvent: an id was used before for another input; likewise.
+    """
+    ids = [one.process_id for one in starts if one.expected]
+    stored = ProcessInstance.objects.filter(pk__in=ids).values_list("pk", flat=True)
+    known = set(stored) if ids else set()
+    repeats = {pk: _repeat(one) for one in starts if (pk := one.process_id) in known}
+    now, changes = database_now(), list[ProcessChange]()
+    rows = {pin.definition: pin.row() for pin in _pins_of_classes(starts)}
+    for one in starts:
+        if one.process_id not in known:
+            row = rows.get(one.pin.definition) or one.pin.row()
+            change = _first_change(one.pin, row, one.process_id, one.key, None, now)
+            change.alone = True  # it is not stored yet
+            _mark_early_events(change, one.expected)
+            changes.append(change)
+    writes = [write for change in changes for write in change.prepare()]
+    new = [write for write in writes if isinstance(write, Insert)]
+    send([*merge_alike(new), *(one for one in writes if not isinstance(one, Insert))])
+    announce_written(changes)
+    return [repeats.get(one.process_id) or one.receipt for one in starts]
 
 
 def pin_input(definition: type[Workflow], input: Any) -> Pin:
@@ -95,24 +158,51 @@ def begin_process(
         parent: its parent.
         expected: whether senders may have known its id before, and sent events to it.
     """
+    now = database_now()
+    pk = process_id or uuid7()
+    change = _first_change(pin, pin.row(), pk, key, parent, now)
+    change.alone = not connection.in_atomic_block
+    _mark_early_events(change, expected)
+    change.write()
+    return change.instance
+
+
+def _pins_of_classes(starts: Sequence[NewWorkflow]) -> Iterable[Pin]:
+    """One pin of each workflow whose graph its class has; all its processes share the row."""
+    pins = (one.pin for one in starts if one.pin.columns is None)
+    return {pin.definition: pin for pin in pins}.values()
+
+
+def _first_change(
+    pin: Pin,
+    row: int,
+    process_id: UUID,
+    key: str,
+    parent: ProcessInstance | None,
+    now: datetime,
+) -> WorkflowChange:
+    """The change that makes a process, with its first steps; `row` is the key of its definition's row."""
     definition, input = pin.definition, pin.input
-    summary = secret_values.summarize(definition, input, pin.data)
-    row, now = pin.row(), database_now()
     instance = ProcessInstance(
-        id=process_id or uuid7(),
+        id=process_id,
         definition_id=row,
         name=definition.name,
         correlation_key=key or definition.correlation_key(input),
         data=pin.data,
-        summary=summary,
+        summary=secret_values.summarize(definition, input, pin.data),
         parent=parent,
         started_at=now,
     )
     cause = Cause.of(CauseKind.START)
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
-    change.alone = not connection.in_atomic_block
     change.writes += outside_ids.changes(definition, instance.pk, {}, pin.data)
     Following(change).carry_out(advance.initial_advance(pin.plan))
+    return change
+
+
+def _mark_early_events(change: WorkflowChange, expected: bool) -> None:
+    """Let the process take the events that came before it."""
+    instance, now = change.instance, change.now
 
     def release_later(early: list[Any]) -> None:
         """Let later events, which workers have claimed before there was a process, wait for the early ones."""
@@ -124,25 +214,22 @@ def begin_process(
     if expected and instance.correlation_key:
         # Until now, events by its id and events by its key were not one line.
         change.mark(*inbox.release_claimed(instance, now))
-    change.write()
-    return instance
 
 
-def _repeat(
-    definition: type[Workflow], input: Any, process_id: UUID, key: str
-) -> StartReceipt | None:
+def _repeat(new: NewWorkflow) -> StartReceipt | None:
     """The receipt of the first such start; None if this start is no repeat.
 
     Raises:
         ConflictingEvent: the process was started before with another input.
         KeyTaken: another live process has the key.
     """
+    definition, process_id = new.pin.definition, new.process_id
     known = ProcessInstance.objects.filter(pk=process_id).first()
     if known is not None:
-        if known.name != definition.name or digest(known.data) != digest(encode(input)):
+        if known.name != definition.name or digest(known.data) != digest(new.pin.data):
             raise ConflictingEvent(
                 f"the process {process_id} was started before with another input; use a new id for a new process"
             )
         return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)
-    instances.check_free(definition.name, key)
+    instances.check_free(definition.name, new.key)
     return None

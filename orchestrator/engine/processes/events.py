@@ -1,117 +1,20 @@
-"""The functions that applications call: starting processes and sending events, also inside the caller's transaction."""
+"""The functions with which applications send events, also inside the caller's transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, overload
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, transaction
-from uuid6 import uuid7
 
-from orchestrator import registry
-from orchestrator.definition import Event, ProcessManager, Workflow
-from orchestrator.engine.change.workflows import starting
+from orchestrator.definition import Event
 from orchestrator.engine.storage import inbox, receipts
 from orchestrator.engine.storage.inbox import Address
-from orchestrator.engine.storage.receipts import TURNS, Arrival, Receipt, StartReceipt
-from orchestrator.exceptions import (
-    ConflictingEvent,
-    EventRefused,
-    InvalidMessage,
-    ProcessionError,
-)
-from orchestrator.registry import DefinitionClass
-
-
-@overload
-def start_process(
-    definition: type[ProcessManager],
-    event: Event,
-    *,
-    id: str = "",
-    source: str = "application",
-    process_id: UUID | None = None,
-    correlation_key: str = "",
-) -> StartReceipt: ...
-
-
-# Python's types cannot say that the second argument is an `Input` of the first one's class: a checker would settle on
-# the common base of both. The type of the input is checked at run time.
-@overload
-def start_process(
-    definition: type[Workflow] | str,
-    event: object = None,
-    *,
-    id: str = "",
-    source: str = "application",
-    process_id: UUID | None = None,
-    correlation_key: str = "",
-) -> StartReceipt: ...
-
-
-def start_process(
-    definition: DefinitionClass | str,
-    event: Any = None,
-    *,
-    id: str = "",
-    source: str = "application",
-    process_id: UUID | None = None,
-    correlation_key: str = "",
-) -> StartReceipt:
-    """Start a process and make its process id.
-
-    Args:
-        definition: the process manager or workflow, or its name.
-        event: one of a process manager's starting events, or a workflow's input; None for a workflow without `Input`.
-        id: the event's or start's id, by which a repeat is recognised; the process id when empty.
-        source: the sender.
-        process_id: the process id, if the caller has made one.
-        correlation_key: the business key; read from the event when empty.
-
-    Returns:
-        The receipt, with the process id. A process manager starts when a worker takes the event, a workflow at once.
-        Two starts of a process manager with one key are both accepted while neither has started; the second then
-        becomes an incident.
-
-    Raises:
-        KeyTaken: a live process of the definition has the correlation key, and this is no repeat of its start.
-        UnknownDefinition, InvalidMessage, ConflictingEvent, InvalidDefinition: nothing is stored.
-    """
-    name = definition if isinstance(definition, str) else definition.name
-    known = registry.find_definition(name)
-    if issubclass(known, Workflow):
-        return starting.start_workflow(
-            known,
-            event,
-            id=id,
-            source=source,
-            process_id=process_id,
-            correlation_key=correlation_key,
-        )
-    if type(event).__name__ not in known.starting_events():
-        raise InvalidMessage(
-            f"{type(event).__name__} does not start {name}; one of these does: "
-            + ", ".join(sorted(known.starting_events()))
-        )
-    chosen = process_id or uuid7()
-    id = id or str(chosen)
-    key = correlation_key or inbox.correlation_of(known, event)
-    receipt = inbox.receive(
-        event,
-        id=id,
-        source=source,
-        address=Address(chosen, key, target=name, starts=True),
-    )
-    if receipt.process_id is None:
-        raise ConflictingEvent(
-            f"{source} sent event id {id!r} before to whichever process has its key; use a new id for a new process"
-        )
-    return StartReceipt(
-        receipt.number, receipt.process_id, receipt.verdict, receipt.repeated
-    )
+from orchestrator.engine.storage.receipts import TURNS, Arrival, Receipt
+from orchestrator.exceptions import EventRefused, InvalidMessage, ProcessionError
 
 
 def send_event(
@@ -176,27 +79,6 @@ def send_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
         EventRefused: `send_event` would have refused one of them; the error says why. Those before it are stored.
     """
     return _sent(envelopes, receipts.Storage())
-
-
-async def astart_process(
-    definition: DefinitionClass | str,
-    event: Any = None,
-    *,
-    id: str = "",
-    source: str = "application",
-    process_id: UUID | None = None,
-    correlation_key: str = "",
-) -> StartReceipt:
-    """Start a process, for asynchronous code: as `start_process`, in Django's thread for the database.
-
-    Django's transactions do not reach over it: start the process in a synchronous function that has the transaction.
-    """
-    about = {"id": id, "source": source, "process_id": process_id}
-    start: Any = start_process  # of which an overload fits
-    receipt: StartReceipt = await sync_to_async(start)(
-        definition, event, correlation_key=correlation_key, **about
-    )
-    return receipt
 
 
 async def asend_event(

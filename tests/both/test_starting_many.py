@@ -1,0 +1,262 @@
+"""Many starts at once: by few statements and one commit, each with the outcome that it has alone."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from orchestrator import (
+    ProcessStart,
+    astart_processes,
+    send_event,
+    start_process,
+    start_processes,
+)
+from orchestrator.definition import Event, Workflow, each, then, wait
+from orchestrator.exceptions import (
+    ConflictingEvent,
+    InvalidMessage,
+    KeyTaken,
+    OneRefused,
+    StartRefused,
+    UnknownDefinition,
+)
+from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.testing import run
+from tests.apps.process_managers.fixtures import SetHandler, handler
+from tests.apps.process_managers.messages import PackParcel, ParcelOrdered
+from tests.apps.process_managers.processes import Shipping
+from tests.apps.process_managers.together import together
+from tests.apps.wide_graphs import processes as graphs
+from tests.services.crews import knowing
+from tests.services.doing import taking
+from tests.services.left import left_by
+
+__all__ = ["handler"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels")]
+
+
+class Signed(Event):
+    loan: str
+
+
+signed = wait(Signed, "signature")
+
+
+def look() -> list[int]:
+    return [1, 2]
+
+
+def note(item: int) -> int:
+    return item
+
+
+def add(note: list[int]) -> int:
+    return sum(note)
+
+
+class Loan(Workflow):
+    """Waits for an event by its key."""
+
+    @dataclass(frozen=True)
+    class Input:
+        loan: str
+        text: str = ""
+        wrong: bool = False
+
+    correlation = "loan"
+    outside_ids = ("text",)
+    flow = (then(signed, look),)
+
+    @staticmethod
+    def summary(input: Input) -> str:
+        if input.wrong:
+            raise ValueError("this loan has no summary")
+        return f"Loan {input.loan}"
+
+
+class Mapped(Workflow):
+    """Begins with a step and a map."""
+
+    flow = (each(look, over="", do=note, into=add),)
+
+
+known = knowing(Loan, Mapped, graphs.Broad)
+
+
+@pytest.fixture(autouse=True)
+def packing(handler: SetHandler) -> None:
+    """Let a parcel be packed any number of times."""
+    handler(PackParcel, taking)
+
+
+def starts_of_all_kinds(chance: random.Random) -> list[ProcessStart]:
+    """Return starts in any order; their ids are the same in each call with the same seed."""
+    made: list[ProcessStart] = []
+    for number in range(40):
+        name = f"{number} \U0001f600 ' \" %s"
+        pk = UUID(int=chance.getrandbits(128), version=4)
+        breadth = graphs.Breadth(chance.randint(2, 12))
+        made += [
+            ProcessStart(Shipping, ParcelOrdered(f"P-{name}"), process_id=pk),
+            ProcessStart(
+                Loan, Loan.Input(f"L-{name}", text=name), id=name, source="bank"
+            ),
+            ProcessStart("mapped", id=name),
+            ProcessStart(graphs.Broad, breadth, id=name),
+            ProcessStart(Mapped, id=name, source="other", correlation_key=f"M-{name}"),
+        ]
+    return chance.sample(made, len(made))
+
+
+def singly(starts: Iterable[ProcessStart]) -> list[Any]:
+    return [start_process(one.definition, one.event, **about(one)) for one in starts]
+
+
+def about(start: ProcessStart) -> dict[str, Any]:
+    names = ("id", "source", "process_id", "correlation_key")
+    return {name: getattr(start, name) for name in names}
+
+
+def loans(*names: str, **more: Any) -> list[ProcessStart]:
+    return [ProcessStart(Loan, Loan.Input(name, **more), id=name) for name in names]
+
+
+def known_loans() -> list[str]:
+    rows = ProcessInstance.objects.filter(name="loan").order_by("correlation_key")
+    return list(rows.values_list("correlation_key", flat=True))
+
+
+def test_starts_together_leave_the_rows_that_they_leave_one_by_one() -> None:
+    starts = starts_of_all_kinds(random.Random(3))
+
+    def begin(how: Any) -> None:
+        # One event is early, and is taken at the start.
+        send_event(Signed(starts_key(starts)), id="early")
+        run()
+        how(starts)
+
+    many = left_by(partial(begin, start_processes))
+    few = left_by(partial(begin, singly))
+    for table, rows in few.items():
+        assert many[table] == rows, table
+    assert len(many["ProcessInstance"]) == 160
+
+
+def starts_key(starts: Iterable[ProcessStart]) -> Any:
+    return next(one.event.loan for one in starts if one.definition is Loan)
+
+
+def test_each_gets_the_receipt_that_it_gets_alone_in_their_order() -> None:
+    starts = starts_of_all_kinds(random.Random(5))
+    found = start_processes(iter(starts))
+    run()
+    again = start_processes(starts)
+
+    assert [one.process_id for one in again] == [one.process_id for one in found]
+    assert {one.repeated for one in found} == {False}
+    assert {one.repeated for one in again} == {True}
+    assert [one.process_id for one in singly(starts)] == [
+        one.process_id for one in found
+    ]
+    assert ProcessInstance.objects.count() == 200
+    assert not ProcessInstance.objects.exclude(status__in=["completed", "waiting"])
+
+
+@pytest.mark.parametrize("number", [25, 100])
+def test_a_hundred_cost_as_many_statements_as_a_few(number: int) -> None:
+    begin = partial(start_processes, [ProcessStart(Mapped) for _ in range(number)])
+    if connection.vendor == "postgresql":
+        start_processes(
+            [ProcessStart(Mapped), ProcessStart(Mapped)]
+        )  # its definition is stored
+        with CaptureQueriesContext(connection) as asked:
+            begin()
+        assert len(asked) <= 5, asked.captured_queries
+    else:
+        begin()
+    assert ProcessInstance.objects.filter(name="mapped").count() >= number
+
+
+def test_those_before_a_refused_one_are_started_and_those_after_it_are_not() -> None:
+    start_processes(loans("c"))
+    for wrong, reason in (
+        (ProcessStart(Loan, Loan.Input("c")), KeyTaken),
+        (ProcessStart(Loan, Loan.Input("c", "another"), id="c"), ConflictingEvent),
+        (ProcessStart(Loan, Loan.Input("x", wrong=True)), ValueError),
+        (ProcessStart(Loan, "x"), InvalidMessage),
+        (ProcessStart(Shipping, Signed("x")), InvalidMessage),
+        (ProcessStart("no such thing"), UnknownDefinition),
+        (Loan, InvalidMessage),
+    ):
+        before = [ProcessStart(Loan, Loan.Input(f"a {uuid4()}")) for _ in range(3)]
+        after = [ProcessStart(Loan, Loan.Input(f"z {uuid4()}"))]
+        with pytest.raises(StartRefused) as refused:
+            start_processes([*before, wrong, *after])  # type: ignore[list-item]
+        error = refused.value
+        assert (error.place, len(error.receipts)) == (3, 3), wrong
+        assert isinstance(error.reason, reason)
+        assert isinstance(error, OneRefused)
+        assert "start 3, counted from 0: " in str(error)
+    assert sum(name.startswith("a ") for name in known_loans()) == 21
+    assert not any(name.startswith("z ") for name in known_loans())
+
+
+def test_one_key_or_one_id_twice_in_one_call() -> None:
+    with pytest.raises(StartRefused) as refused:
+        start_processes([*loans("a"), ProcessStart(Loan, Loan.Input("a"), id="other")])
+    assert isinstance(refused.value.reason, KeyTaken)
+    first, second = start_processes(loans("b", "b"))
+    assert (first.repeated, second.repeated) == (False, True)
+    assert first.process_id == second.process_id
+
+    order = ProcessStart(Shipping, ParcelOrdered("P-1"), id="order", source="web")
+    first, second = start_processes([order, order])
+    assert (first.process_id, second.repeated) == (second.process_id, True)
+    other = ProcessStart(Shipping, ParcelOrdered("P-2"), id="order", source="web")
+    with pytest.raises(StartRefused, match="before with another content"):
+        start_processes([order, other])
+
+
+def test_inside_the_callers_transaction_all_are_part_of_it() -> None:
+    with transaction.atomic():
+        start_processes(
+            [*loans("a", "b"), ProcessStart(Shipping, ParcelOrdered("P-1"))]
+        )
+        with pytest.raises(StartRefused):  # and it stays usable
+            start_processes([*loans("c"), ProcessStart(Loan, Loan.Input("a"))])
+        assert known_loans() == ["a", "b", "c"]
+        transaction.set_rollback(True)
+    assert (known_loans(), InboxEvent.objects.count()) == ([], 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_start_the_same_at_once_start_each_once() -> None:
+    names = [f"L-{number}" for number in range(60)]
+    orders = [
+        ProcessStart(Shipping, ParcelOrdered(name), id=name, source="web")
+        for name in names
+    ]
+    given = loans(*names) + orders
+    found = together(
+        partial(start_processes, given), partial(start_processes, given[::-1])
+    )
+    first, second = found
+    assert [one.process_id for one in first] == [one.process_id for one in second[::-1]]
+    run()
+    assert ProcessInstance.objects.count() == 120
+
+
+def test_asynchronous_code_awaits_them() -> None:
+    found = async_to_sync(astart_processes)(loans("a", "b"))
+    assert [one.process_id for one in found] == [
+        one.process_id for one in start_processes(loans("a", "b"))
+    ]
