@@ -10,7 +10,7 @@ import pytest
 from orchestrator import send_event
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, Workflow, stored, then, wait
-from orchestrator.engine.change.offering import ENDED
+from orchestrator.engine.change import offering
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import found, pass_time, registered, run, started
 
@@ -222,9 +222,12 @@ def test_an_event_for_one_that_has_ended_waits_for_a_process_of_another() -> Non
     assert told() == []
 
 
-def test_many_events_that_wait_for_others_hold_up_none_behind_them() -> None:
+def test_many_events_that_wait_for_others_hold_up_none_behind_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(offering, "ENDED", 8)
     started(Frames, Order("1"))
-    arrive(*["saddle"] * (ENDED + 1))
+    arrive(*["saddle"] * 9)
     pass_time(PATIENCE)
     started(Wheels, Part("1", "wheel"))
     arrive("wheel")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.both.test_first_version import run_to_the_end
+from tests.engine.test_first_version import run_to_the_end
 from tests.services.valkey import ValkeyServer
 
 
