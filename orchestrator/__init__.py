@@ -22,6 +22,7 @@ __all__ = [
     "asend_events",
     "astart_process",
     "handles",
+    "processes_of",
     "reacts_to",
     "send_event",
     "send_events",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         asend_event,
         asend_events,
         astart_process,
+        processes_of,
         send_event,
         send_events,
         start_process,
@@ -48,7 +50,9 @@ else:
     _HOMES = {
         "configuration.version": "__version__",
         "definition.declarations.handlers": "Answer CommandContext",
-        "engine.processes": "Envelope asend_event asend_events astart_process send_event send_events start_process",
+        "engine.processes": (
+            "Envelope asend_event asend_events astart_process processes_of send_event send_events start_process"
+        ),
         "engine.storage.receipts": "Receipt",
         "exceptions": "CorruptInput Permanent Poll Retry Skip",
         "registry": "handles reacts_to",

@@ -72,7 +72,7 @@ LISTS = {
     """,
     orchestrator: """
         Answer CommandContext CorruptInput Envelope Permanent Poll Receipt Retry Skip asend_event asend_events
-        astart_process handles reacts_to send_event send_events start_process
+        astart_process handles processes_of reacts_to send_event send_events start_process
     """,
     testing: "Process failing found pass_time registered replaced run started",
 }

@@ -1,7 +1,11 @@
-"""The functions that applications call: starting processes and sending events, also inside the caller's transaction."""
+"""The functions that applications call: starting processes, sending events, and finding the processes of an object.
+
+They also work inside the caller's transaction.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, overload
@@ -9,6 +13,7 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, transaction
+from django.db.models import Model, Q
 from uuid6 import uuid7
 
 from orchestrator import registry
@@ -23,6 +28,8 @@ from orchestrator.exceptions import (
     InvalidMessage,
     ProcessionError,
 )
+from orchestrator.models import ProcessInstance
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
 from orchestrator.registry import DefinitionClass
 
 
@@ -222,6 +229,37 @@ async def asend_event(
 async def asend_events(envelopes: Iterable[Envelope]) -> list[Receipt]:
     """Send many events in their order, for asynchronous code: as `send_events`, in Django's thread for the database."""
     return await sync_to_async(send_events)(envelopes)
+
+
+def processes_of(obj: Model) -> ProcessInstanceQuerySet:
+    """Return the processes of an object of the application, newest first.
+
+    Their definitions name the object's model as their `subject`, and their correlation key is the object's value. A
+    definition also has the objects of proxies of its model, and of models that inherit it. For a model that no
+    definition names the result is empty, so that a page outlives the last definition.
+
+    Args:
+        obj: the object, as it is stored.
+
+    Raises:
+        TypeError: this is no object of a model.
+        ValueError: the object is not stored. Its key may still change, so an empty result would be misleading.
+    """
+    if not isinstance(obj, Model):
+        raise TypeError(f"processes_of takes an object of a model, not {obj!r}")
+    if obj._state.adding or obj.pk is None:
+        raise ValueError(f"{obj!r} is not stored, so it has no processes yet")
+    names = defaultdict[str, list[str]](list)
+    for name, subject in registry.subjects():
+        if key := subject.key_of(obj):
+            names[key].append(name)
+    # The index of keys has this condition too.
+    rows = ProcessInstance.objects.exclude(correlation_key="")
+    rows = rows.filter(correlation_key__in=names)
+    for key, some in names.items():
+        # With a plain condition, the database may search all processes of a name.
+        rows = rows.exclude(~Q(name__in=some), correlation_key=key)
+    return rows.order_by("-pk")
 
 
 def _sent(envelopes: Iterable[Envelope], storing: receipts.Storage) -> list[Receipt]:
