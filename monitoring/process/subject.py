@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.db import connections, transaction
@@ -39,7 +40,7 @@ def _address(subject: Subject, key: str) -> str:
     # An error of the database would else end the transaction of the request.
     within = connections[rows.db].in_atomic_block
     with transaction.atomic(using=rows.db) if within else nullcontext():
-        found = rows.first()
+        found: Any = rows.first()
         if found is None or subject.key_of(found) != key:
             return ""
         address = str(found.get_absolute_url() or "").strip()

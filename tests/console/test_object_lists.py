@@ -1,12 +1,16 @@
 """An object of the application in its own pages, and its processes; a process's page, and its object."""
 
 import logging
+import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, sites
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db import connection
 from django.http import HttpRequest
@@ -21,7 +25,7 @@ from examples.order_listing.models import Order
 from monitoring.admin import ProcessesMixin
 from monitoring.lists.processes.of_object import MOST
 from monitoring.process.subject import is_page
-from orchestrator.definition import Workflow, step
+from orchestrator.definition import ProcessManager, Workflow, step
 from orchestrator.models import DefinitionGrant, ProcessInstance
 from orchestrator.testing import started
 from tests.conftest import permissions
@@ -32,6 +36,7 @@ from tests.services.reading import between
 
 pytestmark = pytest.mark.django_db
 
+PAGE = Path(__file__).parents[2] / "docs/in-your-project.md"
 HARM = "<script>alert(1)</script>"
 
 
@@ -203,6 +208,26 @@ def test_the_admin_shows_no_processes_to_others(order: Order) -> None:
         text = changed(Plain, User.objects.get(pk=clerk.pk), pk)
         assert "Processes:" in text
         assert str(process.pk) not in text
+
+
+def test_the_code_of_the_documentation_works(
+    monkeypatch: pytest.MonkeyPatch, administrator: User, order: Order
+) -> None:
+    process, site = of(Review), AdminSite()
+    monkeypatch.setattr(sites, "site", site)
+    monkeypatch.setitem(sys.modules, "shop.models", ModuleType("shop.models"))
+    monkeypatch.setattr(sys.modules["shop.models"], "Order", Order, raising=False)
+    section = between(PAGE.read_text(), "## From your objects", "\n## ")
+    names: dict[str, Any] = {"ProcessManager": ProcessManager}
+
+    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(block, names)  # noqa: S102  our own page
+
+    assert not names["is_under_way"](order)
+    assert isinstance(site.get_model_admin(Order), ProcessesMixin)
+    template = between(section, "```html\n", "```")
+    context = Context({"order": order, "request": asked_by(administrator)})
+    assert str(process.pk) in Template(template).render(context)
 
 
 # The page of a process
