@@ -24,6 +24,7 @@ __all__ = [
     "astart_process",
     "astart_processes",
     "handles",
+    "processes_of",
     "reacts_to",
     "send_event",
     "send_events",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         send_event,
         send_events,
     )
+    from orchestrator.engine.processes.objects import processes_of
     from orchestrator.engine.processes.starts import (
         ProcessStart,
         astart_process,
@@ -57,6 +59,7 @@ else:
         "configuration.version": "__version__",
         "definition.declarations.handlers": "Answer CommandContext",
         "engine.processes.events": "Envelope asend_event asend_events send_event send_events",
+        "engine.processes.objects": "processes_of",
         "engine.processes.starts": "ProcessStart astart_process astart_processes start_process start_processes",
         "engine.storage.receipts": "Receipt",
         "exceptions": "CorruptInput Permanent Poll Retry Skip",

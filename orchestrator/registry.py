@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
+
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Field, Model
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.declarations.handlers import (
@@ -199,6 +204,56 @@ def newest_definitions() -> Iterator[DefinitionClass]:
     """Yield the newest version of every definition, by name."""
     for name in sorted({name for name, _ in definitions}):
         yield find_definition(name)
+
+
+class Subject(NamedTuple):
+    """The application's model that a definition's processes are about, and its field with their correlation key."""
+
+    model: type[Model]
+    field: Field[Any, Any]
+
+    def key_of(self, obj: Model) -> str:
+        """Return the correlation key of an object; "" for another model's, and for one without a value."""
+        ours = self.model._meta.concrete_model
+        if not issubclass(obj._meta.concrete_model or type(obj), ours or self.model):
+            return ""
+        value = self.field.to_python(getattr(obj, self.field.attname))
+        return "" if value is None else str(value)
+
+
+def find_subject(definition: DefinitionClass) -> Subject:
+    """Return the subject of a definition that names one.
+
+    Raises:
+        InvalidDefinition: there is no such model, or no such field with unique values.
+    """
+    app, name, *fields = definition.subject.split(".")
+    try:
+        model = apps.get_model(app, name)
+        field = model._meta.get_field(fields[0] if fields else model._meta.pk.name)
+    except (LookupError, FieldDoesNotExist) as missing:
+        raise InvalidDefinition(definition.__name__, "", str(missing)) from None
+    if not isinstance(field, Field) or not field.concrete or not _is_unique(field):
+        reason = f"{model._meta.label}.{field.name} is no column with unique values"
+        raise InvalidDefinition(definition.__name__, "", reason)
+    return Subject(model, field)
+
+
+def _is_unique(field: Field[Any, Any]) -> bool:
+    constraints = field.model._meta.total_unique_constraints
+    return field.unique or any(one.fields == (field.name,) for one in constraints)
+
+
+def subjects() -> Iterator[tuple[str, Subject]]:
+    """Yield the names of the definitions with a subject, each with this subject.
+
+    The newest version of a definition decides for all its versions. Wrong subjects are left out: a system check
+    reports them.
+    """
+    for definition in newest_definitions():
+        if definition.subject:
+            with suppress(InvalidDefinition):
+                yield definition.name, find_subject(definition)
 
 
 def process_managers() -> Iterator[type[ProcessManager]]:

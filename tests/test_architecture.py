@@ -72,7 +72,7 @@ LISTS = {
     """,
     orchestrator: """
         Answer CommandContext CorruptInput Envelope Permanent Poll ProcessStart Receipt Retry Skip asend_event
-        asend_events astart_process astart_processes handles reacts_to send_event send_events start_process
+        asend_events astart_process astart_processes handles processes_of reacts_to send_event send_events start_process
         start_processes
     """,
     testing: "Process failing found pass_time registered replaced run started",

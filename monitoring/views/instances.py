@@ -41,6 +41,7 @@ from monitoring.process.steps.elements import (
     element_batches,
     element_text,
 )
+from monitoring.process.subject import subject_link
 from monitoring.process.subprocess import opened_subprocess
 from monitoring.queries.lists import parse_number
 from monitoring.queries.processes import process_rows
@@ -242,6 +243,8 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     return {
         "page": shown,
         "instance": shown.instance,
+        # Not for an open page whose header stays.
+        "subject_link": partial(subject_link, shown.present),
         "workflow": shown.workflow,
         "is_workflow": shown.moment.is_workflow,
         "drawing": shown.moment.drawing,

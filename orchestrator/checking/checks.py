@@ -4,8 +4,9 @@
 
 E001 a command has no handler; E002 it has two; E003 two definitions share name and version; E004 two event classes
 share a name; E005 a definition changed under the same version while instances live on it; E008 a row has a command in
-its commit after a command that runs later; W005 no app brings a definition; W006 a definition is gone while processes
-live on it; W010 through a pooler, nothing limits how long a statement may wait.
+its commit after a command that runs later; E018 a subject names no model, or no unique field of it; W005 no app brings
+a definition; W006 a definition is gone while processes live on it; W008 a definition with a subject has no correlation
+field; W010 through a pooler, nothing limits how long a statement may wait.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from orchestrator.configuration.environment import POSTGRES_LIMITS
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.declarations.transition_rows import TransitionRow
 from orchestrator.definition.messages import claimed, renamed
+from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import Definition, ProcessInstance
 
 
@@ -43,6 +45,7 @@ def check_definitions(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         *_duplicates(),
         *_event_duplicates(),
         *_unregistered(),
+        *_subject_mistakes(),
         *field_errors(),
     ]
 
@@ -149,6 +152,29 @@ def _unregistered() -> Iterator[CheckMessage]:
             obj=definition,
             id="orchestrator.W005",
         )
+
+
+def _subject_mistakes() -> Iterator[CheckMessage]:
+    for definition in registry.definitions.values():
+        if not definition.subject:
+            continue
+        said = f"{definition.__name__} has the subject {definition.subject!r}, but"
+        try:
+            registry.find_subject(definition)
+        except InvalidDefinition as mistake:
+            yield Error(
+                f"{said} {mistake.reason.rstrip('.')}.",
+                hint='Write "app.Model", or "app.Model.field" with a field that is unique.',
+                obj=definition,
+                id="orchestrator.E018",
+            )
+        if not definition.correlation:
+            yield checks.Warning(
+                f"{said} no correlation field: only start_process(..., correlation_key=...) gives its processes a key.",
+                hint="Name in correlation the field that holds the object's key.",
+                obj=definition,
+                id="orchestrator.W008",
+            )
 
 
 def _is_fixed(definition: registry.DefinitionClass) -> bool:

@@ -25,7 +25,7 @@ function tell() {
   mark();
   if (!is) return;
   if ("Notification" in window && Notification.permission === "granted") {
-    const notice = new Notification(document.querySelector("h1").textContent, { body: now, tag: key });
+    const notice = new Notification(document.querySelector("h1").textContent.trim(), { body: now, tag: key });
     notice.addEventListener("click", () => window.focus());
   }
 }

@@ -330,6 +330,8 @@ def followed(project: Project, redis: str, web: int, blocks: Sequence[str]) -> s
         if named := NAMED.match(text):
             project.add(named[1], text)
         return ""
+    if kind != "sh":
+        return ""  # a part of a template
     if text.endswith(LASTING) or "runserver" in text:
         return text.strip()
     installed = "PYTHONPATH" in project.environ

@@ -380,3 +380,32 @@ def test_a_definition_that_is_gone_while_processes_live_on_it_is_warned_of() -> 
     [message] = found(databases=True)
     assert message.id == "orchestrator.W006"
     assert message.msg == "shipping is gone. Live processes: 1."
+
+
+@cases(
+    "subject, said",
+    ("shop.Order", "No installed app with label 'shop'"),
+    ("auth.Person", "doesn't have a 'Person' model"),
+    ("auth.User.number", "has no field named 'number'"),
+    ("auth.User.email", "auth.User.email is no column with unique values"),
+)
+def test_a_subject_is_a_unique_field_of_a_model(
+    monkeypatch: pytest.MonkeyPatch, subject: str, said: str
+) -> None:
+    monkeypatch.setattr(Shipping, "subject", subject)
+
+    message = the_only("E018")
+
+    assert f"Shipping has the subject '{subject}', but" in message.msg
+    assert said in message.msg
+    assert message.obj is Shipping
+
+
+def test_a_subject_needs_a_correlation_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Shipping, "subject", "auth.User.username")
+    assert found() == []
+
+    monkeypatch.setattr(Shipping, "correlation", "")
+
+    message = the_only("W008")
+    assert "Shipping has the subject 'auth.User.username', but no" in message.msg

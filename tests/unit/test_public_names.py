@@ -19,7 +19,9 @@ from tests.services.words import words
 
 LISTED = Path(__file__).parent.parent / "data/public_names.txt"
 DOCS = LISTED.parent.parent.parent / "docs"
-IMPORT = re.compile(r"^from (orchestrator[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+IMPORT = re.compile(
+    r"^from ((?:orchestrator|monitoring)[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE
+)
 EXPORTING = (
     "monitoring.routing",
     "orchestrator",

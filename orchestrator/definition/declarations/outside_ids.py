@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args, get_origin
@@ -17,6 +18,9 @@ MOST = 100
 LONGEST = 200
 """Most characters of an id that are stored."""
 
+SUBJECT = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*){1,2})?")
+"""The form of a subject: the label of an app, a model and perhaps a field; empty for none."""
+
 
 class Identifier(NamedTuple):
     """One outside id: a field of the data, and its value as text."""
@@ -28,7 +32,7 @@ class Identifier(NamedTuple):
 def identity_mistakes(
     cls: type[ProcessDefinition], form: type[Any], role: str, secret: Collection[str]
 ) -> Iterator[str]:
-    """Yield the mistakes in the correlation field and the outside ids of a definition.
+    """Yield the mistakes in the correlation field, the subject and the outside ids of a definition.
 
     Args:
         cls: the definition.
@@ -40,6 +44,9 @@ def identity_mistakes(
         yield f"the correlation field {cls.correlation!r} is not in its {role}"
     if cls.correlation in secret:
         yield secret_key_mistake("the correlation field", cls.correlation)
+    subject: Any = cls.subject
+    if not isinstance(subject, str) or not SUBJECT.fullmatch(subject):
+        yield f'the subject {subject!r} must be "app.Model" or "app.Model.field"'
     names: Any = cls.outside_ids
     if isinstance(names, str) or not isinstance(names, Sequence):
         yield 'outside_ids holds names of fields: outside_ids = ("parcel",)'

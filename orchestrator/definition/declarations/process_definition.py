@@ -16,6 +16,7 @@ COMMON = (
     "version",
     "queue",
     "correlation",
+    "subject",
     "outside_ids",
     "patience",
     "missing",
@@ -47,6 +48,12 @@ class ProcessDefinition:
     version: ClassVar[int] = 1
     queue: ClassVar[str] = DEFAULT_QUEUE
     correlation: ClassVar[str] = ""
+    subject: ClassVar[str] = ""
+    """The application's model, and its unique field, whose value is the correlation key: "shop.Order.number".
+
+    Without a field it is the primary key.
+    """
+
     outside_ids: ClassVar[Sequence[str]] = ()
     patience: ClassVar[timedelta | None] = None
     missing: ClassVar[Literal["ignore", "park"]] = "park"

@@ -1,0 +1,45 @@
+"""The list of an object's processes, for pages of the application and for its admin."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from monitoring.base.access import definitions_visible_to
+from monitoring.base.row_addresses import has_place
+from orchestrator import processes_of
+from orchestrator.models import ProcessInstance
+
+MOST = 10
+"""Processes that a list shows."""
+
+
+def render_processes(obj: Any, request: HttpRequest | None) -> SafeString:
+    """Return the newest processes of an object as a list of links to their pages; "" where there is nothing to see.
+
+    There is nothing without an object that is stored, without processes, for users who may see none of these, and in
+    a project without an address for the console.
+    """
+    user: Any = getattr(request, "user", None)
+    may_look = user is not None and user.is_authenticated and user.is_active
+    if not may_look or not has_place(ProcessInstance):
+        return SafeString("")
+    try:
+        rows = processes_of(obj).defer("data")
+    except (TypeError, ValueError):
+        return SafeString("")
+    names = definitions_visible_to(user)
+    found = list((rows if names is None else rows.filter(name__in=names))[: MOST + 1])
+    if not found:
+        return SafeString("")
+    query = {"q": found[0].correlation_key}
+    if names is not None:  # a reader with grants looks at the list of one definition
+        query["definition"] = found[0].name
+    address = f"{reverse('monitoring:instances')}?{urlencode(query)}"
+    context = {"rows": found[:MOST], "more": address if found[MOST:] else ""}
+    return render_to_string("monitoring/parts/of_object.html", context)

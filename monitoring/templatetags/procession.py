@@ -1,0 +1,3 @@
+"""The library of `{% load procession %}`, where Django looks for it."""
+
+from monitoring.views.tags.procession import register
