@@ -18,6 +18,7 @@ from orchestrator.models import Checkpoint, Definition, ProcessInstance, StepRun
 from tests.services.cases import cases
 from tests.services.invariants import undone
 from tests.services.program import run_command
+from tests.services.sizes import FULL
 from tests.services.valkey import ValkeyServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -130,6 +131,7 @@ def test_a_graph_has_no_more_edges_than_its_layers() -> None:
 
 
 @pytest.mark.skipif(not PROC.exists(), reason="memory is read from /proc")
+@pytest.mark.skipif(not FULL, reason="with --full: six programs start for it")
 def test_the_memory_of_every_kind_of_process_is_measured(valkey: ValkeyServer) -> None:
     """By real programs, which know what they are to run."""
     played = run_command("shell", "-v0", "-c", REMEMBER)

@@ -172,7 +172,10 @@ def test_the_command_counts_what_is_there(monkeypatch: pytest.MonkeyPatch) -> No
     assert_there_are(KINDS)
 
 
-def test_the_command_says_what_it_does_and_then_that_nothing_is_left() -> None:
+def test_the_command_says_what_it_does_and_then_that_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recording, "recordings", recorded)  # it takes half a minute
     assert _said("--instances=40").endswith(said_of(40))
     assert _said("--instances=40") == said_of(40)
     with pytest.raises(CommandError, match="40 seeded processes already, more than 7"):
