@@ -3,6 +3,7 @@
 docs/settings.md lists the variables.
 """
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +25,8 @@ DATA_DIR = data_folder((given.DATA_DIR or BASE_DIR / ".procession").absolute())
 DEBUG = given.DEBUG
 SECRET_KEY = given.SECRET_KEY or generated_secret(DATA_DIR / "secret_key")
 ALLOWED_HOSTS = given.ALLOWED_HOSTS
+# Addresses without it are answered too, such as those of probes; all that are written have it.
+FORCE_SCRIPT_NAME = given.PATH_PREFIX or None
 CSRF_TRUSTED_ORIGINS = given.TRUSTED_ORIGINS
 
 INSTALLED_APPS = [
@@ -147,17 +150,23 @@ AUTH_PASSWORD_VALIDATORS = [
 HTTPS = given.HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 # Probes come from inside, by HTTP, and count a redirect as a good answer.
-SECURE_REDIRECT_EXEMPT = [r"^(livez|readyz|metrics)$"]
+SECURE_REDIRECT_EXEMPT = [
+    rf"^{re.escape(given.PATH_PREFIX + '/')[1:]}(livez|readyz|metrics)$"
+]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 # A browser's own list holds for the whole domain, and for years: only its owner can ask for that.
 SECURE_HSTS_PRELOAD = HTTPS and given.HSTS_PRELOAD
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+# Browsers hold a __Host- cookie to this host and to the path /, so a site under a prefix cannot have one.
+HARDENED = "__Secure-" if given.PATH_PREFIX else "__Host-"
+COOKIES = HARDENED if HTTPS else "procession_"
 SESSION_COOKIE_SECURE = HTTPS
-SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "procession_session"
+SESSION_COOKIE_NAME = f"{COOKIES}session"
 CSRF_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_HTTPONLY = True
-CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "procession_csrf"
+CSRF_COOKIE_NAME = f"{COOKIES}csrf"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = LANGUAGE_COOKIE_PATH = given.PATH_PREFIX or "/"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -181,7 +190,7 @@ LANGUAGES = [("en", "English"), ("ja", "日本語")]
 TIME_ZONE = given.TIME_ZONE
 USE_TZ = True
 
-STATIC_URL = "static/"
+STATIC_URL = f"{given.PATH_PREFIX}/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # The finders serve files from their folders, so that a new clone needs no collectstatic.

@@ -38,6 +38,14 @@ NEWEST = 1_000
 CARRIED_OUT = (StepKind.STEP, StepKind.ITEM, StepKind.UNDO)
 """The visits that workers carry out; other visits wait."""
 
+NUMBERED: dict[str, type[Model]] = {
+    "transitions": Checkpoint,
+    "steps": StepRun,
+    "events": InboxEvent,
+    "incidents": Incident,
+}
+"""The kinds of rows whose number is the last key of their table."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -89,12 +97,6 @@ def _last_keys() -> dict[str, int]:
 
     It never falls when rows are removed, and needs no count; it includes the few rows that were rolled back.
     """
-    kinds: dict[str, type[Model]] = {
-        "transitions": Checkpoint,
-        "steps": StepRun,
-        "events": InboxEvent,
-        "incidents": Incident,
-    }
     statement = (
         "SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, 'id')::regclass)"
         if connection.vendor == "postgresql"
@@ -102,7 +104,7 @@ def _last_keys() -> dict[str, int]:
     )
     found = {}
     with connection.cursor() as cursor:
-        for kind, model in kinds.items():
+        for kind, model in NUMBERED.items():
             cursor.execute(statement, [model._meta.db_table])
             found[kind] = cursor.fetchone()[0] or 0
     return found

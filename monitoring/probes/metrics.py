@@ -7,8 +7,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from django.utils import timezone
-from prometheus_client import generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.openmetrics.exposition import (
+    CONTENT_TYPE_LATEST as OPENMETRICS,
+)
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
 from prometheus_client.registry import CollectorRegistry
 
 import orchestrator
@@ -24,11 +28,17 @@ QUANTILES = (0.5, 0.95, 0.99)
 _figures = TimedQuestion(figures)
 
 
-def exposition() -> bytes:
-    """Return all metrics in Prometheus' text format; those of the database only when it answers in time."""
+def exposition(accept: str = "") -> tuple[bytes, str]:
+    """Return all metrics and their content type; metrics of the database only when it answers in time.
+
+    Args:
+        accept: the header of the request; Prometheus' text format is the answer unless it names OpenMetrics.
+    """
     registry = CollectorRegistry()
     registry.register(_Collector())
-    return generate_latest(registry)
+    if OPENMETRICS.partition(";")[0] in accept:
+        return openmetrics(registry), OPENMETRICS  # type: ignore[no-untyped-call]
+    return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 class _Collector:

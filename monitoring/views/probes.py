@@ -5,7 +5,6 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST
 
 from monitoring.base.access import may_view
 from monitoring.probes.metrics import exposition
@@ -47,7 +46,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
         if request.user.is_authenticated:
             return HttpResponse(status=403)
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
-    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
+    text, content_type = exposition(request.headers.get("Accept", ""))
+    return HttpResponse(text, content_type=content_type)
 
 
 def _brings_token(request: HttpRequest) -> bool:

@@ -106,6 +106,11 @@ Origin = Annotated[str, pattern(r"https?://[0-9A-Za-z_.*:\[\]-]+")]
 Origins = Annotated[
     list[Origin], *List, Form("list origins such as https://procession.example.org")
 ]
+PathPrefix = Annotated[
+    str,
+    pattern(r"(/[0-9A-Za-z_][0-9A-Za-z_.~-]*)+"),
+    Form("look like /procession, of letters, digits and _ . ~ -, without / at its end"),
+]
 DatabaseAddress = Annotated[
     str,
     Form(
@@ -165,6 +170,8 @@ class Variables(Conf):
 
     ALLOWED_HOSTS: Hosts = ["127.0.0.1", "localhost", "[::1]"]
     """The host names of the site."""
+    PATH_PREFIX: PathPrefix = ""
+    """The path of the site on its host; the site has the host to itself when empty."""
     TRUSTED_ORIGINS: Origins = []
     """The origins of forms besides the site itself."""
     HTTPS: Flag = False

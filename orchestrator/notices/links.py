@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
 from orchestrator.configuration.site_settings import site_url
@@ -24,7 +25,9 @@ def console_address(name: str, *args: object) -> str:
     except Exception:  # the project's own addresses may not be imported here
         log.exception("notices have no links")
         return ""
-    if get_script_prefix() != "/":  # the path has it already
+    # The prefix of the path is set for each thread, and the forced one is not set in all of them.
+    prefix = settings.FORCE_SCRIPT_NAME or get_script_prefix().rstrip("/")
+    if prefix:
         parts = urlsplit(site)
-        site = f"{parts.scheme}://{parts.netloc}"
-    return site + path
+        site = f"{parts.scheme}://{parts.netloc}{prefix}"
+    return f"{site}/{path.removeprefix(get_script_prefix())}"

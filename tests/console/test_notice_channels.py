@@ -474,6 +474,8 @@ def test_a_path_in_front_of_the_whole_site_stands_once_in_a_link(
     settings.PROCESSION_SITE_URL = site
     with override_script_prefix("/branch/"):
         assert console_address("failures") == "https://h/branch/failures/"
+    settings.FORCE_SCRIPT_NAME = "/branch"
+    assert console_address("failures") == "https://h/branch/failures/"
 
 
 def test_up_is_known_at_its_own_address_unless_it_has_another(

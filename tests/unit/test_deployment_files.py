@@ -1,10 +1,13 @@
 """compose.yaml, Containerfile and the units of systemd: what they must say, and that they say the same."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from tests.services import deployment
 from tests.services.cases import cases
 from tests.services.deployment import ROOT, UNITS
 
-OURS = ("migrate", "web", "work")
+OURS = ("migrate", "web", "work", "notices", "check")
 GIVEN = {"POSTGRES_PASSWORD": "one", "PROCESSION_SECRET_KEY": "another"}
 EXPOSURE = 20
 """Of 100 that `systemd-analyze security` gives to a service without any limits."""
@@ -77,7 +80,7 @@ def test_whoever_needs_tables_waits_for_them() -> None:
 
     healthy = {"condition": "service_healthy"}
     assert services["migrate"]["depends_on"]["database"] == healthy
-    for name in ("web", "work"):
+    for name in ("web", "work", "notices"):
         waits: Any = services[name]["depends_on"]
         assert waits["migrate"] == {"condition": "service_completed_successfully"}
 
@@ -99,6 +102,77 @@ def test_whoever_is_asked_to_end_has_the_time_for_it() -> None:
     assert int(said["TimeoutStopSec"]) > 2 * 5
     # The supervisor ends its workers in order, and one that the system has killed is no reason to end the others.
     assert (said["KillMode"], said["OOMPolicy"]) == ("mixed", "continue")
+
+
+PROFILES = {"notices": ["notices"], "check": ["nightly"], "backup": ["nightly"]}
+
+
+def test_compose_starts_by_itself_what_every_set_up_needs() -> None:
+    services = deployment.compose(GIVEN)["services"]
+
+    asked = {
+        name: one["profiles"] for name, one in services.items() if "profiles" in one
+    }
+    assert asked == PROFILES
+    assert services["check"]["restart"] == "no"  # it has failed where one is broken
+    assert "restart" not in services["backup"]
+
+
+@cases("name", "check", "backup")
+def test_every_night_a_timer_starts_a_service_that_ends(name: str) -> None:
+    timer, service = (
+        deployment.unit(ROOT / "systemd" / f"procession-{name}.{kind}")
+        for kind in ("timer", "service")
+    )
+
+    assert timer["Unit"] == f"procession-{name}.service"
+    assert re.fullmatch(r"\*-\*-\* 0\d:00:00", timer["OnCalendar"])
+    assert timer["Persistent"] == "yes"  # one that was missed is made up for
+    assert (service["Type"], service["TimeoutStartSec"]) == ("oneshot", "infinity")
+
+
+def by_compose() -> str:
+    shell, script = deployment.compose(GIVEN)["services"]["backup"]["command"][1:]
+    assert shell == "-ec"
+    return str(script).replace("$$", "$")
+
+
+def by_systemd() -> str:
+    """Return the commands of the unit as one script; systemd ends at the first that fails."""
+    lines = deployment.commands(ROOT / "systemd" / "procession-backup.service")
+    scripts = [shlex.split(line)[-1] for line in lines]
+    assert all(line.startswith("/bin/sh -c 'exec ") for line in lines)
+    script = "\n".join(one.removeprefix("exec ") for one in scripts)
+    return script.replace("$$", "$").replace("%%", "%")
+
+
+@pytest.mark.parametrize("backup", [by_compose, by_systemd])
+def test_a_backup_is_kept_whole_and_for_its_days(
+    backup: Callable[[], str], tmp_path: Path
+) -> None:
+    """An older one goes only when the new one is there."""
+    (tmp_path / "bin").mkdir()
+    dump = tmp_path / "bin" / "pg_dump"
+    old, new = tmp_path / "2026-01-01-030000.dump", tmp_path / "2026-01-31-030000.dump"
+    for file, days in ((old, 15), (new, 13)):
+        file.write_text("a backup")
+        at = time.time() - days * 86_400
+        os.utime(file, (at, at))
+    given = {"PATH": f"{dump.parent}:/usr/bin:/bin", "DAYS": "14", "DATABASE_URL": "it"}
+
+    def backs_up(command: str) -> bool:
+        dump.write_text(f"#!/bin/sh\n{command}\n")
+        dump.chmod(0o755)
+        done = subprocess.run(
+            ["sh", "-ec", backup()], cwd=tmp_path, env=given, check=False
+        )
+        return done.returncode == 0
+
+    assert not backs_up("echo half > unfinished; exit 1")
+    assert set(tmp_path.glob("*.dump")) == {old, new}
+    assert backs_up("echo whole > unfinished")
+    [made] = set(tmp_path.glob("*.dump")) - {new}
+    assert made.read_text() == "whole\n"
 
 
 def test_the_image_has_what_the_bundled_project_needs() -> None:
@@ -148,7 +222,8 @@ def test_no_service_is_exposed(unit: Path) -> None:
 
 def test_the_units_tell_of_no_unknown_setting() -> None:
     known = (ROOT / "docs" / "settings.md").read_text()
-    for file in (ROOT / "compose.yaml", ROOT / "Containerfile", *UNITS):
+    deployed = [one for one in (ROOT / "deploy").rglob("*") if one.is_file()]
+    for file in (ROOT / "compose.yaml", ROOT / "Containerfile", *UNITS, *deployed):
         for name in re.findall(r"\bPROCESSION_[A-Z_]+\b", file.read_text()):
             assert f"`{name}`" in known, f"{file.name}: {name}"
 

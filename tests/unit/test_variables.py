@@ -53,6 +53,8 @@ def test_what_is_no_such_number_is_refused(name: str, value: str) -> None:
     assert len(line) < 120
 
 
+PREFIXES = words("procession / /procession/ //procession /a/../b /a?b /a%20b")
+PREFIX = "look like /procession, of letters, digits and _ . ~ -, without / at its end"
 A_ZONE, HOSTS = "be a time zone such as Asia/Tokyo,", "list host names, without scheme"
 SOME_NAMES = "list names of up to 50 letters, digits, ., - and _"
 NETWORKS = "list addresses and networks such as"
@@ -77,6 +79,7 @@ BOUNDS = [
     ("APPS", ",", "list apps that can be imported, not ','"),
     *(("QUEUES", names, SOME_NAMES) for names in ("my,e mail", "q" * 51)),
     *(("ALLOWED_HOSTS", host, HOSTS) for host in ("https://a.org", "a.org:8000")),
+    *(("PATH_PREFIX", path, PREFIX) for path in PREFIXES),
     ("TRUSTED_ORIGINS", "example.org", "list origins such as https://"),
     ("TRUSTED_ORIGINS", "https://example.org/path", "list origins such as"),
     *(("TRUSTED_PROXIES", one, NETWORKS) for one in ("everywhere", "192.0.2.1/24")),
