@@ -246,7 +246,9 @@ def test_no_page_looks_at_more_rows_than_it_may(many: None, signed_in: Client) -
         pages += [f"/processes/{pk}/{place}" for place in places]
         pages.append(f"/api/processes/{pk}/")
 
-    for path in [*LISTS, *PAGES, *ADMIN, *CALLS, *pages]:
+    # Usually half of them on SQLite, which asks for the same rows.
+    every = size(2, full=1) if connection.vendor == "sqlite" else 1
+    for path in [*LISTS, *PAGES, *ADMIN, *CALLS, *pages][::every]:
         for sql, params in _asked(signed_in, path):
             if looked_at := _looked_at(sql, params):
                 broken.append(f"{path}: {looked_at}: {sql[:150]} ... {sql[-250:]}")

@@ -17,7 +17,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from orchestrator import Poll, start_process
@@ -78,6 +78,7 @@ from tests.services.client import Client
 from tests.services.crews import knowing
 from tests.services.doing import fresh
 from tests.services.program import environ, run_command
+from tests.services.sizes import FULL
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("parcels", "workflows")]
 
@@ -570,6 +571,9 @@ def test_a_file_that_cannot_be_written_or_read_is_a_mistake_of_use() -> None:
         assert process("import", where)[0] == 2, where
 
 
+@pytest.mark.skipif(
+    connection.vendor == "sqlite" and not FULL, reason="with --full on SQLite too"
+)
 @pytest.mark.django_db(transaction=True)
 def test_a_process_moves_from_another_database_by_programs(tmp_path: Path) -> None:
     """On PostgreSQL from SQLite: what a team does that has outgrown its laptop."""
