@@ -35,13 +35,16 @@ ROOT: Path = settings.BASE_DIR
 PAGE = (ROOT / "docs" / "in-your-project.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# (\S+/\S+)\n")
+[DRIVER] = re.findall(r"`(python -m pip install .psycopg\[.*?)`", PAGE)
 LASTING = ("runserver", "work\n")
 OFFLINE = ("Failed to establish a new connection", "No matching distribution found")
 USUAL = "with the packages of this environment"
 DJANGOS = {"Django 5.2": (3, 11), "Django 6.0": (3, 12), "Django 6.1": (3, 12)}
 """With the oldest Python that each works with."""
 
-# A project as people have them: users of its own kind, PostgreSQL, RQ jobs, pages for errors and for signing in.
+# A project as people have them: users of its own kind, PostgreSQL, RQ jobs, pages for errors and for signing in, no
+# `asgi.py`, requests in transactions, pages in several languages, an address that takes everything, and a package
+# `processes` of its own.
 OWN = {
     "people/__init__.py": "",
     "people/models.py": """
@@ -64,6 +67,13 @@ class Person(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(default=False)
     USERNAME_FIELD = "email"
     objects = People()
+""",
+    "people/processes/__init__.py": """
+from people.processes.hiring import hire
+""",
+    "people/processes/hiring.py": """
+def hire(person):
+    return f"{person} is hired"
 """,
     "people/jobs.py": """
 from pathlib import Path
@@ -100,7 +110,8 @@ django.setup()
 from django.conf import settings
 from django.test import Client
 client = Client(raise_request_exception=False)
-seen = {at: client.get(at) for at in ("/nothing/", "/secret/", "/broken/", "/accounts/login/", "/admin/login/")}
+ADDRESSES = ("/nothing/", "/secret/", "/broken/", "/accounts/login/", "/admin/login/", "/about/us/", "/ja/shop/")
+seen = {at: client.get(at) for at in ADDRESSES}
 texts = {at: re.sub(r'value="\\w{64}"', "", answer.content.decode()) for at, answer in seen.items()}
 heads = {at: [answer.status_code, sorted(answer.headers)] for at, answer in seen.items()}
 print(json.dumps([texts, heads, settings.MIDDLEWARE]))
@@ -122,14 +133,17 @@ DEBUG = os.environ.get("LOOKING") is None
 ALLOWED_HOSTS = ["*"]
 INSTALLED_APPS += ["people", "django_rq"]
 AUTH_USER_MODEL = "people.Person"
-DATABASES = {{"default": {database!r}}}
+DATABASES = {{"default": {{**{database!r}, "ATOMIC_REQUESTS": True}}}}
+MIDDLEWARE.insert(2, "django.middleware.locale.LocaleMiddleware")
 RQ_QUEUES = {{"default": {{"URL": {redis!r}}}}}
 TEMPLATES[0]["DIRS"] = [BASE_DIR / "templates"]
 LOGIN_REDIRECT_URL = "/"
 """
 OWN_URLS = """
+from django.conf.urls.i18n import i18n_patterns
 from django.core.exceptions import PermissionDenied
-from django.urls import include, path
+from django.http import Http404, HttpResponse
+from django.urls import include, path, re_path
 
 
 def secret(request):
@@ -140,10 +154,22 @@ def broken(request):
     raise RuntimeError
 
 
+def shop(request):
+    return HttpResponse(f"our own shop in {request.LANGUAGE_CODE}")
+
+
+def any_page(request, address):
+    if not address.startswith("about/"):
+        raise Http404
+    return HttpResponse("about us")
+
+
 urlpatterns += [
     path("accounts/", include("django.contrib.auth.urls")),
     path("secret/", secret),
     path("broken/", broken),
+    *i18n_patterns(path("shop/", shop), prefix_default_language=False),
+    re_path("^(.*)$", any_page),
 ]
 """
 
@@ -302,10 +328,11 @@ def project(
     if how != USUAL:
         named = how.replace(" ", "==") + ".*"
         project.run(
-            f"python -m pip install -q '{named}' 'psycopg[binary]' django-rq pytest pytest-django"
+            f"python -m pip install -q '{named}' psycopg2-binary django-rq pytest pytest-django"
         )
     with own_database(f"test_procession_host_{os.getpid()}") as database:
         project.run("django-admin startproject mysite .")
+        (project.folder / "mysite/asgi.py").unlink()
         for file, text in OWN.items():
             project.add(file, text)
         project.add(
@@ -337,6 +364,8 @@ def followed(project: Project, redis: str, web: int, blocks: Sequence[str]) -> s
     installed = "PYTHONPATH" in project.environ
     if not (installed and "pip" in text):
         project.run(text)
+    if "pip install" in text and not installed:
+        project.run(DRIVER)  # the project has psycopg2
     return ""
 
 
