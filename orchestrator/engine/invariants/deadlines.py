@@ -141,9 +141,10 @@ def _of_workflow(
     some: ProcessSet,
     now: datetime,
 ) -> Iterator[str]:
-    """A wait that begins again has its deadline from then on, so no moment is too late but one beyond a whole deadline.
+    """No deadline ends later than a whole one after now, since a wait that begins again has its deadline from then on.
 
-    A migrated process keeps the deadlines of its earlier version.
+    A migrated process keeps the deadlines of its earlier version. After the clock has gone back, a deadline keeps its
+    moment by the clock as it was.
     """
     plan = definition.static
     if plan is None or some.switches[process.pk]:
@@ -158,7 +159,8 @@ def _of_workflow(
                 yield f"{_at(run)} has no deadline any more"
             continue
         whole = deadline + max(run.extended or NONE, NONE) + SLACK
-        left = run.remaining if run.wake_at is None else run.wake_at - now
+        begun = max(now, run.started_at, process.changed_at)
+        left = run.remaining if run.wake_at is None else run.wake_at - begun
         if left is not None and left > whole:
             yield f"the deadline of {_at(run)} is put off, but nobody has extended it"
 

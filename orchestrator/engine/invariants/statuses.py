@@ -49,7 +49,9 @@ def _status(
         return
     newest = some.checkpoints[process.pk][-1:]
     for row in newest:
-        if row.revision == process.revision and row.status != said:
+        # Undoing a migration of the tables has let paused processes go on.
+        differs = row.status not in (said, Status.PAUSED)
+        if row.revision == process.revision and differs:
             yield f"{process.pk} is {said}, but its newest checkpoint says {row.status}"
     if over or process.paused_at is not None:
         return
@@ -82,8 +84,10 @@ def incidents(part: StoredPart = WHOLE) -> Iterator[str]:
     wrong = {
         "command": Q(command__status__in=IssuedCommand.SETTLED),
         "event": Q(event__verdict__in=OVER),
-        # An incident about missing code stays when its step is left without the deadline.
+        # The incident of a failed step is open until its process is undone. One about missing code stays when its
+        # step is left without the deadline.
         "step run": Q(step_run__finished_at__isnull=False)
+        & ~Q(step_run__status=StepStatus.FAILED)
         & ~Q(kind=KINDS.HANDLER_MISSING),
         "process": Q(instance__finished_at__isnull=False, kind__in=OF_VISITS),
     }
