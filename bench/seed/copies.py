@@ -30,6 +30,7 @@ from orchestrator.models import (
     IssuedCommand,
     ProcessInstance,
     StepRun,
+    StepStatus,
     command_id,
 )
 from orchestrator.models.cause import OF_STEP_RUNS
@@ -40,6 +41,9 @@ LATER = timedelta(days=30)
 
 SPREAD_SECONDS = 300 * 86_400
 """The seconds after LATER over which these moments are spread."""
+
+EXTENDED = timedelta(days=500)
+"""The extension of the deadlines of copies, which began up to 90 days ago and wake after LATER."""
 
 SLOWEST = 2_000
 """A scenario takes a moment; its copies take up to so many times as long."""
@@ -161,6 +165,8 @@ class Template:
 
     def _value(self, row: Model, field: Field[Any, Any]) -> str:
         value = getattr(row, field.attname)
+        if isinstance(row, StepRun):
+            value = _of_visit(row, field.name, value)
         if value is None:
             return r"\N"
         if isinstance(field, models.ForeignKey):
@@ -265,6 +271,18 @@ def process_id(started: datetime, number: int) -> UUID:
     """Return an id of version 7: the time in milliseconds, and the number of the copy as the random part."""
     milliseconds = int(started.timestamp() * 1000)
     return UUID(int=milliseconds << 80 | 0x7 << 76 | 0x2 << 62 | number)
+
+
+def _of_visit(row: StepRun, column: str, value: Any) -> Any:
+    """Return the value that a copy of a visit has in a column.
+
+    A copy has no worker, and its deadline is extended.
+    """
+    if column == "extended" and row.wake_at is not None:
+        return EXTENDED
+    if row.owner:
+        return {"owner": "", "status": StepStatus.READY}.get(column, value)
+    return value
 
 
 def plain_value(value: str) -> str | None:

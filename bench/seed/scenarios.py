@@ -27,7 +27,7 @@ from examples.video_analysis.processes import VideoAnalysis
 from orchestrator.definition import StepContext
 from orchestrator.engine import operations
 from orchestrator.engine.processes.events import send_event
-from orchestrator.exceptions import Permanent
+from orchestrator.exceptions import Permanent, Retry
 from orchestrator.queue import suppress_all_wakes
 from orchestrator.testing import Process, failing, replaced, run, started
 from orchestrator.testing.process import Anybody
@@ -37,7 +37,7 @@ KEY = "SEED-?????????"
 
 EXTERNAL, INTERNAL, BOTH = Destination.EXTERNAL, Destination.INTERNAL, Destination.BOTH
 AWAY = Permanent("the exchange answered HTTP 403")
-BUSY = ConnectionError("the exchange answered HTTP 503")
+BUSY = Retry(message="the exchange answered HTTP 503")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def lost_attachment() -> None:
 
 
 def busy_reader() -> None:
-    with failing(reading.read_text, ConnectionError("the reader does not answer")):
+    with failing(reading.read_text, Retry(message="the reader does not answer")):
         thanks()
 
 

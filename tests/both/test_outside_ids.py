@@ -16,6 +16,7 @@ from monitoring.lists.processes import arm
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_page, refresh_rows
 from orchestrator import send_event, start_process
+from orchestrator.engine.invariants import violations
 from orchestrator.engine.operations import OPERATIONS, ActionRequest
 from orchestrator.engine.storage import pruning
 from orchestrator.models import OutsideId, ProcessInstance
@@ -34,6 +35,7 @@ from tests.apps.outside_ids.processes import (
 from tests.browser.samples import HARMFUL
 from tests.services.client import Client, Read
 from tests.services.crews import knowing
+from tests.services.invariants import undone
 from tests.services.noting import noting
 from tests.services.paging import walked
 from tests.services.pruned import prune
@@ -66,6 +68,16 @@ def test_s10_1_a_process_is_found_by_each_of_its_outside_ids(ask: Read) -> None:
     there = f"/processes/{one.pk}/"
     assert [ask(text) for text in ("P-1", " P-2 ", "4711", "TR 9")] == [there] * 4
     assert "Nothing is called so" in ask("P-")  # an id is known, and copied whole
+
+
+def test_an_outside_id_that_the_data_lacks_is_found() -> None:
+    one = ordered("D-1", "P-1", customer=4711)
+    assert violations() == []
+
+    with undone():
+        OutsideId.objects.filter(instance=one, value="P-1").update(value="P-2")
+        lacks = f"outside_ids: {one.pk} is found by the"
+        assert [lacks in line for line in violations()] == [True]
 
 
 def test_s10_1_several_that_have_the_id_are_listed_and_say_which_it_is(

@@ -57,7 +57,7 @@ def test_the_first_copies_are_one_of_each_kind_with_checksums_of_their_data() ->
     assert Incident.objects.open().count() >= 4
     verdicts = set(InboxEvent.objects.values_list("verdict", flat=True))
     assert verdicts >= {Verdict.PARKED, Verdict.UNROUTED, Verdict.UNEXPECTED}
-    assert StepRun.objects.filter(status="running").exclude(owner="").exists()
+    assert StepRun.objects.filter(status="ready", owner="").exists()
     for data, checksum in Checkpoint.objects.values_list("data", "checksum"):
         assert digest(data) == checksum
 

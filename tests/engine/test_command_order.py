@@ -30,6 +30,7 @@ from tests.apps.ordered_commands.processes import (
 from tests.apps.process_managers.fixtures import SetHandler
 from tests.services.client import Client
 from tests.services.doing import did, fresh, refused
+from tests.services.invariants import undone
 
 pytestmark = pytest.mark.django_db
 
@@ -342,3 +343,19 @@ def test_a_handler_in_the_transaction_knows_the_attempt(handler: SetHandler) -> 
 
     key = str(IssuedCommand.objects.get().pk)
     assert seen == [(1, key), (2, key), (3, key)]
+
+
+def test_a_command_that_was_let_go_before_the_one_it_follows_is_found(
+    shop: Press,
+) -> None:
+    shop.errors["Edit"] = [HUNG_UP]
+    publish()
+    assert violations() == []
+
+    with undone():
+        IssuedCommand.objects.filter(type="Edit").update(holds=None)
+        printing = IssuedCommand.objects.filter(type="Print")
+        printing.update(status="ready", wake_at=timezone.now())
+        assert any(
+            "before" in line and line.startswith("model") for line in violations()
+        )

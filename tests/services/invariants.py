@@ -10,6 +10,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from orchestrator.engine.invariants import OF_TABLES, process_findings
+from orchestrator.engine.invariants.held_work import leases, retries
 from orchestrator.engine.invariants.records import (
     outbox,
     overdue_work,
@@ -29,7 +30,7 @@ def _of_processes() -> Iterator[str]:
         yield from process_findings(some)
 
 
-PARTS = [
+PARTS: list[tuple[str, Any]] = [
     (f"{check.__name__}: ", part)
     for check in OF_TABLES
     for part in ((overdue_work, unsettled_commands) if check is outbox else (check,))
@@ -42,7 +43,11 @@ ANY_WORK = [
 ]
 """Whether there is any work with a time: without, none is overdue."""
 
-_on_nothing: dict[Check, Sequence[Query]] = {overdue_work: ANY_WORK}
+_on_nothing: dict[Check, Sequence[Query]] = {
+    overdue_work: ANY_WORK,
+    leases: ANY_WORK,
+    retries: ANY_WORK,
+}
 """What a check asks when nothing that it asks for is there. It goes no other way then, and finds nothing."""
 _once: dict[Check, Sequence[Query]] = {}
 """What it asked the first time, when nothing was there."""

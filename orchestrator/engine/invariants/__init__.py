@@ -1,7 +1,8 @@
 """Invariants of the stored rows. Each finding names the broken rule and the row.
 
-docs/reliability.md has the numbers of the rules. All checks read one snapshot. Most checks query whole tables; the
-checks that replay histories get the processes in sets.
+docs/reliability.md has the numbers of the rules. A part of the rows is checked in one snapshot: some processes with all
+their rows, or what belongs to no process. The checks of tables query the part; the checks that replay histories get its
+processes in sets. `chunks` divides the rows into parts.
 """
 
 from __future__ import annotations
@@ -11,8 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from orchestrator.engine.invariants.bulk_operations import bulk
+from orchestrator.engine.invariants.deadlines import deadlines
+from orchestrator.engine.invariants.held_work import leases, retries
 from orchestrator.engine.invariants.history import dense_history, joins, model
-from orchestrator.engine.invariants.parked_events import parked
+from orchestrator.engine.invariants.messages.event_checksums import body_hashes
+from orchestrator.engine.invariants.messages.parked_events import parked
+from orchestrator.engine.invariants.messages.verdicts import (
+    discarded,
+    ignored,
+    keys,
+    outside_ids,
+)
 from orchestrator.engine.invariants.progress import progress
 from orchestrator.engine.invariants.records import (
     audit,
@@ -21,7 +31,13 @@ from orchestrator.engine.invariants.records import (
     outbox,
     references,
 )
-from orchestrator.engine.invariants.stored_sets import ProcessSet, process_sets
+from orchestrator.engine.invariants.statuses import incidents, statuses
+from orchestrator.engine.invariants.stored_sets import (
+    WHOLE,
+    ProcessSet,
+    StoredPart,
+    process_sets,
+)
 from orchestrator.engine.invariants.workflow_rows import (
     maps,
     results,
@@ -32,9 +48,15 @@ from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
-__all__ = ["CHECKS", "process_findings", "table_findings", "violations"]
+__all__ = [
+    "CHECKS",
+    "part_findings",
+    "process_findings",
+    "table_findings",
+    "violations",
+]
 
-OF_TABLES: tuple[Callable[[], Iterator[str]], ...] = (
+OF_TABLES: tuple[Callable[[StoredPart], Iterator[str]], ...] = (
     conservation,
     dense_history,
     progress,
@@ -44,6 +66,12 @@ OF_TABLES: tuple[Callable[[], Iterator[str]], ...] = (
     audit,
     sub_processes,
     references,
+    leases,
+    retries,
+    incidents,
+    discarded,
+    keys,
+    body_hashes,
     bulk,
 )
 
@@ -53,6 +81,10 @@ OF_PROCESSES: tuple[Callable[[ProcessSet], Iterator[str]], ...] = (
     maps,
     parked,
     undoing,
+    statuses,
+    deadlines,
+    ignored,
+    outside_ids,
 )
 
 CHECKS = (*OF_TABLES, *OF_PROCESSES)
@@ -69,7 +101,7 @@ ShowProgress = Callable[[str, int], AbstractContextManager[ProgressBar]]
 
 
 def violations(shown: ShowProgress | None = None) -> list[str]:
-    """Return the findings of all checks.
+    """Return the findings of all checks in all rows, as of one moment: for tests and small databases.
 
     Args:
         shown: starts progress bars; None shows no progress.
@@ -89,9 +121,24 @@ def violations(shown: ShowProgress | None = None) -> list[str]:
         return found
 
 
-def table_findings(check: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """Return the findings of a check, each with its name."""
-    return (f"{check.__name__}: {finding}" for finding in check())
+def part_findings(part: StoredPart) -> list[str]:
+    """Return the findings in a part of the rows, as of one moment."""
+    with snapshot():
+        allow_idle(LONG_IDLE)
+        found: list[str] = []
+        for check in OF_TABLES:
+            found += table_findings(check, part)
+        if not part.outside:
+            for some in process_sets(part):
+                found += process_findings(some)
+        return found
+
+
+def table_findings(
+    check: Callable[[StoredPart], Iterator[str]], part: StoredPart = WHOLE
+) -> Iterator[str]:
+    """Return the findings of a check in a part of the rows, each with its name."""
+    return (f"{check.__name__}: {finding}" for finding in check(part))
 
 
 def process_findings(some: ProcessSet) -> Iterator[str]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Count, F, Max, Min, QuerySet
 
 from orchestrator import registry
-from orchestrator.definition import Command, Decision, ProcessManager
+from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, digest, encode
 from orchestrator.definition.declarations.message_forms import current_form
-from orchestrator.definition.messages import renamed
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
-from orchestrator.engine.invariants.stored_sets import ProcessSet, ReplayedHistory
+from orchestrator.engine.invariants.messages.issued_commands import MOST, IssuedCommands
+from orchestrator.engine.invariants.stored_sets import (
+    WHOLE,
+    ProcessSet,
+    ReplayedHistory,
+    StoredPart,
+    is_unchanged,
+)
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.storage.settled_visits import History, Run
 from orchestrator.engine.storage.switches import Switch
@@ -29,18 +35,21 @@ from orchestrator.models import (
     ProcessInstance,
     StepKind,
     StepStatus,
-    command_id,
+    Verdict,
 )
 
 Manager = type[ProcessManager]
 TAKEN_BACK = (StepStatus.CANCELLED, StepStatus.SUPERSEDED)
-MOST = 20
-"""Most findings of one kind, or of one process, in a report."""
 
 
-def dense_history(some: QuerySet[ProcessInstance] | None = None) -> Iterator[str]:
+def dense_history(part: StoredPart = WHOLE) -> Iterator[str]:
     """I2: checkpoints run from 1 to the instance's revision without a gap."""
-    spans = (ProcessInstance.objects.all() if some is None else some).annotate(
+    yield from gaps_in_history(part.processes())
+
+
+def gaps_in_history(some: QuerySet[ProcessInstance]) -> Iterator[str]:
+    """Yield the processes whose checkpoints do not run from 1 to their revision."""
+    spans = some.annotate(
         low=Min("checkpoints__revision"),
         high=Max("checkpoints__revision"),
         count=Count("checkpoints"),
@@ -106,59 +115,85 @@ class ManagerReplay:
         first = _version_at(0, definition, self.switches) or definition
         self.step: Any = first.first
         self.data: Any = None
-        self.events = {key: (kind, body) for key, kind, body in some.events[pk]}
-        self.issued = IssuedCommands(pk, some.commands[pk])
+        self.events = {event.pk: event for event in some.events[pk]}
+        ignored = (e for e in some.events[pk] if e.verdict == Verdict.IGNORED)
+        self.ignored = {event.pk: event for event in ignored}
+        """The events that are ignored, without those that the process ignores in one of its states."""
+        unchanged = not self.switches and is_unchanged(definition, instance)
+        if not unchanged:
+            self.ignored = {}
+        self.issued = IssuedCommands(pk, some.commands[pk], in_order=unchanged)
 
     def findings(self, checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
         """Yield what differs from the stored rows; nothing after the first wrong checkpoint."""
         for checkpoint in checkpoints:
-            said = f"checkpoint {checkpoint.revision} of {self.instance.pk}"
             if digest(checkpoint.data) != checkpoint.checksum:
-                yield f"{said} does not match its checksum"
+                yield f"{self._at(checkpoint)} does not match its checksum"
             version = _version_at(checkpoint.revision, self.definition, self.switches)
             if version is None:
                 self.issued.unread(checkpoint.revision)
                 continue
-            commands, wrong = self._decide_again(version, checkpoint)
-            yield from self.issued.compared(checkpoint.revision, commands)
+            decision, wrong = self._decide_again(version, checkpoint)
+            yield from self.issued.compared(checkpoint.revision, decision)
             if wrong:
-                yield f"{said} {wrong}"
+                yield f"{self._at(checkpoint)} {wrong}"
                 return
         if not self._is_at_end():
             yield f"{self.instance.pk} is not where its history ends"
         yield from self.issued.left_over()
+        for event in islice(self.ignored.values(), MOST):
+            yield f"event {event.pk} is ignored, but no step of {self.instance.pk} has ignored {event.type}"
+
+    def _at(self, checkpoint: Checkpoint) -> str:
+        return f"checkpoint {checkpoint.revision} of {self.instance.pk}"
 
     def _decide_again(
         self, version: Manager, checkpoint: Checkpoint
-    ) -> tuple[Sequence[Command], str]:
-        """Follow a checkpoint; return the commands of its transition, and what is wrong with it, or ""."""
+    ) -> tuple[Decision | None, str]:
+        """Follow a checkpoint; return the decision on its cause, and what is wrong with it, or ""."""
         cause = checkpoint.moved_by
         repaired = _repaired(version, cause, self.repairs)
         self.step, self.data = repaired or (self.step, self.data)
         try:
-            decision = self._decided(version, checkpoint)
+            decision = self._decided(version, checkpoint, cause)
         except KeyError as missing:
-            return (), f"names event {missing}, which is not there"
+            return None, f"names event {missing}, which is not there"
         if decision is not None:
             self.step, self.data = decision.step, decision.data
-        differs = _differs(checkpoint, cause, self.step, self.data)
-        said = f"is not what follows from its cause ({checkpoint.said})"
-        commands = decision.commands if decision is not None else ()
-        return commands, said if differs else ""
+        self._ignores(version)
+        if not _differs(checkpoint, cause, self.step, self.data):
+            return decision, ""
+        return decision, f"is not what follows from its cause ({checkpoint.said})"
 
-    def _decided(self, version: Manager, checkpoint: Checkpoint) -> Decision | None:
+    def _ignores(self, version: Manager) -> None:
+        """Leave out the events that the process ignores in its state. If the code cannot tell, it may ignore them."""
+        if self.data is None:
+            return
+        for pk, event in list(self.ignored.items()):
+            try:
+                message = inbox.parse_event(event.type, event.body)
+                outcome = version.decide(self.step, self.data, message).outcome
+            except BaseException:  # noqa: BLE001  # predicates may raise anything
+                outcome = "ignored"
+            if outcome == "ignored":
+                del self.ignored[pk]
+
+    def _decided(
+        self, version: Manager, checkpoint: Checkpoint, cause: Cause | None
+    ) -> Decision | None:
         """The decision on the cause of a checkpoint; None for a cause without one.
 
         Raises:
             KeyError: the cause is an event that is missing.
         """
-        cause, step, data = checkpoint.moved_by, self.step, self.data
+        step, data = self.step, self.data
         if cause is None or cause.kind not in (CauseKind.EVENT, CauseKind.DEADLINE):
             return None
         if cause.kind == CauseKind.DEADLINE:
             known = _known(version, checkpoint)
             return version.decide_deadline(step, data, int(cause.part), known=known)
-        happened = inbox.parse_event(*self.events[int(cause.ref)])
+        event = self.events[int(cause.ref)]
+        happened = inbox.parse_event(event.type, event.body)
         return version.decide(step, data, happened, known=_known(version, checkpoint))
 
     def _is_at_end(self) -> bool:
@@ -208,47 +243,17 @@ def _repaired(
     return definition.Step(after["step"]), decode(definition.Data, after["data"])
 
 
-class IssuedCommands:
-    """The stored commands of a process, compared with those that its transitions issue."""
-
-    def __init__(
-        self, process_id: UUID, rows: Iterable[tuple[UUID, int, str, Any]]
-    ) -> None:
-        self.process_id = process_id
-        self._stored = {pk: (revision, kind, body) for pk, revision, kind, body in rows}
-
-    def compared(self, revision: int, commands: Iterable[Command]) -> Iterator[str]:
-        """Yield the differences to the commands that the transition to a revision issues."""
-        for place, command in enumerate(commands):
-            kind = type(command).__name__
-            found = self._stored.pop(command_id(self.process_id, revision, place), None)
-            if found is None:
-                yield f"revision {revision} of {self.process_id} issued {kind}, which is not there"
-            elif found[0] != revision or not _is_stored_as(command, *found[1:]):
-                yield f"{kind} of revision {revision} of {self.process_id} is not what was issued"
-
-    def unread(self, revision: int) -> None:
-        """Leave out the commands of a transition whose definition the running code lacks."""
-        self._stored = {
-            pk: row for pk, row in self._stored.items() if row[0] != revision
-        }
-
-    def left_over(self) -> Iterator[str]:
-        """Yield the commands that no transition issued."""
-        for pk, (revision, kind, _) in islice(self._stored.items(), MOST):
-            yield f"{kind} {pk} of revision {revision} of {self.process_id} was issued by no transition"
+def _has_computed_fields(definition: Manager) -> bool:
+    return any(row.computes for row in definition.all_rows())
 
 
-def _is_stored_as(command: Command, kind: str, body: Any) -> bool:
-    """Return whether a stored row reads as a command: under a former name too, and without fields at their default."""
-    form = type(command)
-    named = form.__name__ in (kind, renamed.get(kind))
-    return named and current_form(form, body) == encode(command)
+_computes: Callable[[Any], bool] = lru_cache(maxsize=1_000)(_has_computed_fields)
+"""Whether a definition has computed fields."""
 
 
 def _known(definition: Manager, checkpoint: Checkpoint) -> Any:
     """Return the stored data for computed fields; None if there are none or the data cannot be read."""
-    if not any(row.computes for row in definition.all_rows()):
+    if not _computes(definition):
         return None
     try:
         return decode(definition.Data, checkpoint.data)

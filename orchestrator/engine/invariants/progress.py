@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from orchestrator.containers import group_by_key
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.invariants.stored_sets import pages_by_key
+from orchestrator.engine.invariants.stored_sets import WHOLE, StoredPart, pages_by_key
 from orchestrator.engine.storage import definitions
 from orchestrator.models import (
     Blocked,
@@ -33,17 +33,17 @@ AT_ONCE = 200
 """Joins that are checked together."""
 
 
-def progress() -> Iterator[str]:
+def progress(part: StoredPart = WHOLE) -> Iterator[str]:
     """I4: every live process waits for work, an event, a deadline, a retry or a person."""
-    live = ProcessInstance.objects.live()
-    yield from wrong_steps(ProcessInstance.objects.all())
+    live = part.processes().live()
+    yield from wrong_steps(part.processes())
     told = Incident.objects.open().filter(instance=OuterRef("pk"))
     for instance in live.filter(status="failed").exclude(Exists(told))[:20]:
         yield f"{instance.pk} has failed but nobody is told"
-    for instance in _retrying_nothing()[:20]:
+    for instance in _retrying_nothing(live)[:20]:
         yield f"{instance.pk} is retrying but nothing will be tried again"
-    yield from _resting()
-    yield from _reasons()
+    yield from _resting(part)
+    yield from _reasons(part)
 
 
 def wrong_steps(some: ProcessInstanceQuerySet) -> Iterator[str]:
@@ -67,30 +67,32 @@ def wrong_steps(some: ProcessInstanceQuerySet) -> Iterator[str]:
         yield f"{instance.pk} counts {instance.open_steps} open steps, but has {instance.found}"
 
 
-def _resting() -> Iterator[str]:
+def _resting(part: StoredPart) -> Iterator[str]:
     """Rows with remaining time belong to paused processes, and paused processes have the status paused."""
     said, since = Q(status="paused"), Q(paused_at__isnull=False)
-    for instance in ProcessInstance.objects.live().filter(said ^ since)[:20]:
+    for instance in part.processes().live().filter(said ^ since)[:20]:
         yield f"{instance.pk} is {instance.status}, but paused at {instance.paused_at}"
-    for ended in ProcessInstance.objects.ended().filter(since)[:20]:
+    for ended in part.processes().ended().filter(since)[:20]:
         yield f"{ended.pk} has ended but is paused"
-    runs = StepRun.objects.filter(finished_at=None, instance__paused_at=None)
+    runs = part.of(StepRun.objects.filter(finished_at=None))
+    runs = runs.filter(instance__paused_at=None)
     for run in runs.filter(remaining__isnull=False)[:20]:
         yield f"{_at(run)} rests, but its process goes on"
     waiting = Q(verdict="received") | Q(verdict="parked")
-    events = InboxEvent.objects.filter(waiting, remaining__isnull=False)
+    events = part.of(InboxEvent.objects.filter(waiting), "process")
+    events = events.filter(remaining__isnull=False)
     for event in events.exclude(process__paused_at__isnull=False)[:20]:
         yield f"event {event.pk} rests, but its process goes on"
 
 
-def _retrying_nothing() -> Any:
+def _retrying_nothing(live: ProcessInstanceQuerySet) -> ProcessInstanceQuerySet:
     again = {"wake_at__isnull": False}
     pending = (
         IssuedCommand.objects.filter(instance=OuterRef("pk"), **again),
         InboxEvent.objects.filter(process=OuterRef("pk"), **again),
         StepRun.objects.filter(instance=OuterRef("pk"), **again),
     )
-    found = ProcessInstance.objects.live().filter(status="retrying")
+    found = live.filter(status="retrying")
     for rows in pending:
         found = found.exclude(Exists(rows.exclude(error="")))
     return found
@@ -99,15 +101,15 @@ def _retrying_nothing() -> Any:
 # Workflows
 
 
-def _open() -> QuerySet[StepRun]:
+def _open(part: StoredPart) -> QuerySet[StepRun]:
     """The open visits of workflows that are not paused."""
-    runs = StepRun.objects.filter(finished_at=None, instance__paused_at=None)
-    return runs.filter(instance__definition__kind=WORKFLOW)
+    runs = part.of(StepRun.objects.filter(finished_at=None))
+    return runs.filter(instance__paused_at=None, instance__definition__kind=WORKFLOW)
 
 
-def _reasons() -> Iterator[str]:
+def _reasons(part: StoredPart) -> Iterator[str]:
     """A worker will run each open visit, or something open will wake it."""
-    asleep = _open().filter(wake_at=None)
+    asleep = _open(part).filter(wake_at=None)
     unrun = asleep.filter(status__in=WORK)
     for run in unrun[:20]:
         yield f"{_at(run)} is {run.status}, but nothing will run it"
@@ -118,7 +120,7 @@ def _reasons() -> Iterator[str]:
     for run in waiting.exclude(_has_a_waker())[:20]:
         yield f"{_at(run)} waits, but nothing will wake it"
     yield from _cut_off(waiting.filter(kind=StepKind.JOIN))
-    for run in _open().filter(status__in=OVER)[:20]:
+    for run in _open(part).filter(status__in=OVER)[:20]:
         yield f"{_at(run)} is {run.status}, but was never settled"
 
 

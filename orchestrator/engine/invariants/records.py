@@ -10,7 +10,12 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from orchestrator.engine.invariants.stored_sets import REPAIRS, pages_by_key
+from orchestrator.engine.invariants.stored_sets import (
+    REPAIRS,
+    WHOLE,
+    StoredPart,
+    pages_by_key,
+)
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.models import (
     Cause,
@@ -27,24 +32,25 @@ from orchestrator.models import (
 )
 
 SETTLED = (Verdict.STARTED, Verdict.MOVED)
-WORK: tuple[tuple[str, Any], ...] = (
-    ("event", InboxEvent.objects),
-    ("command", IssuedCommand.objects),
-    ("step run", StepRun.objects),
+WORK: tuple[tuple[str, Any, str], ...] = (
+    ("event", InboxEvent.objects, "process"),
+    ("command", IssuedCommand.objects, "instance"),
+    ("step run", StepRun.objects, "instance"),
 )
-"""The tables of work that workers claim."""
+"""The tables of work that workers claim, each with its column with the process."""
 LATE = timedelta(seconds=60)
 """Due work that no worker claims for this long is stuck."""
 AT_ONCE = 500
 """Keys in one query."""
 
 
-def conservation() -> Iterator[str]:
+def conservation(part: StoredPart = WHOLE) -> Iterator[str]:
     """I1: every event has one verdict, and each event that moved a process names the revision."""
-    settled = InboxEvent.objects.filter(verdict__in=SETTLED)
+    events = part.of(InboxEvent.objects.all(), "process")
+    settled = events.filter(verdict__in=SETTLED)
     for event in settled.filter(Q(revision=None) | Q(process_id=None))[:20]:
         yield f"event {event.pk} is {event.verdict} but names no revision"
-    waiting = InboxEvent.objects.filter(verdict=Verdict.RECEIVED, wake_at=None)
+    waiting = events.filter(verdict=Verdict.RECEIVED, wake_at=None)
     waiting = waiting.filter(remaining=None)  # without events of paused processes
     for event in waiting[:20]:
         yield f"event {event.pk} was received and nothing will look at it"
@@ -55,21 +61,22 @@ def conservation() -> Iterator[str]:
         yield f"revision {row['revision']} of {row['process_id']} was caused by {row['n']} events"
     for event in settled.exclude(Exists(_checkpoint_of_event()))[:20]:
         yield f"event {event.pk} is {event.verdict} but has no checkpoint"
-    yield from _kept()
+    yield from _kept(part)
 
 
-def _kept() -> Iterator[str]:
+def _kept(part: StoredPart) -> Iterator[str]:
     """No event is unrouted while its process lives, and each process counts its parked events."""
     live = ProcessInstance.objects.live()
     by_id = live.filter(pk=OuterRef("process_id"))
     by_key = live.filter(
         name=OuterRef("target"), correlation_key=OuterRef("correlation_key")
     ).exclude(correlation_key="")
-    unrouted = InboxEvent.objects.filter(verdict=Verdict.UNROUTED)
+    unrouted = part.of(InboxEvent.objects.all(), "process")
+    unrouted = unrouted.filter(verdict=Verdict.UNROUTED)
     known = Exists(by_id) | Q(Exists(by_key), process=None)
     for event in unrouted.filter(known)[:20]:
         yield f"event {event.pk} is unrouted, but its process lives"
-    yield from miscounted_parked(live)
+    yield from miscounted_parked(part.processes().live())
 
 
 def miscounted_parked(live: QuerySet[ProcessInstance]) -> Iterator[str]:
@@ -88,43 +95,46 @@ def _checkpoint_of_event() -> Any:
     )
 
 
-def fences() -> Iterator[str]:
+def fences(part: StoredPart = WHOLE) -> Iterator[str]:
     """I6: no worker holds settled work, and no settled step run is due."""
-    for noun, work in WORK:
-        for row in work.exclude(owner="").filter(wake_at=None)[:20]:
+    for noun, work, process in WORK:
+        held = part.of(work.exclude(owner=""), process)
+        for row in held.filter(wake_at=None)[:20]:
             yield f"{noun} {row.pk} is settled but still held by {row.owner}"
-    over = StepRun.objects.filter(finished_at__isnull=False, wake_at__isnull=False)
+    over = part.of(StepRun.objects.filter(finished_at__isnull=False))
+    over = over.filter(wake_at__isnull=False)
     for run in over[:20]:
         yield f"step run {run.pk} is settled but will be run again"
 
 
-def outbox() -> Iterator[str]:
+def outbox(part: StoredPart = WHOLE) -> Iterator[str]:
     """I7: no work has been due for longer than LATE, and every command belongs to a transition."""
-    yield from overdue_work()
-    yield from unsettled_commands()
+    yield from overdue_work(part)
+    yield from unsettled_commands(part)
 
 
-def overdue_work() -> Iterator[str]:
+def overdue_work(part: StoredPart = WHOLE) -> Iterator[str]:
     """Yield the work that has been due for too long: the part of I7 that depends on the time."""
     late = database_now() - LATE
-    for noun, work in WORK:
-        for row in work.filter(wake_at__lt=late)[:20]:
+    for noun, work, process in WORK:
+        for row in part.of(work.filter(wake_at__lt=late), process)[:20]:
             yield f"{noun} {row.pk} has been due since {row.wake_at}"
 
 
-def unsettled_commands() -> Iterator[str]:
+def unsettled_commands(part: StoredPart = WHOLE) -> Iterator[str]:
     """Yield commands that nothing will carry out, or that belong to no transition: the other part of I7."""
+    commands = part.of(IssuedCommand.objects.all())
     # Commands of a paused process wait: it was imported, and no operator has resumed it.
-    unsent = IssuedCommand.objects.filter(wake_at=None, instance__paused_at=None)
+    unsent = commands.filter(wake_at=None, instance__paused_at=None)
     unsent = unsent.exclude(
         status__in=[*IssuedCommand.SETTLED, CommandStatus.FAILED, CommandStatus.HELD]
     )
     for command in unsent[:20]:
         yield f"command {command.pk} is {command.status} and nothing will carry it out"
-    yield from _out_of_turn()
-    yield from _not_carried_out()
-    yield from _lost_follow_ups()
-    issued = IssuedCommand.objects.exclude(delivery=Delivery.REACTION)
+    yield from _out_of_turn(commands)
+    yield from _not_carried_out(commands)
+    yield from _lost_follow_ups(commands)
+    issued = commands.exclude(delivery=Delivery.REACTION)
     checkpoint = Checkpoint.objects.filter(
         instance_id=OuterRef("instance_id"), revision=OuterRef("revision")
     )
@@ -132,21 +142,21 @@ def unsettled_commands() -> Iterator[str]:
         yield f"command {command.pk} belongs to no transition"
 
 
-def _out_of_turn() -> Iterator[str]:
+def _out_of_turn(commands: QuerySet[IssuedCommand]) -> Iterator[str]:
     """A command is held exactly until the command before it has settled."""
-    holders = IssuedCommand.objects.filter(holds__isnull=False)
+    holders = commands.filter(holds__isnull=False)
     waited_for = holders.exclude(status__in=IssuedCommand.SETTLED).values("holds")
-    held = IssuedCommand.objects.filter(status=CommandStatus.HELD)
+    held = commands.filter(status=CommandStatus.HELD)
     for command in held.exclude(pk__in=waited_for)[:20]:
         yield f"command {command.pk} is held, but nothing holds it"
-    others = IssuedCommand.objects.exclude(status=CommandStatus.HELD)
+    others = commands.exclude(status=CommandStatus.HELD)
     for command in others.filter(pk__in=waited_for)[:20]:
         yield f"command {command.pk} is {command.status} before the one that holds it has settled"
 
 
-def _not_carried_out() -> Iterator[str]:
+def _not_carried_out(commands: QuerySet[IssuedCommand]) -> Iterator[str]:
     """A worker has carried out each done command, and an operator has skipped each skipped command."""
-    later = IssuedCommand.objects.exclude(delivery=Delivery.IN_TRANSACTION)
+    later = commands.exclude(delivery=Delivery.IN_TRANSACTION)
     done = later.filter(status=CommandStatus.DONE)
     for command in done.filter(Q(attempt=0) | Q(finished_at=None))[:20]:
         yield f"command {command.pk} is done, but nobody has carried it out"
@@ -155,14 +165,14 @@ def _not_carried_out() -> Iterator[str]:
         action__in=["skip_command", *REPAIRS],
         result="done",
     )
-    skipped = IssuedCommand.objects.filter(status=CommandStatus.SKIPPED)
+    skipped = commands.filter(status=CommandStatus.SKIPPED)
     for command in skipped.exclude(Exists(given_up))[:20]:
         yield f"command {command.pk} is skipped, but nobody has given it up"
 
 
-def _lost_follow_ups() -> Iterator[str]:
+def _lost_follow_ups(commands: QuerySet[IssuedCommand]) -> Iterator[str]:
     """The inbox has every event that a command's handler returned, for one target or several."""
-    told = IssuedCommand.objects.exclude(follow_ups=None)
+    told = commands.exclude(follow_ups=None)
     counted = told.annotate(found=Count("caused__event_id", distinct=True))
     for command in counted.exclude(follow_ups=F("found"))[:20]:
         yield (
@@ -170,9 +180,10 @@ def _lost_follow_ups() -> Iterator[str]:
         )
 
 
-def audit() -> Iterator[str]:
+def audit(part: StoredPart = WHOLE) -> Iterator[str]:
     """I8: every transition by an operator has its audit row."""
-    moved = Checkpoint.objects.filter(cause__startswith=f"{CauseKind.OPERATOR}:")
+    moved = part.of(Checkpoint.objects.all())
+    moved = moved.filter(cause__startswith=f"{CauseKind.OPERATOR}:")
     done = OperatorAction.objects.filter(result="done")
     rows = moved.only("instance_id", "revision", "cause")
     for page in pages_by_key(rows, AT_ONCE):
@@ -191,17 +202,16 @@ def _is_key(ref: str) -> bool:
         return False
 
 
-def references() -> Iterator[str]:
+def references(part: StoredPart = WHOLE) -> Iterator[str]:
     """I10: no event names a process or a command that is missing."""
     processes = ProcessInstance.objects.filter(pk=OuterRef("process_id"))
-    dangling = InboxEvent.objects.filter(
+    events = part.of(InboxEvent.objects.all(), "process")
+    dangling = events.filter(
         verdict__in=[*SETTLED, Verdict.PARKED], process_id__isnull=False
     ).exclude(Exists(processes))
     for event in dangling[:20]:
         yield f"event {event.pk} belongs to {event.process_id}, which is not there"
     causes = IssuedCommand.objects.filter(pk=OuterRef("caused_by_id"))
-    orphans = InboxEvent.objects.filter(caused_by_id__isnull=False).exclude(
-        Exists(causes)
-    )
+    orphans = events.filter(caused_by_id__isnull=False).exclude(Exists(causes))
     for event in orphans[:20]:
         yield f"event {event.pk} was caused by command {event.caused_by_id}, which is not there"

@@ -1,20 +1,22 @@
-"""Sets of processes with their rows. One query for each set reads all rows of a kind."""
+"""Parts of the stored rows, and sets of processes with their rows. One query for each set reads all rows of a kind."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from orchestrator.containers import group_by_key
+from orchestrator.definition import Workflow
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.replay import Replay
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.settled_visits import History
+from orchestrator.engine.storage.settled_visits import ORDER, History, Run
 from orchestrator.engine.storage.switches import MIGRATE, Switch
 from orchestrator.models import (
     Checkpoint,
@@ -22,13 +24,87 @@ from orchestrator.models import (
     IssuedCommand,
     OperatorAction,
     ProcessInstance,
+    StepKind,
+    StepRun,
 )
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
+from orchestrator.registry import DefinitionClass
+
+M = TypeVar("M", bound=Model)
 
 REPAIRS = ("repair", "approve_repair", MIGRATE)
 """The actions that set the step and the data of a process."""
+WITH_DEADLINES = ("", StepKind.WAIT, StepKind.ASK, StepKind.SLEEP)
+"""The kinds of visits with deadlines; visits of process managers have no kind."""
+TIMES = (
+    "instance_id",
+    "node",
+    "kind",
+    "status",
+    "deadlines_fired",
+    "blocked",
+    "error",
+    "owner",
+    "wake_at",
+    "remaining",
+    "extended",
+    "started_at",
+    "finished_at",
+)
+"""The columns of a visit that say when it wakes."""
 MOST_PROCESSES = 200
 MOST_REVISIONS = 10_000
 """The number of checkpoints after which a set ends, since the histories of a set are in memory."""
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """A part of the stored rows: all rows, those of some processes, or those that belong to no process.
+
+    Args:
+        after: the processes have larger ids; None for no bound.
+        until: the processes have this id or smaller ones; None for no bound.
+        ids: the ids of the processes, instead of bounds.
+        outside: whether the part has the rows without a process, instead of processes.
+        numbers: of the events without a process those with larger keys than the first number, up to the second.
+    """
+
+    after: UUID | None = None
+    until: UUID | None = None
+    ids: tuple[UUID, ...] | None = None
+    outside: bool = False
+    numbers: tuple[int, int] | None = None
+
+    @property
+    def has_the_rest(self) -> bool:
+        """Whether the part has the rows that belong to no process, beside events."""
+        first = self.numbers is None or not self.numbers[0]
+        return self == WHOLE or (self.outside and first)
+
+    def of(self, rows: QuerySet[M], process: str = "instance") -> QuerySet[M]:
+        """Return the rows of this part, by the column with their process."""
+        if self.outside:
+            return self._outside(rows.filter(**{f"{process}__isnull": True}))
+        if self.ids is not None:
+            return rows.filter(**{f"{process}__in": self.ids})
+        bounds = {f"{process}__gt": self.after, f"{process}__lte": self.until}
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        return rows.filter(**given) if given else rows
+
+    def _outside(self, rows: QuerySet[M]) -> QuerySet[M]:
+        if rows.model is InboxEvent and self.numbers is not None:
+            return rows.filter(pk__gt=self.numbers[0], pk__lte=self.numbers[1])
+        return rows if self.has_the_rest else rows.none()
+
+    def processes(self) -> ProcessInstanceQuerySet:
+        """Return the processes of this part."""
+        return cast(
+            ProcessInstanceQuerySet, self.of(ProcessInstance.objects.all(), "pk")
+        )
+
+
+WHOLE = StoredPart()
+"""All stored rows."""
 
 
 def pages_by_key(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
@@ -38,6 +114,27 @@ def pages_by_key(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
     while page:
         yield page
         page = list(rows.filter(pk__gt=page[-1].pk)[:size])
+
+
+class StoredEvent(NamedTuple):
+    """The columns of an event that a replay reads."""
+
+    pk: int
+    type: str
+    body: Any
+    verdict: str
+
+
+class StoredCommand(NamedTuple):
+    """The columns of a command that are compared with what its transition issues."""
+
+    pk: UUID
+    revision: int
+    type: str
+    body: Any
+    status: str
+    delivery: str
+    holds: UUID | None
 
 
 class ReplayedHistory:
@@ -86,7 +183,7 @@ class ProcessSet:
             ProcessionError: the running code has no plan for the process.
         """
         if process.pk not in self._replays:
-            history = History(process)
+            history = History(process, runs=self._runs[process.pk])
             history.resumed_at = self._resumed[process.pk]
             history.switches = self.switches[process.pk]
             plan = definitions.plan_of(process)
@@ -100,18 +197,26 @@ class ProcessSet:
         return group_by_key((row.instance_id, row) for row in rows)
 
     @cached_property
-    def events(self) -> Mapping[UUID, list[tuple[int, str, Any]]]:
-        """The key, type and body of each event, by process."""
-        rows = self.of(InboxEvent.objects.all(), "process")
-        read = rows.values_list("process_id", "pk", "type", "body")
-        return group_by_key((process, tuple(row)) for process, *row in read)
+    def events(self) -> Mapping[UUID, list[StoredEvent]]:
+        """The events by process."""
+        rows = self.of(InboxEvent.objects.all(), "process").order_by()
+        read = rows.values_list("process_id", "pk", "type", "body", "verdict")
+        return group_by_key((process, StoredEvent(*row)) for process, *row in read)
 
     @cached_property
-    def commands(self) -> Mapping[UUID, list[tuple[UUID, int, str, Any]]]:
-        """The id, revision, type and body of each command, by process."""
-        rows = self.of(IssuedCommand.objects.all())
-        read = rows.values_list("instance_id", "pk", "revision", "type", "body")
-        return group_by_key((process, tuple(row)) for process, *row in read)
+    def commands(self) -> Mapping[UUID, list[StoredCommand]]:
+        """The commands by process."""
+        rows = self.of(IssuedCommand.objects.all()).order_by()
+        read = rows.values_list("instance_id", *StoredCommand._fields)
+        return group_by_key((process, StoredCommand(*row)) for process, *row in read)
+
+    @cached_property
+    def timed_visits(self) -> Mapping[UUID, list[StepRun]]:
+        """The visits with deadlines ahead or passed, by process."""
+        ahead = Q(finished_at=None, kind__in=WITH_DEADLINES, item=None)
+        rows = self.of(StepRun.objects.filter(ahead | Q(deadlines_fired__gt=0)))
+        read = rows.order_by("pk").only(*TIMES)
+        return group_by_key((run.instance_id, run) for run in read)
 
     @cached_property
     def repairs(self) -> Mapping[UUID, dict[str, Mapping[str, Any]]]:
@@ -137,6 +242,17 @@ class ProcessSet:
         return found
 
     @cached_property
+    def _runs(self) -> Mapping[UUID, list[Run]]:
+        """The step runs of the workflows, by process."""
+        rows = StepRun.objects.filter(instance__in=self._workflows).order_by(*ORDER)
+        read = rows.values_list("instance_id", *Run._fields)
+        return group_by_key((process, Run(*row)) for process, *row in read)
+
+    @property
+    def _workflows(self) -> list[UUID]:
+        return [one.pk for one in self.processes if one.definition.is_workflow]
+
+    @cached_property
     def _resumed(self) -> Mapping[UUID, set[int]]:
         """The revisions at which operators resumed an earlier checkpoint, by process."""
         done = OperatorAction.objects.filter(action="resume", result="done")
@@ -146,9 +262,29 @@ class ProcessSet:
         return found
 
 
-def process_sets() -> Iterator[ProcessSet]:
-    """Yield all processes, in the order of their ids."""
-    rows = ProcessInstance.objects.select_related("definition")
+def is_unchanged(definition: DefinitionClass, process: ProcessInstance) -> bool:
+    """Return whether the running code has the definition of a process as it was stored.
+
+    Args:
+        definition: the class in the running code.
+        process: the process, with its stored definition.
+    """
+    return _fingerprint_of(definition) == process.definition.fingerprint
+
+
+def _make_fingerprint(definition: DefinitionClass) -> str:
+    if issubclass(definition, Workflow) and definition.static is None:
+        return ""
+    return definition.graph().fingerprint()
+
+
+_fingerprint_of: Callable[[Any], str] = lru_cache(maxsize=1_000)(_make_fingerprint)
+"""The fingerprint of a definition; "" if each process has a graph made from its input."""
+
+
+def process_sets(part: StoredPart = WHOLE) -> Iterator[ProcessSet]:
+    """Yield the processes of a part, in the order of their ids."""
+    rows = part.processes().select_related("definition")
     for page in pages_by_key(rows.defer("definition__graph"), MOST_PROCESSES):
         first = revisions = 0
         for number, process in enumerate(page, start=1):

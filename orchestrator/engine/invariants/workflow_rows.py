@@ -11,7 +11,12 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from orchestrator.containers import group_by_key
 from orchestrator.definition.codec import digest
-from orchestrator.engine.invariants.stored_sets import ProcessSet, pages_by_key
+from orchestrator.engine.invariants.stored_sets import (
+    WHOLE,
+    ProcessSet,
+    StoredPart,
+    pages_by_key,
+)
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import GIVEN
 from orchestrator.models import (
@@ -75,7 +80,7 @@ def _map(head: StepRun, items: Counter[str]) -> str:
     return ""
 
 
-def results() -> Iterator[str]:
+def results(part: StoredPart = WHOLE) -> Iterator[str]:
     """I3: every stored result matches its checksum, unless the engine has found the mismatch and redoes the step."""
     later = StepRun.objects.filter(
         instance=OuterRef("instance"),
@@ -85,7 +90,8 @@ def results() -> Iterator[str]:
         redo=True,
     )
     same = Q(item=OuterRef("item")) | Q(item=None, kind=OuterRef("kind"))
-    rows = StepRun.objects.exclude(kind__in=["", StepKind.MAP, StepKind.JOIN])
+    rows = part.of(StepRun.objects.all())
+    rows = rows.exclude(kind__in=["", StepKind.MAP, StepKind.JOIN])
     rows = rows.filter(Q(status__in=GIVEN) | ~Q(checksum=""))
     fields = ("pk", "node", "instance_id", "result", "checksum")
     read = pages_by_key(rows.values_list(*fields, named=True), AT_ONCE)
@@ -96,20 +102,22 @@ def results() -> Iterator[str]:
             yield f"the result of {row.node} of {row.instance_id} does not match its checksum"
 
 
-def sub_processes() -> Iterator[str]:
+def sub_processes(part: StoredPart = WHOLE) -> Iterator[str]:
     """I10: a sub-process and its step name each other, and no sub-process goes on after the end of its step."""
-    linked = StepRun.objects.filter(child__isnull=False)
+    linked = part.of(StepRun.objects.filter(child__isnull=False))
     strangers = linked.exclude(child__parent=F("instance"))
     for run in strangers[:20]:
         yield f"{run.node} of {run.instance_id} runs {run.child_id}, whose parent it is not"
-    children = ProcessInstance.objects.filter(parent__isnull=False)
+    children = part.processes().filter(parent__isnull=False)
     children = children.live().exclude(Exists(_undone_runs(OuterRef("pk"))))
     runs = StepRun.objects.filter(child=OuterRef("pk"), instance=OuterRef("parent"))
     for child in children.exclude(Exists(runs))[:20]:
         yield f"{child.pk} says that {child.parent_id} runs it, but no step does"
     for child in children.exclude(Exists(runs.filter(finished_at=None)))[:20]:
         yield f"{child.pk} goes on, but nothing waits for it any more"
-    yield from _untold()
+    yield from _untold(part)
+    # The steps may belong to processes of several parts, so each part counts those of its sub-processes.
+    linked = part.of(StepRun.objects.filter(child__isnull=False), "child")
     linked = linked.exclude(status=StepStatus.SUPERSEDED)
     twice = linked.values("child").annotate(n=Count("pk")).filter(n__gt=1)
     for row in twice[:20]:
@@ -122,14 +130,15 @@ def _undone_runs(instance: OuterRef) -> QuerySet[StepRun]:
     return StepRun.objects.filter(signs, instance=instance)
 
 
-def _untold() -> Iterator[str]:
+def _untold(part: StoredPart) -> Iterator[str]:
     """A step has failed exactly while its sub-process has, unless it is about to check it."""
     of_child = {"instance": OuterRef("child"), "finished_at": None}
     steps = StepRun.objects.filter(**of_child, status=StepStatus.FAILED)
     events = InboxEvent.objects.filter(verdict=Verdict.FAILED)
     failed = Exists(steps) | Exists(events.filter(process=OuterRef("child")))
     going_on = Q(child__paused_at=None) & ~Exists(_undone_runs(OuterRef("child")))
-    asleep = StepRun.objects.filter(finished_at=None, child__isnull=False)
+    asleep = part.of(StepRun.objects.filter(finished_at=None))
+    asleep = asleep.filter(child__isnull=False)
     asleep = asleep.filter(child__finished_at=None)
     asleep = asleep.filter(wake_at=None, remaining=None)
     waiting = asleep.filter(going_on, status=StepStatus.WAITING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -48,6 +48,10 @@ class Run(NamedTuple):
     finished_at: Any
 
 
+ORDER = ("round", "pk")
+"""The order of the step runs of a history."""
+
+
 class History:
     """The step runs of one workflow as they are stored.
 
@@ -56,14 +60,20 @@ class History:
     Args:
         instance: the process.
         steps: the names of its steps in another version, to replay it there; steps without such a name are left out.
+        runs: its step runs in the order of `ORDER`, if they are known; else a query reads them.
     """
 
     def __init__(
-        self, instance: ProcessInstance, steps: Mapping[str, str] | None = None
+        self,
+        instance: ProcessInstance,
+        steps: Mapping[str, str] | None = None,
+        runs: Sequence[Run] | None = None,
     ) -> None:
         self.instance = instance
-        rows = instance.step_runs.order_by("round", "pk").values_list(*Run._fields)
-        self.runs = [Run(*row) for row in rows]
+        if runs is None:
+            rows = instance.step_runs.order_by(*ORDER).values_list(*Run._fields)
+            runs = [Run(*row) for row in rows]
+        self.runs = list(runs)
         self._stored = {new: old for old, new in (steps or {}).items()}
         if steps is not None:
             self.runs = [

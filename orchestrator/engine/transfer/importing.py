@@ -28,7 +28,7 @@ from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
 from orchestrator.engine.change.workflows import starting
 from orchestrator.engine.invariants import process_findings
-from orchestrator.engine.invariants.history import dense_history
+from orchestrator.engine.invariants.history import gaps_in_history
 from orchestrator.engine.invariants.progress import wrong_steps
 from orchestrator.engine.invariants.records import miscounted_parked
 from orchestrator.engine.invariants.stored_sets import ProcessSet
@@ -135,7 +135,7 @@ def _check(some: Sequence[UUID]) -> None:
 
 def _unsound(some: Sequence[UUID]) -> Iterator[str]:
     rows = ProcessInstance.objects.filter(pk__in=some)
-    yield from dense_history(rows)
+    yield from gaps_in_history(rows)
     yield from miscounted_parked(rows.live())
     yield from wrong_steps(rows)
     for row in rows.filter(definition__kind=ProcessManager.kind):

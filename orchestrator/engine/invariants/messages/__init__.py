@@ -1,0 +1,1 @@
+"""Invariants of events and commands."""
