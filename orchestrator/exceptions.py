@@ -136,7 +136,14 @@ class OneRefused(ProcessionError):
 
     def __init__(self, receipts: Sequence[Any], reason: Exception) -> None:
         self.receipts, self.reason = receipts, reason
-        super().__init__(f"{self.what} {self.place}, counted from 0: {reason}")
+        try:
+            said = str(reason)
+        except Exception:  # noqa: BLE001  # the error may be the application's
+            said = type(reason).__name__
+        super().__init__(f"{self.what} {self.place}, counted from 0: {said}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.receipts, self.reason)
 
     @property
     def place(self) -> int:

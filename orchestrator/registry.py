@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Field, Model
+from django.db.models import DecimalField, Field, FloatField, Model
 
 from orchestrator.definition import Command, Event, ProcessManager, Workflow
 from orchestrator.definition.declarations.handlers import (
@@ -235,6 +235,9 @@ def find_subject(definition: DefinitionClass) -> Subject:
         raise InvalidDefinition(definition.__name__, "", str(missing)) from None
     if not isinstance(field, Field) or not field.concrete or not _is_unique(field):
         reason = f"{model._meta.label}.{field.name} is no column with unique values"
+        raise InvalidDefinition(definition.__name__, "", reason)
+    if isinstance(field, DecimalField | FloatField):
+        reason = f"{model._meta.label}.{field.name} has values that are written in several ways, such as 1.5 and 1.50"
         raise InvalidDefinition(definition.__name__, "", reason)
     return Subject(model, field)
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.db import connections, transaction
+from django.utils.functional import Promise
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from orchestrator import registry
@@ -43,7 +44,8 @@ def _address(subject: Subject, key: str) -> str:
         found: Any = rows.first()
         if found is None or subject.key_of(found) != key:
             return ""
-        address = str(found.get_absolute_url() or "").strip()
+        told = found.get_absolute_url()
+        address = str(told).strip() if isinstance(told, str | Promise) else ""
     return address if is_page(address) else ""
 
 

@@ -76,7 +76,7 @@ def test_an_outside_id_that_the_data_lacks_is_found() -> None:
 
     with undone():
         OutsideId.objects.filter(instance=one, value="P-1").update(value="P-2")
-        lacks = f"outside_ids: {one.pk} is found by the"
+        lacks = f"stale_ids: {one.pk} is found by the"
         assert [lacks in line for line in violations()] == [True]
 
 

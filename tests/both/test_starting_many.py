@@ -1,8 +1,10 @@
 """Many starts at once: by few statements and one commit, each with the outcome that it has alone."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,7 +21,17 @@ from orchestrator import (
     start_process,
     start_processes,
 )
-from orchestrator.definition import Event, Workflow, each, then, wait
+from orchestrator.definition import (
+    Event,
+    ProcessManager,
+    Workflow,
+    during,
+    each,
+    secret,
+    then,
+    wait,
+    when,
+)
 from orchestrator.exceptions import (
     ConflictingEvent,
     InvalidMessage,
@@ -29,7 +41,7 @@ from orchestrator.exceptions import (
     UnknownDefinition,
 )
 from orchestrator.models import InboxEvent, ProcessInstance
-from orchestrator.testing import run
+from orchestrator.testing import registered, run
 from tests.apps.process_managers.fixtures import SetHandler, handler
 from tests.apps.process_managers.messages import PackParcel, ParcelOrdered
 from tests.apps.process_managers.processes import Shipping
@@ -89,7 +101,38 @@ class Mapped(Workflow):
     flow = (each(look, over="", do=note, into=add),)
 
 
-known = knowing(Loan, Mapped, graphs.Broad)
+class Signing(Workflow):
+    """Has an input that can change, with a secret."""
+
+    @dataclass
+    class Input:
+        name: str
+        pin: str = secret(default="")
+
+    correlation = "name"
+    flow = (then(signed, look),)
+
+    @staticmethod
+    def summary(input: Input) -> str:
+        return f"{input.name} {input.pin}"
+
+
+class Weighing(ProcessManager):
+    """Starts with the same event as another definition."""
+
+    class Step(StrEnum):
+        NEW = "New"
+        WEIGHED = "Weighed"
+
+    @dataclass(frozen=True)
+    class Data:
+        parcel_id: str
+
+    correlation = "parcel_id"
+    transitions = (during(Step.NEW, when(ParcelOrdered).go_to(Step.WEIGHED)),)
+
+
+known = knowing(Loan, Mapped, Signing, graphs.Broad)
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +171,13 @@ def about(start: ProcessStart) -> dict[str, Any]:
 
 def loans(*names: str, **more: Any) -> list[ProcessStart]:
     return [ProcessStart(Loan, Loan.Input(name, **more), id=name) for name in names]
+
+
+def orders(number: int) -> list[ProcessStart]:
+    return [
+        ProcessStart(Shipping, ParcelOrdered(f"P-{n}"), id=f"P-{n}", source="web")
+        for n in range(number)
+    ]
 
 
 def known_loans() -> list[str]:
@@ -226,6 +276,59 @@ def test_one_key_or_one_id_twice_in_one_call() -> None:
         start_processes([order, other])
 
 
+def test_a_caller_may_use_one_input_object_again() -> None:
+    def reused() -> Iterator[ProcessStart]:
+        one = Signing.Input("")
+        for name in "abc":
+            one.name, one.pin = name, f"pin of {name}"
+            yield ProcessStart(Signing, one)
+
+    start_processes(reused())
+
+    rows = ProcessInstance.objects.filter(name="signing").order_by("correlation_key")
+    assert [(one.correlation_key, one.data["name"]) for one in rows] == [
+        (name, name) for name in "abc"
+    ]
+    assert [one.summary.split(" ")[0] for one in rows] == ["a", "b", "c"]
+    assert not any("pin of" in one.summary for one in rows)
+
+
+def test_an_error_can_be_copied_whatever_its_reason_says() -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert "counted from 0: Silent" in str(StartRefused([1], Silent()))
+    error = copy(StartRefused([1], KeyError("x")))
+    assert (error.place, type(error.reason)) == (1, KeyError)
+
+
+def test_an_input_of_another_class_is_named_without_its_fields() -> None:
+    with pytest.raises(StartRefused, match=r"not with Signing\.Input") as no:
+        start_processes([ProcessStart(Loan, Signing.Input("a", "hidden"))])
+    assert "hidden" not in str(no.value)
+
+
+def test_one_id_starts_one_definition_alone() -> None:
+    with registered(Weighing):
+        first = ProcessStart(Shipping, ParcelOrdered("P-1"), id="1", source="web")
+        other = ProcessStart(Weighing, ParcelOrdered("P-1"), id="1", source="web")
+        start_processes([first])
+        for starts in ([other], [ProcessStart(Mapped), other]):
+            with pytest.raises(StartRefused, match="before with another content"):
+                start_processes(starts)
+
+
+def test_repeats_of_live_processes_cost_few_statements() -> None:
+    starts = [*loans(*map(str, range(50))), *orders(50)]
+    start_processes(starts)
+    run()
+    with CaptureQueriesContext(connection) as asked:
+        assert all(one.repeated for one in start_processes(starts))
+    if connection.vendor == "postgresql":
+        assert len(asked) < 20
+
+
 def test_inside_the_callers_transaction_all_are_part_of_it() -> None:
     with transaction.atomic():
         start_processes(
@@ -240,12 +343,7 @@ def test_inside_the_callers_transaction_all_are_part_of_it() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_two_who_start_the_same_at_once_start_each_once() -> None:
-    names = [f"L-{number}" for number in range(60)]
-    orders = [
-        ProcessStart(Shipping, ParcelOrdered(name), id=name, source="web")
-        for name in names
-    ]
-    given = loans(*names) + orders
+    given = loans(*(f"L-{number}" for number in range(60))) + orders(60)
     found = together(
         partial(start_processes, given), partial(start_processes, given[::-1])
     )

@@ -3,6 +3,7 @@
 import logging
 import re
 import sys
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -196,6 +197,52 @@ def test_the_admin_shows_the_processes_of_an_object(
     assert "Processes:" in text
     places = [text.index(word) for word in ("business_processes", "field-description")]
     assert (places == sorted(places)) == (kind is Placed)
+
+
+class Changing(Plain):
+    """Does what admins of applications do with an object, and with the fields."""
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ["order_id"]
+
+    def get_object(self, *given: Any) -> Any:
+        found = super().get_object(*given)
+        copied.append(deepcopy(found))
+        return found
+
+
+copied: list[Any] = []
+
+
+def test_an_admin_with_read_only_fields_of_its_own_has_no_list(
+    administrator: User, order: Order
+) -> None:
+    of(Review)
+
+    assert "business_processes" not in changed(Changing, administrator, order.pk)
+    assert "business_processes" not in changed(Changing, administrator, None)
+
+
+def test_a_copy_of_an_object_has_nothing_of_the_request(
+    administrator: User, order: Order
+) -> None:
+    copied.clear()
+    changed(Changing, administrator, order.pk)
+
+    [kept] = [one for name, one in vars(copied[0]).items() if "procession" in name]
+    assert vars(kept) == {"rows": None, "request": None}
+
+
+def test_a_form_that_is_refused_shows_the_processes_of_the_stored_object(
+    administrator: User, order: Order
+) -> None:
+    process, page = of(Review), Plain(Order, AdminSite())
+    request = asked_by(administrator)
+    found: Any = page.get_object(request, order.pk)
+
+    found.order_id = found.pk = "another"
+
+    assert f'href="/processes/{process.pk}/"' in page.business_processes(found)
 
 
 def test_the_admin_shows_no_processes_to_others(order: Order) -> None:

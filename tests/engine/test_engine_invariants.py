@@ -97,7 +97,7 @@ IN_A_TOWN = {
     "discarded",
     "ignored",
     "keys",
-    "outside_ids",
+    "stale_ids",
     "body_hashes",
 }
 """Rules of which test_planted_defects has the defects, or test_outside_ids."""

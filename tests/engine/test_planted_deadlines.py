@@ -23,7 +23,7 @@ Plant = Callable[[Any], object]
 
 PLANTED: dict[str, Plant] = {
     "has no deadline any more": lambda asked: asked.update(wake_at=None),
-    "is put off, but nobody has extended it": lambda asked: asked.update(
+    "is too late, but no person has extended it": lambda asked: asked.update(
         wake_at=timezone.now() + timedelta(days=2)
     ),
 }

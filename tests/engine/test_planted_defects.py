@@ -219,7 +219,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
     # Times
     ("deadlines: Packing of {parked} has no deadline 1 any more", "a deadline is removed",
      lambda t: visit(t.parked).update(wake_at=None)),
-    ("deadlines: deadline 1 of Packing of {parked} is put off", "a deadline is put off by nobody",
+    ("deadlines: deadline 1 of Packing of {parked} is too late", "a deadline is put off by nobody",
      lambda t: visit(t.parked).update(wake_at=in_hours(3))),
     ("deadlines: Packing of {paused} has no deadline 1 any more", "a deadline is removed while its process is paused",
      lambda t: visit(t.paused).update(wake_at=None, remaining=None)),
@@ -292,7 +292,7 @@ def test_every_rule_finds_one_of_them() -> None:
     elsewhere = {
         "outbox",
         "sub_processes",
-        "outside_ids",
+        "stale_ids",
     }  # test_outside_ids has the last one
     assert {check.__name__ for check in CHECKS} - named <= elsewhere
 

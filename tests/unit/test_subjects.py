@@ -83,6 +83,23 @@ def test_what_a_subject_lacks_is_named(subject: str, reason: str) -> None:
     assert reason in refused.value.reason
 
 
+@pytest.mark.parametrize("kind", [models.FloatField, models.DecimalField])
+def test_a_number_that_is_written_in_several_ways_is_no_key(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with isolate_apps("orchestrator") as known:
+
+        class Weight(models.Model):  # noqa: DJ008  # nobody reads one
+            grams = kind(unique=True)
+
+            class Meta:
+                app_label = "orchestrator"
+
+    monkeypatch.setattr(registry, "apps", known)
+    with pytest.raises(InvalidDefinition, match="written in several ways"):
+        registry.find_subject(greeting("orchestrator.Weight.grams"))
+
+
 def test_a_constraint_of_one_field_makes_it_unique(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

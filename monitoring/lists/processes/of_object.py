@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,26 +15,39 @@ from monitoring.base.access import definitions_visible_to
 from monitoring.base.row_addresses import has_place
 from orchestrator import processes_of
 from orchestrator.models import ProcessInstance
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 MOST = 10
 """Processes that a list shows."""
 
 
-def render_processes(obj: Any, request: HttpRequest | None) -> SafeString:
-    """Return the newest processes of an object as a list of links to their pages; "" where there is nothing to see.
+logger = logging.getLogger(__name__)
 
-    There is nothing without an object that is stored, without processes, for users who may see none of these, and in
-    a project without an address for the console.
+
+def stored_processes_of(obj: Any) -> ProcessInstanceQuerySet | None:
+    """Return the processes of an object; None without an object that is stored, or where its key cannot be read."""
+    try:
+        return processes_of(obj)
+    except (TypeError, ValueError):
+        return None
+    except Exception:  # the object is the application's
+        logger.warning("No processes of an object of %s", type(obj), exc_info=True)
+        return None
+
+
+def render_processes(
+    rows: ProcessInstanceQuerySet | None, request: HttpRequest | None
+) -> SafeString:
+    """Return the newest of an object's processes as a list of links to their pages; "" where there is nothing to see.
+
+    There is nothing without processes, for users who may see none of these, and in a project without an address for
+    the console.
     """
     user: Any = getattr(request, "user", None)
     may_look = user is not None and user.is_authenticated and user.is_active
-    if not may_look or not has_place(ProcessInstance):
+    if rows is None or not may_look or not has_place(ProcessInstance):
         return SafeString("")
-    try:
-        rows = processes_of(obj).defer("data")
-    except (TypeError, ValueError):
-        return SafeString("")
-    names = definitions_visible_to(user)
+    rows, names = rows.defer("data"), definitions_visible_to(user)
     found = list((rows if names is None else rows.filter(name__in=names))[: MOST + 1])
     if not found:
         return SafeString("")

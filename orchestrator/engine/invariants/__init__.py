@@ -21,7 +21,7 @@ from orchestrator.engine.invariants.messages.verdicts import (
     discarded,
     ignored,
     keys,
-    outside_ids,
+    stale_ids,
 )
 from orchestrator.engine.invariants.progress import progress
 from orchestrator.engine.invariants.records import (
@@ -84,7 +84,7 @@ OF_PROCESSES: tuple[Callable[[ProcessSet], Iterator[str]], ...] = (
     statuses,
     deadlines,
     ignored,
-    outside_ids,
+    stale_ids,
 )
 
 CHECKS = (*OF_TABLES, *OF_PROCESSES)

@@ -54,7 +54,7 @@ class ProcessChunk:
 
 @dataclass(frozen=True)
 class ProcessSelection:
-    """What is to be checked.
+    """The processes to check.
 
     Args:
         after: the processes with larger ids; None for all, and for the rows without a process too.

@@ -27,7 +27,7 @@ NONE = timedelta(0)
 
 
 def deadlines(some: ProcessSet) -> Iterator[str]:
-    """I4: no deadline is removed, put off by nobody, or passed without an effect.
+    """I4: no deadline is removed, passed without an effect, or is too late although no person has extended it.
 
     A process is left out if the running code has changed its definition since, or lacks it.
     """
@@ -101,11 +101,11 @@ def _next(
     if process.paused_at is not None:
         left = run.remaining if run.wake_at is None else None
         if left is not None and left > max(whole, timer) + SLACK:
-            yield f"deadline {number} of {_at(run)} is put off, but nobody has extended it"
+            yield f"deadline {number} of {_at(run)} is too late, but no person has extended it"
         return
     latest = run.started_at + whole + _paused_time(checkpoints, run.started_at)
     if run.wake_at is not None and run.wake_at > max(latest, now) + SLACK:
-        yield f"deadline {number} of {_at(run)} is put off, but nobody has extended it"
+        yield f"deadline {number} of {_at(run)} is too late, but no person has extended it"
 
 
 def _paused_time(checkpoints: Iterable[Checkpoint], since: datetime) -> timedelta:
@@ -162,7 +162,7 @@ def _of_workflow(
         begun = max(now, run.started_at, process.changed_at)
         left = run.remaining if run.wake_at is None else run.wake_at - begun
         if left is not None and left > whole:
-            yield f"the deadline of {_at(run)} is put off, but nobody has extended it"
+            yield f"the deadline of {_at(run)} is too late, but no person has extended it"
 
 
 def _waits(run: StepRun) -> bool:

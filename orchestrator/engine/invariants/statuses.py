@@ -79,7 +79,7 @@ def _failing(some: ProcessSet) -> set[UUID]:
 
 
 def incidents(part: StoredPart = WHOLE) -> Iterator[str]:
-    """I8: no incident is open about a command, an event, a visit or a process that needs nobody any more."""
+    """I8: no incident is open about a command, an event, a visit or a process that needs no person any more."""
     unresolved = part.of(Incident.objects.open())
     wrong = {
         "command": Q(command__status__in=IssuedCommand.SETTLED),
@@ -93,4 +93,4 @@ def incidents(part: StoredPart = WHOLE) -> Iterator[str]:
     }
     for noun, over in wrong.items():
         for row in unresolved.filter(over).order_by()[:20]:
-            yield f"incident {row.pk} is open, but its {noun} needs nobody any more"
+            yield f"incident {row.pk} is open, but its {noun} needs no person any more"

@@ -9,7 +9,7 @@ from typing import Any, overload
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import transaction
 from uuid6 import uuid7
 
 from orchestrator import registry
@@ -135,6 +135,8 @@ def start_processes(starts: Iterable[ProcessStart]) -> list[StartReceipt]:
     for start in starts:
         try:
             new = _checked(start)
+            if not isinstance(new, Arrival):
+                new = new.with_summary()  # the caller may use the input again
         except (
             Exception
         ) as error:  # the input's class and the graph's function are the application's
@@ -221,32 +223,33 @@ def _started(
     """
     if len(starts) > 1:
         try:
-            with transaction.atomic():
-                return _started_together(starts)
-        except InterfaceError:
-            raise
+            return _started_together(starts)
         except Exception as error:  # one by one shows which start it is
-            # Others who start the same processes may have locked some of them in another order.
-            passes = not connection.in_atomic_block and receipts.was_deadlock(error)
-            if isinstance(error, OperationalError) and not passes:
+            if receipts.concerns_all(error):
                 raise
             log.info("processes are started singly: %s", type(error).__name__)
     found: list[StartReceipt] = []
     for start in starts:
         try:
             found.append(_started_singly(start))
-        except (OperationalError, InterfaceError):
-            raise
         except Exception as error:
+            if receipts.concerns_all(error):
+                raise
             raise StartRefused([*before, *found], error) from error
     return found
 
 
 def _started_together(starts: Sequence[NewProcess]) -> list[StartReceipt]:
-    workflows = [one for one in starts if not isinstance(one, Arrival)]
     arrivals = [one for one in starts if isinstance(one, Arrival)]
-    begun = iter(starting.start_together(workflows) if workflows else ())
-    sent = iter(receipts.store_starts(arrivals) if arrivals else ())
+    workflows = [one for one in starts if not isinstance(one, Arrival)]
+    together = starting.StartedTogether(workflows)
+    if arrivals:
+        receipts.check_starts(arrivals)
+    # Only now, since a transaction of SQLite may have to begin with a write.
+    with transaction.atomic():
+        together.write()
+        stored = receipts.stored_together(arrivals) if arrivals else []
+    begun, sent = iter(together.receipts), iter(stored)
     return [
         _start_receipt(one, next(sent)) if isinstance(one, Arrival) else next(begun)
         for one in starts

@@ -17,6 +17,7 @@ from django.db.models import F, Q
 
 from orchestrator.containers import group_by_key
 from orchestrator.engine.sql.batch import Batch, send
+from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.tables import commands, events, instances
 from orchestrator.engine.storage.repeats import is_repeat
@@ -198,7 +199,7 @@ class Storage:
         self._waiting, self._first, self._size = [], {}, 0
         if len(arrivals) > 1:
             try:
-                stored = _stored_together if self._whole else _stored_in_turn
+                stored = stored_together if self._whole else _stored_in_turn
                 self.receipts += stored(arrivals)
             except ConflictingEvent:
                 pass  # storing them one by one shows which
@@ -211,23 +212,23 @@ class Storage:
                 raise EventRefused(self.receipts, error) from error
 
 
-def store_starts(arrivals: Sequence[Arrival]) -> list[Receipt]:
-    """Store events that start processes, all or none; a repeat gets its first receipt again.
+def check_starts(arrivals: Sequence[Arrival]) -> None:
+    """Check events that start processes before they are stored together.
 
     Raises:
-        KeyTaken: a live process has the key of one of them, which may be a repeat.
-        ConflictingEvent: one of the ids was used before for another event.
+        KeyTaken: a live process has the key of one of them.
+        ConflictingEvent: two events have the same id.
     """
+    known = _known(arrival.name for arrival in arrivals)
     first: dict[Name, Arrival] = {}
-    keys: list[tuple[str, str]] = []
     for arrival in arrivals:
-        known, row = first.setdefault(arrival.name, arrival), arrival.rows[0]
-        if known.rows[0].body_hash != row.body_hash:
+        before = first.setdefault(arrival.name, arrival)
+        if before.rows[0].body_hash != arrival.rows[0].body_hash:
             raise _conflict(arrival.name)
-        keys.append((row.target, row.correlation_key))
-    for name, same in group_by_key(keys).items():
+    new = (one.rows[0] for name, one in first.items() if name not in known)
+    keys = group_by_key((row.target, row.correlation_key) for row in new)
+    for name, same in keys.items():
         instances.check_free(name, *same)
-    return _stored_together(arrivals)
 
 
 def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
@@ -238,18 +239,27 @@ def _stored_in_turn(arrivals: Sequence[Arrival]) -> list[Receipt]:
     """
     for _ in range(TURNS):
         try:
-            return _stored_together(arrivals)
+            return stored_together(arrivals)
         except OperationalError as error:
             if not was_deadlock(error):
                 raise
         for arrival in arrivals:
             wait_for_others(arrival)
-    return _stored_together(arrivals)
+    return stored_together(arrivals)
 
 
 def was_deadlock(error: Exception) -> bool:
     """Whether the database rolled this transaction back because of a deadlock."""
     return getattr(error.__cause__, "sqlstate", "") == DEADLOCK
+
+
+def concerns_all(error: Exception) -> bool:
+    """Whether an error is about the database at this moment, and not about one of several messages.
+
+    A deadlock is none, except in the caller's transaction: other senders had locked the same rows in another order.
+    """
+    again = not connection.in_atomic_block and was_deadlock(error)
+    return passes(error) and not again
 
 
 def wait_for_others(arrival: Arrival) -> None:
@@ -259,7 +269,7 @@ def wait_for_others(arrival: Arrival) -> None:
         transaction.set_rollback(True)
 
 
-def _stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
+def stored_together(arrivals: Sequence[Arrival]) -> list[Receipt]:
     """Store events by one statement, all or none; those of one id are the same.
 
     Raises:

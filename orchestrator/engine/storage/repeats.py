@@ -30,6 +30,8 @@ def is_repeat(row: InboxEvent, sent: InboxEvent, process_id: str, key: str) -> b
         sent: a row of the event that is sent, not stored.
         process_id, key: the process and the correlation key that its sender names; "" for none.
     """
+    if sent.starts and row.starts and row.target != sent.target:
+        return False
     if row.body_hash == sent.body_hash:
         return True
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -41,12 +41,18 @@ class NewWorkflow:
         process_id: its id.
         key: its correlation key; "" for none.
         expected: whether senders may have known its id before, and sent events to it.
+        summary: its summary; None where it is made only when the process is stored.
     """
 
     pin: Pin
     process_id: UUID
     key: str
     expected: bool
+    summary: str | None = None
+
+    def with_summary(self) -> NewWorkflow:
+        """Return the same with its summary, which later changes of the input object leave as it is."""
+        return replace(self, summary=_summary_of(self.pin))
 
     @property
     def receipt(self) -> StartReceipt:
@@ -73,7 +79,7 @@ def new_workflow(
         input = Nothing()
     if type(input) is not definition.Input:  # a subclass has more fields
         raise InvalidMessage(
-            f"{definition.name} starts with {definition.Input.__qualname__}, not with {input!r:.200}"
+            f"{definition.name} starts with {definition.Input.__qualname__}, not with {_named(input)}"
         )
     named = f"{definition.name}\n{source}\n{id}"
     chosen = process_id or (uuid5(NAMESPACE_URL, named) if id else uuid7())
@@ -90,42 +96,61 @@ def start_workflow(new: NewWorkflow) -> StartReceipt:
         KeyTaken: another live process of the definition has the correlation key.
         ConflictingEvent: the id was used before for another input.
     """
-    about: Any = {"process_id": new.process_id, "key": new.key}
     try:
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            begin_process(new.pin, **about, expected=new.expected)
+            _begin(new, None)
     except IntegrityError:
-        if (receipt := _repeat(new)) is None:
+        known = ProcessInstance.objects.filter(pk=new.process_id).first()
+        if known is None:
+            instances.check_free(new.pin.definition.name, new.key)
             raise
-        return receipt
+        return _repeat(new, known)
     return new.receipt
 
 
-def start_together(starts: Sequence[NewWorkflow]) -> list[StartReceipt]:
-    """Start processes in the running transaction, by few statements; a repeat gets the first receipt again.
+class StartedTogether:
+    """Processes that start by few statements: what that reads is read now, and `write` stores them.
+
+    Args:
+        starts: the processes, with their summaries.
 
     Raises:
-        IntegrityError: a key is taken, or an id of these starts is given twice; roll back.
-        ConflictingEvent: an id was used before for another input; likewise.
+        ConflictingEvent: an id was used before for another input.
     """
-    ids = [one.process_id for one in starts if one.expected]
-    stored = ProcessInstance.objects.filter(pk__in=ids).values_list("pk", flat=True)
-    known = set(stored) if ids else set()
-    repeats = {pk: _repeat(one) for one in starts if (pk := one.process_id) in known}
-    now, changes = database_now(), list[ProcessChange]()
-    rows = {pin.definition: pin.row() for pin in _pins_of_classes(starts)}
-    for one in starts:
-        if one.process_id not in known:
+
+    def __init__(self, starts: Sequence[NewWorkflow]) -> None:
+        ids = [one.process_id for one in starts if one.expected]
+        known = ProcessInstance.objects.in_bulk(ids) if ids else {}
+        now = database_now()
+        rows = {pin.definition: pin.row() for pin in _pins_of_classes(starts)}
+        self.receipts: list[StartReceipt] = []
+        self._changes: list[ProcessChange] = []
+        for one in starts:
+            if one.process_id in known:
+                self.receipts.append(_repeat(one, known[one.process_id]))
+                continue
             row = rows.get(one.pin.definition) or one.pin.row()
-            change = _first_change(one.pin, row, one.process_id, one.key, None, now)
+            change = _first_change(one, row, None, now)
             change.alone = True  # it is not stored yet
-            _mark_early_events(change, one.expected)
-            changes.append(change)
-    writes = [write for change in changes for write in change.prepare()]
-    new = [write for write in writes if isinstance(write, Insert)]
-    send([*merge_alike(new), *(one for one in writes if not isinstance(one, Insert))])
-    announce_written(changes)
-    return [repeats.get(one.process_id) or one.receipt for one in starts]
+            self._changes.append(change)
+            self.receipts.append(one.receipt)
+
+    def write(self) -> None:
+        """Store the processes in the running transaction.
+
+        Raises:
+            IntegrityError: a key is taken, or an id of these starts is given twice; roll back.
+        """
+        writes = [write for change in self._changes for write in change.prepare()]
+        new = [write for write in writes if isinstance(write, Insert)]
+        others = (one for one in writes if not isinstance(one, Insert))
+        send([*merge_alike(new), *others])
+        announce_written(self._changes)
+
+
+def _named(input: object) -> str:
+    """The name of the class of a wrong input, without its fields: one may be a secret."""
+    return "None" if input is None else type(input).__qualname__
 
 
 def pin_input(definition: type[Workflow], input: Any) -> Pin:
@@ -158,13 +183,19 @@ def begin_process(
         parent: its parent.
         expected: whether senders may have known its id before, and sent events to it.
     """
-    now = database_now()
-    pk = process_id or uuid7()
-    change = _first_change(pin, pin.row(), pk, key, parent, now)
+    key = key or pin.definition.correlation_key(pin.input)
+    return _begin(NewWorkflow(pin, process_id or uuid7(), key, expected), parent)
+
+
+def _begin(new: NewWorkflow, parent: ProcessInstance | None) -> ProcessInstance:
+    change = _first_change(new, new.pin.row(), parent, database_now())
     change.alone = not connection.in_atomic_block
-    _mark_early_events(change, expected)
     change.write()
     return change.instance
+
+
+def _summary_of(pin: Pin) -> str:
+    return secret_values.summarize(pin.definition, pin.input, pin.data)
 
 
 def _pins_of_classes(starts: Sequence[NewWorkflow]) -> Iterable[Pin]:
@@ -174,22 +205,18 @@ def _pins_of_classes(starts: Sequence[NewWorkflow]) -> Iterable[Pin]:
 
 
 def _first_change(
-    pin: Pin,
-    row: int,
-    process_id: UUID,
-    key: str,
-    parent: ProcessInstance | None,
-    now: datetime,
+    new: NewWorkflow, row: int, parent: ProcessInstance | None, now: datetime
 ) -> WorkflowChange:
     """The change that makes a process, with its first steps; `row` is the key of its definition's row."""
-    definition, input = pin.definition, pin.input
+    pin = new.pin
+    definition = pin.definition
     instance = ProcessInstance(
-        id=process_id,
+        id=new.process_id,
         definition_id=row,
         name=definition.name,
-        correlation_key=key or definition.correlation_key(input),
+        correlation_key=new.key,
         data=pin.data,
-        summary=secret_values.summarize(definition, input, pin.data),
+        summary=_summary_of(pin) if new.summary is None else new.summary,
         parent=parent,
         started_at=now,
     )
@@ -197,6 +224,7 @@ def _first_change(
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
     change.writes += outside_ids.changes(definition, instance.pk, {}, pin.data)
     Following(change).carry_out(advance.initial_advance(pin.plan))
+    _mark_early_events(change, new.expected)
     return change
 
 
@@ -216,20 +244,15 @@ def _mark_early_events(change: WorkflowChange, expected: bool) -> None:
         change.mark(*inbox.release_claimed(instance, now))
 
 
-def _repeat(new: NewWorkflow) -> StartReceipt | None:
-    """The receipt of the first such start; None if this start is no repeat.
+def _repeat(new: NewWorkflow, known: ProcessInstance) -> StartReceipt:
+    """The receipt of the first such start.
 
     Raises:
         ConflictingEvent: the process was started before with another input.
-        KeyTaken: another live process has the key.
     """
-    definition, process_id = new.pin.definition, new.process_id
-    known = ProcessInstance.objects.filter(pk=process_id).first()
-    if known is not None:
-        if known.name != definition.name or digest(known.data) != digest(new.pin.data):
-            raise ConflictingEvent(
-                f"the process {process_id} was started before with another input; use a new id for a new process"
-            )
-        return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)
-    instances.check_free(definition.name, new.key)
-    return None
+    same = known.name == new.pin.definition.name
+    if not same or digest(known.data) != digest(new.pin.data):
+        raise ConflictingEvent(
+            f"the process {known.pk} was started before with another input; use a new id for a new process"
+        )
+    return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)

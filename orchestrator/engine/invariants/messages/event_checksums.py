@@ -24,7 +24,7 @@ def body_hashes(part: StoredPart = WHOLE) -> Iterator[str]:
 
     A checksum is made of all fields that the event had when it was stored. The running code may have other fields. So
     an event is reported only if the events of its type just before it and just after it have the right checksum.
-    Nobody sends the event of a command again, so its checksum is not read.
+    No sender repeats the event of a command, so its checksum is not read.
     """
     rows = part.of(InboxEvent.objects.exclude(source="command"), "process")
     columns = ("pk", "type", "body", "body_hash", "process_id", "correlation_key")

@@ -55,7 +55,7 @@ class IssuedCommands:
             before = found
 
     def _is_early(self, before: StoredCommand, command: StoredCommand) -> bool:
-        """Whether a command was let go before the one that it follows; `outbox` reports it if that one holds it."""
+        """Whether a command was released before the one that it follows; `outbox` reports it if that one holds it."""
         if not self._in_order or before.holds == command.pk:
             return False
         let_go = command.status != CommandStatus.HELD

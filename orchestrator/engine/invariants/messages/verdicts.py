@@ -61,7 +61,7 @@ def keys(part: StoredPart = WHOLE) -> Iterator[str]:
         yield f"event {event.pk} has started {event.process_id} with another key than it has"
 
 
-def outside_ids(some: ProcessSet) -> Iterator[str]:
+def stale_ids(some: ProcessSet) -> Iterator[str]:
     """I10: each outside id is in the data of its process.
 
     The code may have declared a field later than it stored the data, so the data may have more ids.
