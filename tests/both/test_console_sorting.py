@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import F
 
 from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
@@ -110,9 +111,10 @@ def test_s10_3_a_list_is_sorted_by_a_column_what_has_nothing_there_last(
         row.changed_at -= timedelta(minutes=number)
         row.owner = {"A-2": operator, "A-3": zoe}.get(key)
         row.save()
-        minutes = {"A-4": 9, "A-2": 5}.get(key, 0)
+        earlier = timedelta(minutes={"A-4": 9, "A-2": 5}.get(key, 0))
         visits = row.step_runs.filter(finished_at=None)
-        visits.update(started_at=row.started_at - timedelta(minutes=minutes))
+        begun, deadline = row.started_at - earlier, F("wake_at") - earlier
+        visits.update(started_at=begun, wake_at=deadline)
 
     assert keys(sort=sort) == found
     assert [row.correlation_key for row in walked(Filters(sort=sort), 2)] == found

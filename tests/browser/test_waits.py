@@ -19,6 +19,9 @@ from tests.browser.pressing import asked, opened, press, stayed, submit
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 
+HOURS = timedelta(hours=3)
+
+
 def waits_of(key: str) -> QuerySet[StepRun]:
     return StepRun.objects.filter(instance__correlation_key=key, finished_at=None)
 
@@ -29,7 +32,8 @@ def test_s8_1_what_waits_longest_is_one_click_away_and_rows_stay_in_their_places
     now = timezone.now()
     for key, minutes in (("A-1", 20), ("A-2", 2)):
         placed(Destination.EXTERNAL, key)
-        waits_of(key).update(wake_at=now + timedelta(minutes=minutes))
+        later = {"wake_at": now + timedelta(minutes=minutes), "extended": HOURS}
+        waits_of(key).update(**later)
     opened(signed_in, "/")
     expect(signed_in.locator("#nav a[href='/waits/'] .num")).to_have_text("2")
 

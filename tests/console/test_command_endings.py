@@ -18,7 +18,7 @@ from django.db import OperationalError, connection
 
 from orchestrator.management.procession_command import ProcessionCommand
 from orchestrator.missing_tables import MIGRATE
-from orchestrator.models import ProcessInstance
+from orchestrator.models import InboxEvent, ProcessInstance
 from tests.apps.process_managers.desk import place, underway
 from tests.services.patience import SHARED
 from tests.services.program import environ
@@ -93,6 +93,7 @@ def test_where_there_is_ascii_alone_other_signs_are_escaped() -> None:
     parcel = place("P-1")
     key = "荷物 \U0001f4e6 é"
     ProcessInstance.objects.update(correlation_key=key)
+    InboxEvent.objects.update(correlation_key=key)
     ascii = {"PYTHONIOENCODING": "ascii"}
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0"}
 

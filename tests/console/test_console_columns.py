@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -82,7 +83,8 @@ def test_s10_3_a_form_without_scripts_chooses_them(
 
 def test_s10_3_the_time_in_step_is_of_the_open_visit(order: ProcessInstance) -> None:
     since = timezone.now() - timedelta(hours=3)
-    StepRun.objects.filter(instance=order, finished_at=None).update(started_at=since)
+    visits = StepRun.objects.filter(instance=order, finished_at=None)
+    visits.update(started_at=since, wake_at=F("wake_at") - timedelta(hours=3))
     ended = placed(Destination.INTERNAL)
 
     rows: list[Any] = list(process_page(Filters()).rows)

@@ -18,8 +18,10 @@ from monitoring.lists.events.event_search import EventFilters
 from monitoring.lists.events.selected_events import next_events
 from monitoring.queries.lists import every_page
 from orchestrator import send_event
+from orchestrator.definition.codec import text_digest
 from orchestrator.engine.operations import Pace, redeliver
 from orchestrator.engine.sql.batch import database_now
+from orchestrator.engine.storage.repeats import content_of
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,
@@ -78,7 +80,10 @@ def known_now(event: InboxEvent | None = None) -> ProcessInstance:
     process = parcel("P-7")
     rows = InboxEvent.objects.filter(type="ParcelScanned")
     rows = rows.filter(pk=event.pk) if event else rows
-    rows.update(correlation_key="P-7")
+    for row in rows:  # as if its sender had named this key
+        row.correlation_key = "P-7"
+        row.body_hash = text_digest(content_of(row.type, row.body, "", "P-7"))
+        row.save()
     return process
 
 

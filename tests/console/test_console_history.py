@@ -119,6 +119,7 @@ def test_s4_5_two_processes_of_one_key_are_never_merged(admin: Client) -> None:
     other = placed(Destination.INTERNAL, "second", "O-2")
     rows = ProcessInstance.objects.filter(pk=other.pk)
     rows.update(correlation_key=one.correlation_key)
+    other.events.filter(verdict="started").update(correlation_key=one.correlation_key)
 
     for process, own, foreign in ((one, "first", "second"), (other, "second", "first")):
         address = f"/processes/{process.pk}/"

@@ -371,6 +371,7 @@ def test_s12_1_the_box_finds_in_each_definition_that_is_seen(
     """What there is of each is headed by its name, and leads to its list."""
     client = of(let_see(ann, PARCELS, VIEW))
     ProcessInstance.objects.filter(pk=order.pk).update(correlation_key="SECRET-ORDER")
+    order.events.filter(verdict="started").update(correlation_key="SECRET-ORDER")
 
     text = client.read("/find/?q=SECRET")
 
