@@ -94,7 +94,7 @@ def test_rows_of_no_process_and_of_one_that_is_gone_are_checked(
         InboxEvent.objects.filter(process=placed[0].pk).update(**gone)
         lines = called()
         assert (
-            f"discarded: event {stray} is discarded, but nobody has discarded it"
+            f"discarded: event {stray} is discarded, but no person has discarded it"
             in lines
         )
         assert any(line.startswith("references") for line in lines)

@@ -219,7 +219,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
     # Times
     ("deadlines: Packing of {parked} has no deadline 1 any more", "a deadline is removed",
      lambda t: visit(t.parked).update(wake_at=None)),
-    ("deadlines: deadline 1 of Packing of {parked} is too late", "a deadline is put off by nobody",
+    ("deadlines: deadline 1 of Packing of {parked} is too late", "a deadline is later than its row says",
      lambda t: visit(t.parked).update(wake_at=in_hours(3))),
     ("deadlines: Packing of {paused} has no deadline 1 any more", "a deadline is removed while its process is paused",
      lambda t: visit(t.paused).update(wake_at=None, remaining=None)),
@@ -239,7 +239,7 @@ PLANTED: list[tuple[str, str, Defect]] = [
      lambda t: Incident.objects.filter(instance=t.failed).update(event=None, command=t.live.commands.first())),
     ("incidents: incident", "an incident is open about an event that was taken",
      lambda t: Incident.objects.filter(instance=t.failed).update(command=None, event=t.live.events.first())),
-    ("discarded: event {scan} is discarded, but nobody has discarded it", "an event is discarded by nobody",
+    ("discarded: event {scan} is discarded, but no person has discarded it", "no person has discarded an event",
      lambda t: parked(t).update(verdict="discarded", wake_at=None)),
     ("model: event {scan} is ignored, but no step of {parked} has ignored ParcelScanned", "an event is ignored by none",
      lambda t: parked(t).update(verdict="ignored", wake_at=None)),

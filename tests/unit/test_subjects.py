@@ -89,7 +89,7 @@ def test_a_number_that_is_written_in_several_ways_is_no_key(
 ) -> None:
     with isolate_apps("orchestrator") as known:
 
-        class Weight(models.Model):  # noqa: DJ008  # nobody reads one
+        class Weight(models.Model):  # noqa: DJ008  # it is never shown
             grams = kind(unique=True)
 
             class Meta:
@@ -105,7 +105,7 @@ def test_a_constraint_of_one_field_makes_it_unique(
 ) -> None:
     with isolate_apps("orchestrator") as known:
 
-        class Parcel(models.Model):  # noqa: DJ008  # nobody reads one
+        class Parcel(models.Model):  # noqa: DJ008  # it is never shown
             number = models.CharField(max_length=10)
             place = models.CharField(max_length=10)
 

@@ -137,9 +137,9 @@ def start_processes(starts: Iterable[ProcessStart]) -> list[StartReceipt]:
             new = _checked(start)
             if not isinstance(new, Arrival):
                 new = new.with_summary()  # the caller may use the input again
-        except (
-            Exception
-        ) as error:  # the input's class and the graph's function are the application's
+        except Exception as error:  # some of the code is the application's
+            if receipts.concerns_all(error):
+                raise
             done += _started(waiting, done)
             raise StartRefused(done, error) from error
         size += _size(new)

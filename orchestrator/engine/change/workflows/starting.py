@@ -79,7 +79,7 @@ def new_workflow(
         input = Nothing()
     if type(input) is not definition.Input:  # a subclass has more fields
         raise InvalidMessage(
-            f"{definition.name} starts with {definition.Input.__qualname__}, not with {_named(input)}"
+            f"{definition.name} starts with {definition.Input.__qualname__}, not with {_class_of(input)}"
         )
     named = f"{definition.name}\n{source}\n{id}"
     chosen = process_id or (uuid5(NAMESPACE_URL, named) if id else uuid7())
@@ -148,7 +148,7 @@ class StartedTogether:
         announce_written(self._changes)
 
 
-def _named(input: object) -> str:
+def _class_of(input: object) -> str:
     """The name of the class of a wrong input, without its fields: one may be a secret."""
     return "None" if input is None else type(input).__qualname__
 

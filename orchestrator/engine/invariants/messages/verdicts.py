@@ -23,7 +23,7 @@ def discarded(part: StoredPart = WHOLE) -> Iterator[str]:
     )
     events = part.of(InboxEvent.objects.filter(verdict=Verdict.DISCARDED), "process")
     for event in events.exclude(Exists(by))[:20]:
-        yield f"event {event.pk} is discarded, but nobody has discarded it"
+        yield f"event {event.pk} is discarded, but no person has discarded it"
 
 
 def ignored(some: ProcessSet) -> Iterator[str]:
