@@ -56,6 +56,8 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CHECKS = (checks, settings_checks, console_checks)
+PATTERN = re.compile(r"\S+[?\[]\S*|\S*[?\[]\S+")
+"""A word that a shell looks for files by; zsh gives up if there is none."""
 PATIENCE = 400.0  # seconds, on a machine that has much else to do
 
 page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -385,6 +387,15 @@ def test_every_test_of_a_promise_exists(page: Path) -> None:
 
 
 # Form
+
+
+@page
+def test_no_shell_takes_a_word_of_an_example_for_names_of_files(page: Path) -> None:
+    unquoted = [
+        re.sub(r"'[^']*'|\"[^\"]*\"|\$\(.*?\)", "", block)
+        for block in blocks(page, "sh")
+    ]
+    assert [word for block in unquoted for word in PATTERN.findall(block)] == []
 
 
 @page

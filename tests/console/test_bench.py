@@ -1,5 +1,6 @@
 """A figure of the benches counts only when the rows say that the work was done; nothing of it stays behind."""
 
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -46,6 +47,16 @@ def chains() -> Iterator[int]:
             start_process(Chain)
         drain(QUEUE)
         yield 2
+
+
+def test_a_bench_without_one_of_its_packages_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "bench.live", raising=False)
+    monkeypatch.delitem(sys.modules, "bench.real_page", raising=False)
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
+    with pytest.raises(CommandError, match=r"needs the package playwright.sync_api: p"):
+        call_command("bench", "live")
 
 
 DAMAGE: dict[str, Callable[[], object]] = {

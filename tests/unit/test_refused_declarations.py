@@ -18,6 +18,7 @@ from orchestrator.definition import (
     ask,
     during,
     then,
+    wait,
     when,
 )
 from orchestrator.exceptions import InvalidDefinition
@@ -34,6 +35,13 @@ class Closed(Event):
 
 class Write(Command):
     case: str
+
+
+class Offered(Event):
+    event: str
+    name: str
+    gives: str
+    deadline: str
 
 
 class Other(Command):
@@ -103,6 +111,7 @@ MINUTE = timedelta(minutes=1)
 HANDLES: Any = handles
 REACTS_TO: Any = reacts_to
 ASK: Any = ask
+ANY_VALUE: Any = "A-1"
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "handles without the command": (
@@ -245,6 +254,22 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: type("Sent", (Event,), {"copies": 1}),
         "copies = 1 is no field without an annotation: write copies: int = 1",
     ),
+    "a field named like the argument of the step's name": (
+        lambda: wait(Offered, name="A-1"),
+        "name= may mean the step or the field of Offered: write the step's name second",
+    ),
+    "a field named like the argument of the result": (
+        lambda: wait(Offered, gives="A-1"),
+        "gives= may mean the step or the field of Offered: the result can have",
+    ),
+    "a field named like the argument of the deadline": (
+        lambda: workflow(flow=(then(first, wait(Offered, deadline=ANY_VALUE)),)),
+        "the deadline 'A-1' must be a timedelta",
+    ),
+    "a field of a command named like the argument of its time": (
+        lambda: when(Opened).issue(Write, at_once=ANY_VALUE),
+        "at_once='A-1' must be True or False",
+    ),
     "choices before the name": (
         lambda: ASK(["yes", "no"], "sure"),
         "it takes a name, and then",
@@ -275,6 +300,12 @@ def test_each_is_refused_and_says_what_to_write() -> None:
 
 def test_what_is_meant_is_taken() -> None:
     manager(correlation="case", helper=staticmethod(first))
+    assert (
+        str(when(Offered, event="A-1", name="B"))
+        == "Offered [event = A-1 and name = B]"
+    )
+    assert str(wait(Offered, "offer", event="A-1").guards[0]) == "event = A-1"
+    assert wait(Closed, name="closed").name == wait(Offered, "closed").name == "closed"
     workflow(retries=staticmethod(first))
 
     class Sent(Event):

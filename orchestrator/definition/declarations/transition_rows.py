@@ -11,6 +11,7 @@ from typing import Any, Literal
 from orchestrator.definition.declarations.guards import Guard, read_guards
 from orchestrator.definition.labels import name_of, spoken_condition, spoken_delay
 from orchestrator.definition.messages import Command, Event
+from orchestrator.exceptions import InvalidDefinition
 
 DataPredicate = Callable[[Any, Any], bool]
 """A named condition: (data, event) -> bool. For deadlines the event is None."""
@@ -75,7 +76,7 @@ class TransitionRow:
         """Leave these fields of the data unchanged, although the event has fields of the same names."""
         return replace(self, keeps=(*self.keeps, *names))
 
-    def set(self, **values: object) -> TransitionRow:
+    def set(self, /, **values: object) -> TransitionRow:
         """Set fields of the data.
 
         Args:
@@ -84,7 +85,7 @@ class TransitionRow:
         return replace(self, sets=(*self.sets, *values.items()))
 
     def issue(
-        self, *commands: type[Command], at_once: bool = False, **renames: str
+        self, /, *commands: type[Command], at_once: bool = False, **renames: str
     ) -> TransitionRow:
         """Issue commands. Fields of the event and the data fill the command's fields of the same names.
 
@@ -94,7 +95,13 @@ class TransitionRow:
             commands: their classes.
             at_once: whether these commands need not wait for the others.
             renames: the data or event field for each field of a command that has another name.
+
+        Raises:
+            InvalidDefinition: `at_once` is something else, as if a field of the command was meant.
         """
+        if not isinstance(at_once, bool):
+            reason = f"at_once={at_once!r} must be True or False: it says when the commands go, and fills no field"
+            raise InvalidDefinition("issue", "", reason)
         filled = tuple(renames.items())
         issued = (Issue(command, filled, at_once) for command in commands)
         return replace(self, issues=(*self.issues, *issued))
@@ -178,21 +185,21 @@ Disposer = Callable[..., TransitionRow]
 
 
 def park(
-    event: type[Event], *predicates: DataPredicate, **guards: object
+    event: type[Event], /, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """Keep an early event for a later step. It is offered again when the process enters a step that handles it."""
     return TransitionRow(event, "park", predicates, read_guards(guards))
 
 
 def ignore(
-    event: type[Event], *predicates: DataPredicate, **guards: object
+    event: type[Event], /, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """Log a late event. It changes nothing."""
     return TransitionRow(event, "ignore", predicates, read_guards(guards))
 
 
 def reject(
-    event: type[Event], *predicates: DataPredicate, **guards: object
+    event: type[Event], /, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """Refuse a wrong event, and open an incident."""
     return TransitionRow(event, "reject", predicates, read_guards(guards))

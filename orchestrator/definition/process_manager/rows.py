@@ -57,14 +57,14 @@ def during(
 
 
 def when(
-    event: type[Event], *predicates: DataPredicate, **guards: object
+    event: type[Event], /, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """Declare a transition for an event. A guard names a field and its accepted values, or `stored("field")`."""
     return TransitionRow(event, predicates=predicates, guards=read_guards(guards))
 
 
 def after(
-    delay: timedelta, *predicates: DataPredicate, **guards: object
+    delay: timedelta, /, *predicates: DataPredicate, **guards: object
 ) -> TransitionRow:
     """Declare a transition for a deadline, counted from entering the step."""
     return TransitionRow(delay, predicates=predicates, guards=read_guards(guards))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from inspect import iscoroutinefunction
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from orchestrator.definition.declarations.guards import Guard, read_guards
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
@@ -153,6 +153,7 @@ def step(
 def wait(
     event: type[Event],
     name: str = "",
+    /,
     *predicates: EventPredicate,
     gives: str = "",
     deadline: timedelta | None = None,
@@ -164,7 +165,7 @@ def wait(
 
     Args:
         event: its class.
-        name: the step's name; by default made from the event's name.
+        name: the step's name; by default made from the event's name. Written by its keyword too, as `name="..."`.
         predicates: named conditions on the event.
         gives: the name of its result for later steps; by default the step's name.
         deadline: the longest wait.
@@ -173,7 +174,16 @@ def wait(
             not fit its guards or those of another open wait. None keeps it, unless the flow has `ignore(Event)`.
         guards: fields of the event and their accepted values, or `stored("name")` for an earlier result or a field of
             Input.
+
+    Raises:
+        InvalidDefinition: `name` or `gives` may also mean a guard, since the event has a field of that name.
     """
+    fields = getattr(event, "__dataclass_fields__", ())
+    if "name" in guards and "name" in fields:
+        _refuse_wait(event, "name", "write the step's name second, without name=")
+    if gives and "gives" in fields:
+        _refuse_wait(event, "gives", "the result can have the step's name")
+    name = name or str(guards.pop("name", ""))
     return Step(
         name or f"wait_for_{_snake(name_of(event))}",
         "wait",
@@ -185,6 +195,14 @@ def wait(
         predicates=predicates,
         otherwise=otherwise,
     )
+
+
+def _refuse_wait(event: object, word: str, instead: str) -> NoReturn:
+    reason = (
+        f"{word}= may mean the step or the field of {name_of(event)}: {instead}, and write a named condition "
+        "for the field"
+    )
+    raise InvalidDefinition("wait", "", reason)
 
 
 def sleep(delay: timedelta, name: str = "") -> Step:

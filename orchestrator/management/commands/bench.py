@@ -105,6 +105,10 @@ class Command(ProcessionCommand):
                 report.write(measured.name, table)
         except BenchFailed as error:
             raise CommandError(str(error)) from None
+        except ModuleNotFoundError as error:
+            raise CommandError(
+                f"bench {what} needs the package {error.name}: pip install --requirement requirements-dev.lock"
+            ) from None
         figures = json.dumps(report.as_json(measured, rows), indent=2)
         self.stdout.write(figures if options["json"] else table)
 
