@@ -37,7 +37,15 @@ def bulk(part: StoredPart = WHOLE) -> Iterator[str]:
         for verdict, number in said.items():
             if number != found[verdict]:
                 yield f"bulk operation {one.pk} says {number} {verdict.value}, of {found[verdict]}"
-        if one.status == BulkStatus.COMPLETED and one.waiting + one.tried:
-            yield f"bulk operation {one.pk} has ended with {one.waiting + one.tried} unsettled"
-        if one.finished_at is None and one.wake_at is None and one.tried:
-            yield f"nobody will look at the {one.tried} under way of bulk operation {one.pk}"
+        yield from _unfinished(one)
+
+
+def _unfinished(one: BulkOperation) -> Iterator[str]:
+    """Yield what the end of an operation, or the way to it, contradicts."""
+    ended, left = one.status == BulkStatus.COMPLETED, one.waiting + one.tried
+    if ended and left:
+        yield f"bulk operation {one.pk} has ended with {left} unsettled"
+    if ended and one.finished_at is None:
+        yield f"bulk operation {one.pk} has ended, but does not say when"
+    if one.finished_at is None and one.wake_at is None and one.tried:
+        yield f"nobody will look at the {one.tried} under way of bulk operation {one.pk}"

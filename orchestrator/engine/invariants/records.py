@@ -32,6 +32,8 @@ from orchestrator.models import (
 )
 
 SETTLED = (Verdict.STARTED, Verdict.MOVED)
+OVER = (*SETTLED, Verdict.REACTED, Verdict.IGNORED, Verdict.DISCARDED)
+"""The verdicts of events that need no person."""
 WORK: tuple[tuple[str, Any, str], ...] = (
     ("event", InboxEvent.objects, "process"),
     ("command", IssuedCommand.objects, "instance"),
@@ -50,6 +52,8 @@ def conservation(part: StoredPart = WHOLE) -> Iterator[str]:
     settled = events.filter(verdict__in=SETTLED)
     for event in settled.filter(Q(revision=None) | Q(process_id=None))[:20]:
         yield f"event {event.pk} is {event.verdict} but names no revision"
+    for event in events.filter(verdict__in=OVER, handled_at=None)[:20]:
+        yield f"event {event.pk} is {event.verdict} but does not say since when"
     waiting = events.filter(verdict=Verdict.RECEIVED, wake_at=None)
     waiting = waiting.filter(remaining=None)  # without events of paused processes
     for event in waiting[:20]:
@@ -96,15 +100,20 @@ def _checkpoint_of_event() -> Any:
 
 
 def fences(part: StoredPart = WHOLE) -> Iterator[str]:
-    """I6: no worker holds settled work, and no settled step run is due."""
+    """I6: no worker holds settled work, and none will take it again."""
     for noun, work, process in WORK:
         held = part.of(work.exclude(owner=""), process)
         for row in held.filter(wake_at=None)[:20]:
             yield f"{noun} {row.pk} is settled but still held by {row.owner}"
-    over = part.of(StepRun.objects.filter(finished_at__isnull=False))
-    over = over.filter(wake_at__isnull=False)
-    for run in over[:20]:
-        yield f"step run {run.pk} is settled but will be run again"
+    settled = {
+        "event": Q(verdict__in=OVER),
+        "command": Q(status__in=IssuedCommand.SETTLED),
+        "step run": Q(finished_at__isnull=False),
+    }
+    for noun, work, process in WORK:
+        due = part.of(work.filter(wake_at__isnull=False), process)
+        for row in due.filter(settled[noun])[:20]:
+            yield f"{noun} {row.pk} is settled but will be run again"
 
 
 def outbox(part: StoredPart = WHOLE) -> Iterator[str]:

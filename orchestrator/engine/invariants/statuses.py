@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from orchestrator.engine.invariants.records import OVER
 from orchestrator.engine.invariants.stored_sets import WHOLE, ProcessSet, StoredPart
 from orchestrator.models import (
     CommandStatus,
@@ -21,14 +22,6 @@ from orchestrator.models import (
 )
 from orchestrator.models.process_instance import ENDED
 
-OVER = (
-    Verdict.STARTED,
-    Verdict.MOVED,
-    Verdict.REACTED,
-    Verdict.IGNORED,
-    Verdict.DISCARDED,
-)
-"""The verdicts of events that need no person."""
 KINDS = Incident.Kind
 OF_VISITS = (KINDS.STEP_FAILED, KINDS.DEADLINE_FAILED, KINDS.CORRUPTED_DATA)
 
@@ -53,6 +46,9 @@ def _status(
         differs = row.status not in (said, Status.PAUSED)
         if row.revision == process.revision and differs:
             yield f"{process.pk} is {said}, but its newest checkpoint says {row.status}"
+    if (process.escalation_level > 0) != (process.escalated_at is not None):
+        level, since = process.escalation_level, process.escalated_at
+        yield f"{process.pk} is escalated to level {level}, but since {since}"
     if over or process.paused_at is not None:
         return
     if (said == Status.FAILED) != is_failing:

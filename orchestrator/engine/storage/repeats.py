@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from orchestrator.definition.codec import canonical_json, encode, text_digest
 from orchestrator.engine.storage.stored_values import read_event
 from orchestrator.models import InboxEvent
@@ -19,11 +22,26 @@ def content_of(kind: str, full: object, process_id: str, key: str) -> str:
     return canonical_json([kind, full, process_id, key])
 
 
+def full_forms(
+    full: Mapping[str, Any], body: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the forms of which releases may have made the checksum of a stored event, the newest first.
+
+    A form has the fields that are stored, and the first of those that are left out today, since new fields come last.
+
+    Args:
+        full: the event in the form of the running code, with all its fields.
+        body: the stored fields.
+    """
+    left_out = [name for name in full if name not in body]
+    for number in range(len(left_out), -1, -1):
+        yield {**body, **{name: full[name] for name in left_out[:number]}}
+
+
 def is_repeat(row: InboxEvent, sent: InboxEvent, process_id: str, key: str) -> bool:
     """Return whether a stored event is the one that is sent again, to the same addressee.
 
-    Another release may have stored it in another form. Then its checksum was made of all fields that the event had:
-    those that are stored, and the first of those that are left out today, since new fields come last.
+    Another release may have stored it in another form, and made its checksum of that.
 
     Args:
         row: the stored event.
@@ -40,10 +58,8 @@ def is_repeat(row: InboxEvent, sent: InboxEvent, process_id: str, key: str) -> b
         return False
     if canonical_json(full) != canonical_json(wanted):
         return False
-    left_out = [name for name in full if name not in row.body]
-    bodies = (
-        row.body | {name: full[name] for name in left_out[:number]}
-        for number in range(len(left_out) + 1)
+    texts = (
+        content_of(row.type, form, process_id, key)
+        for form in full_forms(full, row.body)
     )
-    texts = (content_of(row.type, body, process_id, key) for body in bodies)
     return any(text_digest(text) == row.body_hash for text in texts)

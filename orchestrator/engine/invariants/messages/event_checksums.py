@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from itertools import islice
 from typing import Any
@@ -12,7 +12,7 @@ from uuid import UUID
 from orchestrator import registry
 from orchestrator.definition.codec import decode, encode, text_digest
 from orchestrator.engine.invariants.stored_sets import WHOLE, StoredPart, pages_by_key
-from orchestrator.engine.storage.repeats import content_of
+from orchestrator.engine.storage.repeats import content_of, full_forms
 from orchestrator.models import InboxEvent
 
 AT_ONCE = 500
@@ -53,17 +53,7 @@ def _is_right(row: Any) -> bool | None:
         full: Mapping[str, Any] = encode(decode(form, row.body))
     except BaseException:  # noqa: BLE001  # the class's own checks may raise anything
         return None
-    return any(_fits(row, content) for content in _forms(full, row.body))
-
-
-def _forms(
-    full: Mapping[str, Any], body: Mapping[str, Any]
-) -> Iterable[Mapping[str, Any]]:
-    """The forms in which releases may have made the checksum: with all fields of today, or without the newest."""
-    yield full
-    left_out = [name for name in full if name not in body]
-    for number in range(len(left_out)):
-        yield {**body, **{name: full[name] for name in left_out[:number]}}
+    return any(_fits(row, content) for content in full_forms(full, row.body))
 
 
 def _fits(row: Any, content: Mapping[str, Any]) -> bool:
