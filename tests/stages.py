@@ -9,6 +9,7 @@ What formats: `ruff format .`, `djlint templates --reformat --quiet`, `python -m
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -80,6 +81,8 @@ NO_SERVER = "WARNING: no PostgreSQL answers and none can be started here: the te
 def main(arguments: Sequence[str]) -> int:
     """Run the stages; return the exit code, 0 when all of them hold."""
     begun = time.monotonic()
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell ignores the key
+        signal.signal(number, signal.default_int_handler)
     chosen = [word for word in arguments if word != full_run.OPTION]
     full = len(chosen) < len(arguments)
     os.environ["PROCESSION_TESTS_FULL"] = "yes" if full else ""

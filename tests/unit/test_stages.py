@@ -9,7 +9,7 @@ import pytest
 
 from tests import full_run, stages
 from tests.services import stage
-from tests.services.python import ran
+from tests.services.python import printed, ran
 from tests.services.stage import IdleCores, Stage
 
 REPORT = """\
@@ -88,6 +88,23 @@ def test_an_interruption_ends_the_stages_that_run(tmp_path: Path) -> None:
         stage.run([endless], at_once=1)
 
     assert endless.process.returncode is not None
+
+
+ENDED = """
+import os, signal
+from tests import stages
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for what a shell runs beside itself
+stages.everything = lambda *about, **more: os.kill(os.getpid(), signal.{name})
+try:
+    stages.main([])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_whoever_ends_the_command_interrupts_it(name: str) -> None:
+    assert printed(ENDED.format(name=name)) == "interrupted\n"
 
 
 def test_what_takes_too_long_is_said() -> None:
