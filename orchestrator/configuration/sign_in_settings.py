@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from orchestrator.configuration.conf import Form, SettingRefused, split_at_commas
 
 LONGEST_ISSUER = 200
-"""Characters: the column of django-allauth that keeps the issuer of an account has room for so many."""
+"""Characters: the column of django-allauth with the issuer of an account has no room for more."""
 LONGEST_GROUP = 150
 """Characters of the name of a group, as Django has it."""
 ANYBODY = "*"
@@ -109,7 +109,7 @@ SecondFactor = Annotated[
     Literal["", "optional", "required"], Form("be optional or required")
 ]
 NEEDED = ("CLIENT_ID", "CLIENT_SECRET", "GROUPS")
-"""What PROCESSION_SSO_ISSUER needs besides."""
+"""The variables that PROCESSION_SSO_ISSUER needs besides."""
 
 
 def check_sign_in(values: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What django-allauth asks this project at a sign-in."""
+"""Answers to the questions that django-allauth asks at a sign-in."""
 
 import time
 from typing import Any

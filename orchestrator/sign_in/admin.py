@@ -1,4 +1,4 @@
-"""What Django's administration shows of django-allauth: who has a second factor, to be reset, and no secret."""
+"""The tables of django-allauth in Django's administration: who has a second factor, to be reset, and no secret."""
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator

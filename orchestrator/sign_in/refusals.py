@@ -16,7 +16,7 @@ REASONS = {
     "no-group": HTTPStatus.FORBIDDEN,
     "unreachable": HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""What the page is about, and the status of the answer."""
+"""The subject of the page, and the status of the answer."""
 
 
 def refused(request: HttpRequest, reason: str, detail: object) -> HttpResponse:

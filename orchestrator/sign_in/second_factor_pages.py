@@ -107,7 +107,7 @@ class SecondFactorView(View):
 
 @method_decorator([never_cache, login_required], name="dispatch")
 class OwnSecondFactorView(View):
-    """Lets a person make a second factor, or renew its recovery codes or remove it by a code."""
+    """The page where a person makes a second factor, and by a code renews its recovery codes or removes it."""
 
     def get(self, request: HttpRequest, *, wrong: bool = False) -> HttpResponse:
         user: Any = request.user

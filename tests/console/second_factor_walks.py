@@ -266,7 +266,7 @@ def test_the_administration_resets_it_and_shows_no_secret(
     owner: User, client: Client, clock: list[float], viewer: User
 ) -> None:
     with_password(client, owner)
-    secret, codes = made(client, clock)
+    secret, _ = made(client, clock)
     row = Authenticator.objects.get(type="totp")
     User.objects.filter(pk=owner.pk).update(is_staff=True, is_superuser=True)
 

@@ -129,7 +129,7 @@ def test_a_person_comes_in_with_the_groups_of_the_claims(
         "anna@example.org",
     )
     assert names_of(user) == {"operators", "readers"}
-    assert not (user.is_staff or user.is_superuser)
+    assert (user.is_staff, user.is_superuser) == (False, False)
     assert not user.has_usable_password()
     assert client.session[BACKEND_SESSION_KEY] == SINGLE_SIGN_ON_BACKEND
     assert "anna" in client.read("/processes/")
