@@ -1,5 +1,7 @@
 """The tables of django-allauth in Django's administration: who has a second factor, to be reset, and no secret."""
 
+from typing import Any
+
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
@@ -24,9 +26,9 @@ class SecondFactorAdmin(ModelAdmin):  # type: ignore[type-arg]  # not subscripta
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(request.user.is_active and request.user.is_superuser)
 
-    def log_deletions(self, request: HttpRequest, queryset: object) -> object:
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         security.info("second factor: removed by %a", request.user.get_username())
-        return super().log_deletions(request, queryset)  # type: ignore[misc]
+        return super().log_deletions(request, queryset)
 
 
 class ProviderAccountAdmin(ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 
@@ -15,15 +14,13 @@ class SecondFactorBackend(ModelBackend):
     """
 
     def get_user(self, user_id: Any) -> Any:
-        users = get_user_model()._default_manager.filter(authenticator__type="totp")
-        user = users.filter(pk=user_id).first()
+        users: Any = get_user_model()._default_manager
+        user = users.filter(pk=user_id, authenticator__type="totp").first()
         return user if self.user_can_authenticate(user) else None
 
 
 class SingleSignOnBackend(ModelBackend):
     """Stands in the sessions of users whom the provider has signed in. It takes no password."""
 
-    def authenticate(
-        self, request: HttpRequest | None, **credentials: Any
-    ) -> AbstractBaseUser | None:
+    def authenticate(self, request: HttpRequest | None, **credentials: Any) -> None:  # type: ignore[override]
         return None

@@ -117,7 +117,7 @@ def _use_up_recovery(row: Authenticator, code: str) -> bool:
 
 def matching_counter(secret: str, code: str) -> int:
     """Return the period whose code this is; 0 for a wrong code."""
-    now = int(time.time()) // TOTP_PERIOD
+    now = int(time.time() // TOTP_PERIOD)
     for counter in (now + drift for drift in DRIFT):
         right = format_hotp_value(hotp_value(secret, counter))
         if hmac.compare_digest(right.encode(), code.encode(errors="replace")):

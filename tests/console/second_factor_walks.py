@@ -1,4 +1,4 @@
-"""Walks through the second factor; `test_second_factor.py` runs them."""
+"""Walks through the second factor; `test_single_sign_on.py` runs them."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
@@ -281,7 +281,7 @@ def test_the_administration_resets_it_and_shows_no_secret(
 def test_who_comes_by_the_provider_is_not_asked(
     client: Client, required: None, settings: Settings, clock: list[float]
 ) -> None:
-    by_provider.Group.objects.create(name="operators")
+    Group.objects.create(name="operators")
     with serving() as provider:
         provider.claims = dict(by_provider.ANNA)
         by_provider.trust(provider, settings)
@@ -294,3 +294,17 @@ def test_who_comes_by_the_provider_is_not_asked(
     assert user is not None
     other = Client()
     assert other.get(sign_in_path(user))["Location"] == PAGE
+
+
+def test_the_pages_speak_japanese(
+    owner: User, client: Client, clock: list[float]
+) -> None:
+    japanese = {"HTTP_ACCEPT_LANGUAGE": "ja"}
+    assert "Example IDでサインイン" in client.read("/sign-in/", **japanese)
+    with_password(client, owner)
+    assert "2要素認証の設定" in client.read(OWN, **japanese)
+    made(client, clock)
+    assert "残り10個" in client.read(OWN, **japanese)
+    client.post("/sign-out/")
+    with_password(client, owner)
+    assert "リカバリーコードを1つ入力" in client.read(PAGE, **japanese)

@@ -93,7 +93,7 @@ def came(client: Client, query: str = "") -> Any:
 
 
 def user_of(client: Client) -> User | None:
-    return User.objects.filter(pk=client.session.get("_auth_user_id")).first()
+    return User.objects.filter(pk=client.session.get("_auth_user_id", 0)).first()
 
 
 def names_of(user: User) -> set[str]:

@@ -1,4 +1,7 @@
-"""Single sign-on of the bundled project: off unless asked for; the walks through it are in a run of their own."""
+"""Single sign-on of the bundled project: off unless asked for; the walks through it are in a run of their own.
+
+Those through the second factor are in the same run.
+"""
 
 import sys
 
@@ -11,8 +14,11 @@ from tests.services.sign_in_walks import walked
 pytestmark = pytest.mark.once
 
 
-def test_people_come_in_by_an_openid_provider() -> None:
-    walked("tests/console/single_sign_on_walks.py")
+def test_people_come_in_by_an_openid_provider_and_show_a_second_factor() -> None:
+    """One run has both, because its tables take longer to make than all walks."""
+    walked(
+        "tests/console/single_sign_on_walks.py", "tests/console/second_factor_walks.py"
+    )
 
 
 @pytest.mark.django_db

@@ -48,8 +48,11 @@ class Provider:
 
     def discovery(self) -> dict[str, Any]:
         addresses = {name: self.issuer + path for name, path in PATHS.items()}
-        found = {"issuer": self.issuer, "scopes_supported": ["openid", "groups"]}
-        return found | addresses | self.broken.get("discovery", {})
+        found: dict[str, Any] = {
+            "issuer": self.issuer,
+            "scopes_supported": ["openid", "groups"],
+        }
+        return {**found, **addresses, **self.broken.get("discovery", {})}
 
     def authorize(self, asked: dict[str, str]) -> str:
         """Return where the browser goes after the person has agreed, or what else is to happen."""

@@ -1,4 +1,4 @@
-"""Runs a file of walks in a test run of its own, whose environment asks for single sign-on and a second factor.
+"""Runs files of walks in a test run of its own, whose environment asks for single sign-on and a second factor.
 
 The settings of the bundled project are read once, when Python starts.
 """
@@ -17,9 +17,10 @@ ASKED = {
 }
 
 
-def walked(file: str) -> None:
-    """Run the walks of a file to their end; what is wrong is told as pytest tells it."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", file)
+def walked(*files: str) -> None:
+    """Run the walks of these files to their end; what is wrong is told as pytest tells it."""
+    names = ("PATH", "HOME", "TMPDIR")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
     done = ran(*words, environ=kept | ASKED)
     assert done.returncode == 0, done.stdout + done.stderr
