@@ -262,7 +262,7 @@ def test_the_bundled_project_is_locked_to_what_is_declared() -> None:
 
 
 def test_every_dependency_says_up_to_where_it_was_tried() -> None:
-    groups = words("dependencies postgres server standalone media test lint peers")
+    groups = words("dependencies postgres server standalone sso media test lint peers")
 
     assert [r for r in declared(*groups) if "<" not in str(r.specifier)] == []
 

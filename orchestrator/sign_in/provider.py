@@ -26,6 +26,7 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
 from requests import RequestException, Session
+from urllib3.exceptions import HTTPError
 
 from orchestrator.configuration.sign_in_settings import is_secure_address
 from orchestrator.sign_in.refusals import refused
@@ -53,10 +54,13 @@ class ProviderSession(Session):
         more |= {"timeout": TIMEOUT, "allow_redirects": False, "stream": True}
         end, content = time.monotonic() + WHOLE, b""
         with super().request(method, url, *args, **more) as answer:
-            for piece in answer.iter_content(65_536):
-                content += piece
-                if len(content) > LARGEST or time.monotonic() > end:
-                    raise RequestException("the answer is too long or too slow")
+            try:
+                while piece := answer.raw.read1(65_536, decode_content=True):
+                    content += piece
+                    if len(content) > LARGEST or time.monotonic() > end:
+                        raise RequestException("the answer is too long or too slow")
+            except HTTPError as error:
+                raise RequestException(str(error)) from error
         answer._content = content
         return answer
 

@@ -17,6 +17,7 @@ from orchestrator.configuration.sign_in_settings import (
     SINGLE_SIGN_ON_BACKEND,
     provider_settings,
 )
+from orchestrator.sign_in import provider as asking
 from orchestrator.sign_in import sign_in_path
 from tests.services.cases import cases
 from tests.services.client import Client
@@ -313,6 +314,19 @@ def test_a_provider_that_is_down_says_so(
     with serving() as gone:
         trust(gone, settings)
     refused(client, client.get("/sign-in/with/"), 503)
+
+
+@cases("name, value", ("WHOLE", -1), ("LARGEST", 10))
+def test_an_answer_that_is_too_slow_or_too_long_is_cut_off(
+    name: str,
+    value: int,
+    provider: Provider,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, name, value)
+
+    assert "does not answer" in refused(client, client.get("/sign-in/with/"), 503)
 
 
 def test_a_state_and_a_code_count_once(provider: Provider) -> None:
