@@ -15,6 +15,13 @@ from orchestrator.configuration.environment import (
     socket_path,
     socket_url,
 )
+from orchestrator.configuration.sign_in_settings import (
+    ALLAUTH_APPS,
+    SECOND_FACTOR_BACKEND,
+    SINGLE_SIGN_ON_BACKEND,
+    group_map,
+    provider_settings,
+)
 from orchestrator.configuration.variables import read_variables
 
 given = read_variables()
@@ -145,6 +152,36 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+
+# Nothing of django-allauth is loaded unless a variable asks for single sign-on or a second factor.
+SSO_NAME = given.SSO_NAME if given.SSO_ISSUER else ""
+SSO_ONLY = given.SSO_ONLY
+SSO_GROUPS_CLAIM = given.SSO_GROUPS_CLAIM
+SSO_GROUPS = group_map(given.SSO_GROUPS)
+SECOND_FACTOR = given.SECOND_FACTOR
+if SSO_NAME or SECOND_FACTOR:
+    INSTALLED_APPS += ALLAUTH_APPS
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("axes.middleware.AxesMiddleware"),
+        "allauth.account.middleware.AccountMiddleware",
+    )
+    ACCOUNT_ADAPTER = "orchestrator.sign_in.adapters.SignInAdapter"
+    ACCOUNT_EMAIL_VERIFICATION = "none"
+    ACCOUNT_LOGIN_METHODS = {"username"}
+    ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+    ACCOUNT_UNIQUE_EMAIL = False  # an address of the provider matches no local account
+    MFA_TOTP_ISSUER = "Procession"
+    # A wrong code of a second factor is counted as a wrong password is, and kept no more than that.
+    AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "code"]
+if SSO_NAME:
+    AUTHENTICATION_BACKENDS += [SINGLE_SIGN_ON_BACKEND]
+    SOCIALACCOUNT_ADAPTER = "orchestrator.sign_in.adapters.ProviderAdapter"
+    SOCIALACCOUNT_PROVIDERS = provider_settings(
+        given.SSO_ISSUER, given.SSO_CLIENT_ID, given.SSO_CLIENT_SECRET, SSO_NAME
+    )
+if SECOND_FACTOR == "required":
+    # A session of a person without a second factor is none, whichever way it came about.
+    AUTHENTICATION_BACKENDS[1] = SECOND_FACTOR_BACKEND
 
 # Behind HTTPS, PROCESSION_HTTPS=1 makes browsers insist on it.
 HTTPS = given.HTTPS

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required, user_passes_test
 from django.contrib.auth.views import LogoutView
@@ -60,7 +61,14 @@ to_sign_in = login_not_required(
     RedirectView.as_view(pattern_name="sign-in", query_string=True)
 )
 
+more = (
+    [path("", include("orchestrator.sign_in.urls"))]
+    if getattr(settings, "SSO_NAME", "") or getattr(settings, "SECOND_FACTOR", "")
+    else []
+)
+
 urlpatterns = [
+    *more,
     path("favicon.ico", icon),
     path("sign-in/", SignInView.as_view(), name="sign-in"),
     path(

@@ -261,8 +261,17 @@ def test_the_bundled_project_is_locked_to_what_is_declared() -> None:
         assert locked[requirement.name.lower()] in requirement.specifier, requirement
 
 
+def test_single_sign_on_is_locked_to_the_same_versions() -> None:
+    locked = pins("requirements-sso.lock")
+
+    assert pins("requirements.lock").items() <= locked.items()
+    assert locked.items() <= pins("requirements-dev.lock").items()
+    for requirement in declared("sso"):
+        assert locked[requirement.name.lower()] in requirement.specifier, requirement
+
+
 def test_every_dependency_says_up_to_where_it_was_tried() -> None:
-    groups = words("dependencies postgres server standalone media test lint peers")
+    groups = words("dependencies postgres server standalone sso media test lint peers")
 
     assert [r for r in declared(*groups) if "<" not in str(r.specifier)] == []
 

@@ -34,8 +34,8 @@ PLAIN = frozenset(
         failed file for given handle happened have if ignore in input is issue issued it item kind left long lost made
         management migration missing model more name need never no not of on one or out over own part permanent person
         process query react reading ready received records reject repeat requested rest result retried retrying run
-        running send serve serving set skipped sql start status step steps still storage stored taken testing that the
-        then timed times to type undoing until up use value waiting was what when where who with work written
+        running send serve serving set sign skipped sql start status step steps still storage stored taken testing that
+        the then timed times to type undoing until up use value waiting was what when where who with work written
         """
     )
 )

@@ -43,6 +43,16 @@ from orchestrator.configuration.notice_settings import (
     Recipient,
     Recipients,
 )
+from orchestrator.configuration.sign_in_settings import (
+    ClientId,
+    ClientSecret,
+    GroupsClaim,
+    Issuer,
+    ProviderName,
+    SecondFactor,
+    SsoGroups,
+    check_sign_in,
+)
 from orchestrator.configuration.site_settings import MetricsToken, SiteAddress
 from orchestrator.configuration.webhook_settings import (
     Networks,
@@ -196,6 +206,23 @@ class Variables(Conf):
     METRICS_TOKEN: MetricsToken = ""
     """The token with which programs read metrics; when empty only people who may see processes can read them."""
 
+    SSO_ISSUER: Issuer = ""
+    """The OpenID provider that signs people in; none when empty."""
+    SSO_CLIENT_ID: ClientId = ""
+    """The name under which the provider knows this site."""
+    SSO_CLIENT_SECRET: ClientSecret = ""
+    """The secret that the provider has given this site."""
+    SSO_NAME: ProviderName = "single sign-on"
+    """The name of the provider on the sign-in page."""
+    SSO_GROUPS_CLAIM: GroupsClaim = "groups"
+    """The claim that names the groups of a person."""
+    SSO_GROUPS: SsoGroups = []
+    """The groups of the provider, each with the group of Django that it gives."""
+    SSO_ONLY: Flag = False
+    """Whether the sign-in page has no form for a password."""
+    SECOND_FACTOR: SecondFactor = ""
+    """Whether people who sign in by password or link may have a second factor, or must have one; none when empty."""
+
     WEBHOOK_SECRET: dict[SourceName, SigningKeys] = {}
     """The signing keys of each webhook source."""
     WEBHOOK_NETWORKS: dict[SourceName, Networks] = {}
@@ -222,6 +249,12 @@ class Variables(Conf):
                 raise SettingRefused(
                     f"{variable_name((family, source))} is of a source that does not exist; {secret} makes it."
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _sign_in_is_complete(self) -> Self:
+        """Refuse a provider without what it needs, and a variable without effect."""
+        check_sign_in({name: getattr(self, name) for name in self.model_fields_set})
         return self
 
     @property

@@ -1,10 +1,14 @@
 """Signing in: by password, or by a signed link that works once and for a day.
 
-django-axes counts failures by address and by account, in a project that has it installed, as the bundled one has.
+The bundled project may have single sign-on and a second factor besides: the other modules here, which nothing imports
+unless its settings ask for them. django-axes counts failures by address and by account, in a project that has it
+installed, as the bundled one has.
 """
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
@@ -18,7 +22,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.core import signing
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -29,6 +33,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views import View
 from django.views.decorators.cache import never_cache
 
+from orchestrator.configuration.sign_in_settings import SECOND_FACTOR_BACKEND
 from orchestrator.exceptions import ProcessionError
 
 LIFETIME = timedelta(hours=24)
@@ -94,7 +99,26 @@ def redeem_link(token: str) -> AbstractBaseUser:
 def link_backend() -> str:
     """Return the authentication backend of sign-ins by link."""
     backends = settings.AUTHENTICATION_BACKENDS
-    return MODEL_BACKEND if MODEL_BACKEND in backends else backends[0]
+    ours = (one for one in (SECOND_FACTOR_BACKEND, MODEL_BACKEND) if one in backends)
+    return next(ours, backends[0])
+
+
+def complete_sign_in(
+    request: HttpRequest, user: AbstractBaseUser, address: str
+) -> HttpResponse:
+    """Sign in a user whose password or link was right, and redirect to `address`.
+
+    In a project with a second factor its page comes first, for users who have one or need one.
+    """
+    if getattr(settings, "SECOND_FACTOR", ""):
+        from orchestrator.sign_in.second_factor import begin_sign_in  # noqa: PLC0415  needs django-allauth
+
+        return begin_sign_in(request, user, address)
+    since = user.last_login
+    backend = getattr(user, "backend", None) or link_backend()
+    login(request, user, backend=backend)  # type: ignore[arg-type]  # its type knows no other user model
+    warn_of_failures(request, user, since)
+    return redirect(address)
 
 
 def warn_of_failures(
@@ -132,32 +156,45 @@ def throttled(request: HttpRequest, *about: object) -> HttpResponse:
 
 
 _turn = Lock()
-"""Passwords are compared one at a time: of many at once, none would see the failures of the others."""
+"""Passwords and codes are compared one at a time: of many at once, none would see the failures of the others."""
 
 
 TURN_SECONDS = 10.0
 """How long a request waits for its turn: the one before it may wait for a silent database."""
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other password or code is being compared, but no longer than `TURN_SECONDS`."""
+    mine = _turn.acquire(timeout=TURN_SECONDS)
+    try:
+        yield
+    finally:
+        if mine:
+            _turn.release()
+
+
 class SignInView(LoginView):
-    """The form for user name and password."""
+    """The form for user name and password, and the button of single sign-on."""
 
     redirect_authenticated_user = True
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        about = {
+            "provider": getattr(settings, "SSO_NAME", ""),
+            "takes_passwords": not getattr(settings, "SSO_ONLY", False),
+        }
+        return super().get_context_data(**kwargs) | about
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        mine = _turn.acquire(timeout=TURN_SECONDS)
-        try:
+        if getattr(settings, "SSO_ONLY", False):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        with one_at_a_time():
             return super().post(request, *args, **kwargs)
-        finally:
-            if mine:
-                _turn.release()
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        user = form.get_user()
-        since = user.last_login
-        answer = super().form_valid(form)
-        warn_of_failures(self.request, user, since)
-        return answer
+        address = self.get_success_url()
+        return complete_sign_in(self.request, form.get_user(), address)
 
 
 @method_decorator([login_not_required, never_cache], name="dispatch")
@@ -173,7 +210,4 @@ class SignInByLinkView(View):
         except InvalidLink as refused:
             page = "registration/link_refused.html"
             return render(request, page, {"refused": refused}, status=403)
-        since = user.last_login
-        login(request, user, backend=link_backend())  # type: ignore[arg-type]  # its type knows no other user model
-        warn_of_failures(request, user, since)
-        return redirect(settings.LOGIN_REDIRECT_URL)
+        return complete_sign_in(request, user, settings.LOGIN_REDIRECT_URL)
