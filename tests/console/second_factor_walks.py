@@ -299,7 +299,7 @@ def test_who_comes_by_the_provider_is_not_asked(
 def test_the_pages_speak_japanese(
     owner: User, client: Client, clock: list[float]
 ) -> None:
-    japanese = {"HTTP_ACCEPT_LANGUAGE": "ja"}
+    japanese: Any = {"HTTP_ACCEPT_LANGUAGE": "ja"}
     assert "Example IDでサインイン" in client.read("/sign-in/", **japanese)
     with_password(client, owner)
     assert "2要素認証の設定" in client.read(OWN, **japanese)
