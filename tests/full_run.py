@@ -17,6 +17,18 @@ holds each of those to a number of seconds; with `-m full_size` it runs them alo
 
 """
 
+MUTANTS = """
+## Mutants
+
+A full run changes 200 small things in the engine, one at a time, and lets the nearest tests notice each. At least 90 %
+of these mutants must be killed. The others are named in `tests/services/survivors.py`, each with its reason. Alone, or
+with other mutants:
+
+```sh
+python3 -m tests.mutation_run
+python3 -m tests.mutation_run --seed 35 --number 50
+```
+"""
 
 SOAKS = """
 ## What takes longer
@@ -42,7 +54,7 @@ def tell(stages: Sequence[Stage], seconds: float, keep: bool) -> None:
     if keep:
         good, bad = map(sum, zip(*(stage.counts() for stage in stages), strict=True))
         ended = f"{datetime.now(UTC).date()}: {good} passed, {bad} failed, {clock(seconds)} in all."
-        PAGE.write_text(f"{HEAD}{ended}\n\n{table}\n{SOAKS}")
+        PAGE.write_text(f"{HEAD}{ended}\n\n{table}\n{MUTANTS}{SOAKS}")
 
 
 def rows_of(stage: Stage) -> Iterator[tuple[str, ...]]:

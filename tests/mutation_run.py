@@ -279,7 +279,7 @@ def main(words: Sequence[str]) -> int:
     os.environ["PROCESSION_TESTS_FULL"] = os.environ["DATABASE_URL"] = ""
     os.environ["COVERAGE_CORE"] = "ctrace"  # the one that tells tests apart
     paths = [path for path in files_of_rooms() if given.of in str(path)]
-    chosen = choose_mutants(paths, given.seed, given.number)[given.skip :]
+    chosen = choose_mutants(paths, given.seed, number=given.number)[given.skip :]
     played = MutationRun(chosen, given.recorded)
     options = ["-q", "-s", "-p", "no:cacheprovider", "--no-header"]
     code = pytest.main([*options, *given.tests], plugins=[played])

@@ -119,6 +119,9 @@ def everything(
             Stage(name, command, folder / f"check-{number}.log")
             for number, (name, command) in enumerate(CHECKS.items())
         ]
+    if full and not these_alone:
+        mutants = ["-m", "tests.mutation_run"]
+        stages.append(Stage("Mutants of the engine", mutants, folder / "mutants.log"))
     stages += [
         of_folder(name, database, server, folder, others) for name, database in folders
     ]

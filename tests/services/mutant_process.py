@@ -5,6 +5,7 @@ import resource
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -34,7 +35,11 @@ def in_copy(action: Callable[[], bool], most: float) -> tuple[str, float]:
         "survived" if all was well, "killed" if not, "timed out" if it never ended; and the seconds of a core it took.
     """
     sys.stdout.flush()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of threads, which a copy lacks
+        pid = os.fork()
     if pid == 0:
         _be_copy(action, int(most))
     still = _wait(pid)

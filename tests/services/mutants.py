@@ -118,14 +118,14 @@ class Spot:
 
 
 def choose_mutants(
-    paths: Sequence[Path], seed: int, number: int | None = None
+    paths: Sequence[Path], seed: int, root: Path = ROOT, number: int | None = None
 ) -> list[Mutant]:
     """Return so many mutants of some files, chosen by their names: after a change elsewhere they are still the same."""
 
     def chance(mutant: Mutant) -> str:
         return sha256(f"{seed} {mutant.name}".encode()).hexdigest()
 
-    found = [one for path in paths for one in mutants_of(path)]
+    found = [one for path in paths for one in mutants_of(path, root)]
     return sorted(found, key=chance)[:number]
 
 
