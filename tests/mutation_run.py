@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -139,7 +139,10 @@ class MutationRun:
         begun = time.monotonic()
         base.restore()
         if not told.exists():
-            outcome, computing = in_copy(lambda: record(items, told), 3600.0)
+            with os.fdopen(os.dup(1), "w") as progress:  # which a copy lacks
+                outcome, computing = in_copy(
+                    lambda: record(items, told, progress), 3600.0
+                )
             self.computing += computing
             if outcome != "survived":
                 raise RuntimeError(f"the tests could not be recorded: {outcome}")
@@ -213,7 +216,7 @@ def _play(items: Sequence[pytest.Function]) -> bool:
     return True
 
 
-def record(items: list[pytest.Function], told: Path) -> bool:
+def record(items: list[pytest.Function], told: Path, progress: TextIO) -> bool:
     """Run all tests, and write which lines of the rooms each runs, and how long it takes."""
     import coverage
     from _pytest.runner import runtestprotocol
@@ -229,8 +232,13 @@ def record(items: list[pytest.Function], told: Path) -> bool:
         reports = runtestprotocol(item, log=False, nextitem=behind)
         if all(report.passed for report in reports):
             seconds[item.nodeid] = time.process_time() - begun
+        for report in reports:
+            if report.failed:
+                last = report.longreprtext.splitlines()[-1:]
+                progress.write(f"not used, it fails: {item.nodeid}: {last}\n")
         if place % 100 == 99:
-            sys.stderr.write(f"{place + 1} tests recorded\n")
+            progress.write(f"{place + 1} tests recorded\n")
+        progress.flush()
     noted.stop()
     data = noted.get_data()
     lines = [
@@ -281,7 +289,7 @@ def main(words: Sequence[str]) -> int:
     paths = [path for path in files_of_rooms() if given.of in str(path)]
     chosen = choose_mutants(paths, given.seed, number=given.number)[given.skip :]
     played = MutationRun(chosen, given.recorded)
-    options = ["-q", "-s", "-p", "no:cacheprovider", "--no-header"]
+    options = ["-q", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=native"]
     code = pytest.main([*options, *given.tests], plugins=[played])
     if len(played.outcomes) < len(chosen):
         return int(code) or 1

@@ -61,6 +61,7 @@ def _be_copy(action: Callable[[], bool], most: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 10))
         silence = os.open(os.devnull, os.O_RDWR)
         os.dup2(silence, 1)
+        os.dup2(silence, 2)
         # The server is the child of the first process: to a copy it would seem to have ended.
         ValkeyServer.start = lambda self: None  # type: ignore[method-assign]
         if action():

@@ -200,8 +200,7 @@ def _live(module: ModuleType, name: str) -> Iterator[FunctionType]:
     else:
         several = [getattr(found, "__func__", found)]
     for one in several:
-        if hasattr(one, "cache_clear"):
-            one.cache_clear()
+        getattr(one, "cache_clear", lambda: None)()
         plain = inspect.unwrap(one) if callable(one) else None
         if isinstance(plain, FunctionType):
             yield plain
