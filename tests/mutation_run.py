@@ -39,8 +39,8 @@ FAR = (
 )
 """Parts of the names of their files that are about something else, or long."""
 
-PROGRAMS = {"workers", "live_site", "page", "start"}
-"""Fixtures that start programs: what these run has no mutant."""
+PROGRAMS = {"workers", "live_site", "page", "start", "valkey"}
+"""Fixtures that start programs, which have no mutant, or that end the server that all tests share."""
 
 SEED, NUMBER = 34, 200
 LEAST_KILLED = 0.9

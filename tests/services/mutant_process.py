@@ -62,12 +62,21 @@ def _be_copy(action: Callable[[], bool], most: int) -> None:
         silence = os.open(os.devnull, os.O_RDWR)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        # The server is the child of the first process: to a copy it would seem to have ended.
-        ValkeyServer.start = lambda self: None  # type: ignore[method-assign]
+        _share_server()
         if action():
             code = SURVIVES
     finally:
         os._exit(code)
+
+
+def _share_server() -> None:
+    """Leave the Valkey of the first process running: to a copy it would seem to have ended, as it is no child of it."""
+
+    def refuse(server: ValkeyServer) -> None:
+        raise RuntimeError("the server belongs to another process")
+
+    ValkeyServer.start = lambda server: None  # type: ignore[method-assign]
+    ValkeyServer.stop = ValkeyServer.kill = refuse  # type: ignore[method-assign]
 
 
 def _wait(pid: int) -> bool:
