@@ -164,12 +164,12 @@ def compiled(mutant: Mutant, root: Path = ROOT) -> CodeType:
     path = root / mutant.path
     tree = ast.parse(path.read_text())
     spot = list(_spots(tree))[mutant.number]
-    spot.put(list(_changes(spot.node))[mutant.way][0])
     for name, function in _functions(tree.body):
         if name == mutant.function and _names_its_class(function):
-            # A function that calls super() no more must still have the cell of its class.
-            kept = ast.If(ast.Constant(False), [ast.Expr(ast.Name("__class__", ast.Load()))], [])  # fmt: skip
-            function.body.append(kept)
+            # Also where it calls super() no more, it must have the cell of its class.
+            cell = ast.Expr(ast.Name("__class__", ast.Load()))
+            function.body.append(ast.If(ast.Constant(False), [cell], []))
+    spot.put(list(_changes(spot.node))[mutant.way][0])
     return compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)  # fmt: skip
 
 
