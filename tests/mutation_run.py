@@ -29,15 +29,21 @@ from tests.services.survivors import SURVIVORS
 ROOMS = ("change", "events", "steps", "work")
 """The rooms of orchestrator/engine whose mutants are played: "work" has the claims."""
 
-NEAREST = ("tests/engine", "tests/both")
-FAR = (
-    "console",
-    "migrations_beside_work",
-    "together_as_singly",
-    "examples",
-    "transfer",
-)
-"""Parts of the names of their files that are about something else, or long."""
+NEAREST = {
+    "engine": """
+        command_order conditions_that_raise cut_off_steps decided_maps engine_deadlines engine_delivery engine_failures
+        engine_outbox engine_parking engine_unrouted failure_attempts given_up_branches guarded_waits held_map_edges
+        ignored_events optional_steps pause pause_workflows polling redo_among_branches waiting_calls
+        workflow_caught_routes workflow_child_failures workflow_child_maps workflow_children workflow_compensation
+        workflow_corrupted workflow_failed_events workflow_failures workflow_operations workflow_operations_restart
+        workflow_operations_resume workflow_progress workflow_richer_steps workflow_strategies workflow_waits
+    """,
+    "both": """
+        claims_in_turns engine_held engine_leases event_order events_together joins_of_one_change many_parked
+        passing_errors steps_together
+    """,
+}
+"""The files of tests that are nearest to these rooms, by their folders. Others reach them too, and take longer."""
 
 PROGRAMS = {"workers", "live_site", "page", "start", "valkey"}
 """Fixtures that start programs, which have no mutant, or that end the server that all tests share."""
@@ -196,8 +202,6 @@ class Database:
 
 def _is_near(item: pytest.Item) -> bool:
     """Whether a test runs the engine in this process, at its usual size."""
-    if any(part in item.path.name for part in FAR):
-        return False
     if item.get_closest_marker("full_size") or item.get_closest_marker("asyncio"):
         return False
     return PROGRAMS.isdisjoint(getattr(item, "fixturenames", ()))
@@ -268,6 +272,15 @@ def verdict(outcomes: dict[Mutant, str], computing: float) -> int:
     return code
 
 
+def nearest_files() -> list[str]:
+    """Return the files of tests."""
+    return [
+        f"tests/{folder}/test_{name}.py"
+        for folder, names in NEAREST.items()
+        for name in names.split()
+    ]
+
+
 def files_of_rooms() -> list[Path]:
     """Return the files whose mutants are played."""
     engine = ROOT / "orchestrator" / "engine"
@@ -277,7 +290,7 @@ def files_of_rooms() -> list[Path]:
 def main(words: Sequence[str]) -> int:
     """Play mutants as the words of a command line say; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("tests", nargs="*", default=NEAREST)
+    parser.add_argument("tests", nargs="*", default=nearest_files())
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--number", type=int, default=NUMBER)
     parser.add_argument("--skip", type=int, default=0, help="so many of these")
