@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from tests.services.mutant_process import OUTCOMES, in_copy
+from tests.services.mutant_process import NOT_MADE, OUTCOMES, in_copy
 from tests.services.mutants import Mutant, choose_mutants, install
 from tests.services.stage import ROOT, clock, heading, say
 from tests.services.survivors import SURVIVORS
@@ -121,9 +121,9 @@ class MutationRun:
             return True
         items = [item for item in session.items if isinstance(item, pytest.Function)]
         say(f"{len(self.mutants)} mutants, {len(items)} tests")
-        _play(
-            items[:1]
-        )  # sets up what lasts for the whole run: the database and Valkey
+        # It sets up what lasts for the whole run: the database and Valkey.
+        if not _play(items[:1]):
+            raise RuntimeError(f"{items[0].nodeid} fails without a mutant")
         with tempfile.TemporaryDirectory(prefix="procession-mutants-") as folder:
             base = Database(Path(folder))
             recorded = self._record(
@@ -170,7 +170,10 @@ class MutationRun:
             return "unreached"
 
         def play() -> bool:
-            install(mutant)
+            try:
+                install(mutant)
+            except (LookupError, ValueError):
+                os._exit(NOT_MADE)
             return _play([items[place] for place in nearest])
 
         base.restore()

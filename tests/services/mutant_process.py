@@ -13,15 +13,15 @@ import psutil
 
 from tests.services.valkey import ValkeyServer
 
-OUTCOMES = ("killed", "timed out", "survived", "unreached")
-"""What comes of a mutant: "unreached" if no test runs its statement."""
+OUTCOMES = ("killed", "timed out", "survived", "unreached", "not made")
+"""What comes of a mutant: "unreached" if no test runs its statement, "not made" where its function is not found."""
 
 STILL_SECONDS = 180.0
 """For how long a copy computes nothing until it counts as one that waits for ever."""
 STEP_SECONDS = 0.02
 LEAST_COMPUTING = 0.01
 
-SURVIVES, KILLED = 0, 1
+SURVIVES, KILLED, NOT_MADE = 0, 1, 3
 
 
 def in_copy(action: Callable[[], bool], most: float) -> tuple[str, float]:
@@ -50,7 +50,7 @@ def in_copy(action: Callable[[], bool], most: float) -> tuple[str, float]:
     code = os.waitstatus_to_exitcode(status)
     if still or code == -signal.SIGXCPU:
         return "timed out", computing
-    return "survived" if code == SURVIVES else "killed", computing
+    return {SURVIVES: "survived", NOT_MADE: "not made"}.get(code, "killed"), computing
 
 
 def _be_copy(action: Callable[[], bool], most: int) -> None:
