@@ -298,7 +298,7 @@ def _of_statement(node: ast.AST) -> Iterator[Change]:
             yield ast.Pass(), node, None
             if found := ARITHMETIC.get(type(operator)):
                 yield _instead(node, ast.AugAssign(target, found(), value))
-        case ast.Return(value) if value is not None and not _is_none(value):
+        case ast.Return(value) if value is not None and not _is_like_none(value):
             yield _instead(node, ast.Return(ast.Constant(None)))
         case ast.Break():
             yield _instead(node, ast.Continue())
@@ -376,8 +376,9 @@ def _reads_clock(node: ast.AST) -> bool:
     )
 
 
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_like_none(node: ast.AST) -> bool:
+    """Whether a value is None, or one that a caller who asks whether there is one takes for it: False or ""."""
+    return isinstance(node, ast.Constant) and not node.value
 
 
 def _is_plain(node: ast.AST) -> bool:
