@@ -75,8 +75,9 @@ def _share_server() -> None:
     def refuse(server: ValkeyServer) -> None:
         raise RuntimeError("the server belongs to another process")
 
-    ValkeyServer.start = lambda server: None  # type: ignore[method-assign]
-    ValkeyServer.stop = ValkeyServer.kill = refuse  # type: ignore[method-assign]
+    instead = {"start": lambda server: None, "stop": refuse, "kill": refuse}
+    for name, function in instead.items():
+        setattr(ValkeyServer, name, function)
 
 
 def _wait(pid: int) -> bool:
