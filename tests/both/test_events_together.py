@@ -132,6 +132,40 @@ def test_a_process_that_was_moved_meanwhile_is_decided_anew() -> None:
     forgotten()  # nobody could tell how its data came to be so
 
 
+def test_a_process_without_a_history_is_known_by_its_revision() -> None:
+    """No checkpoint of the other change stands in the way of what was decided before it."""
+    pks = turned(3)
+
+    def another() -> None:
+        data = {"table": "table 1", "turns": 10}
+        ProcessInstance.objects.filter(pk=pks[1]).update(data=data, revision=2)
+
+    MEANWHILE["table 2"] = lambda: together(another)  # it is decided after table 1
+    drain()
+    assert stand(pks) == [("Down", 1), ("Down", 11), ("Down", 1)]
+    forgotten()
+
+
+def test_an_event_waits_for_an_older_one_that_is_offered_after_its_claim() -> None:
+    """The older one was parked, so that both can be claimed; the younger one is not decided in the group then."""
+    pks = laid(3)
+    send_event(TableCleared(), id="early", source="players", process_id=pks[1])
+    drain()
+    early = InboxEvent.objects.filter(event_id="early")
+    offered: list[bool] = []
+
+    def offer() -> None:
+        early.update(wake_at=database_now(), handled_at=None)
+
+    for pk in pks:
+        sent(pk, CardTurned())
+    MEANWHILE["table 0"] = lambda: together(offer)  # it is decided before table 1
+    MEANWHILE["table 1"] = lambda: offered.append(early.get().handled_at is None)
+    drain()
+    assert offered == [False]
+    assert stand(pks) == [("Down", 1), ("Cleared", 1), ("Down", 1)]
+
+
 def test_an_event_that_was_parked_meanwhile_is_counted_and_offered() -> None:
     """Parking is no transition: the process has still the revision that was read."""
     pks = turned(3)

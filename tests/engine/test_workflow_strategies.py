@@ -213,18 +213,23 @@ def test_an_attempt_that_is_always_refused_counts_in_the_end(where: str) -> None
 
 
 @pytest.fixture
-def no_failure_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the database refuse to store that a step has failed."""
+def no_failure_stored(monkeypatch: pytest.MonkeyPatch) -> list[StepRun]:
+    """Let the database refuse to store that a step has failed; return what it has refused."""
+    refused: list[StepRun] = []
 
-    def refuse(*args: object) -> None:
+    def refuse(run: StepRun, *args: object) -> None:
+        refused.append(run)
         raise OperationalError("database is locked")
 
     work = "orchestrator.engine.work"
     monkeypatch.setattr(f"{work}.keeping.KEEP_SECONDS", 0.0)
     monkeypatch.setattr(f"{work}.step_failures.settle_failure", refuse)
+    return refused
 
 
-def test_a_failure_nobody_can_store_is_told_in_the_end(no_failure_stored: None) -> None:
+def test_a_failure_nobody_can_store_is_told_in_the_end(
+    no_failure_stored: list[StepRun],
+) -> None:
     process = insist(launch(failing.Saying, "permanent by raising"))
 
     run = visit(process, "say")
@@ -232,6 +237,7 @@ def test_a_failure_nobody_can_store_is_told_in_the_end(no_failure_stored: None) 
     incident = complaint(process)
     assert incident.message == "OperationalError: database is locked"
     assert "Permanent: never" in incident.detail
+    assert len(no_failure_stored) == 1 + releasing.FREE
 
 
 @pytest.mark.parametrize("stored", [True, False])
