@@ -99,9 +99,8 @@ class TransitionRow:
         Raises:
             InvalidDefinition: `at_once` is something else, as if a field of the command was meant.
         """
-        given: Any = at_once  # code may run without a type checker
-        if not isinstance(given, bool):
-            reason = f"at_once={given!r} must be True or False: it says when the commands go, and fills no field"
+        if at_once not in (True, False):  # code may run without a type checker
+            reason = f"at_once={at_once!r} must be True or False: it says when the commands go, and fills no field"
             raise InvalidDefinition("issue", "", reason)
         filled = tuple(renames.items())
         issued = (Issue(command, filled, at_once) for command in commands)
