@@ -44,7 +44,7 @@ def is_secure_address(address: str) -> bool:
 def is_issuer(address: str) -> bool:
     """Return whether a text is the issuer of an OpenID provider."""
     parts = urlsplit(address)
-    more = parts.query or parts.fragment or parts.username is not None
+    more = "?" in address or "#" in address or parts.username is not None
     plain = address.isprintable() and " " not in address
     return (
         plain
@@ -52,6 +52,11 @@ def is_issuer(address: str) -> bool:
         and not more
         and is_secure_address(address)
     )
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be read on a button."""
+    return text.isprintable() and bool(text.strip())
 
 
 def split_group(entry: str) -> tuple[str, str]:
@@ -89,7 +94,7 @@ ClientSecret = Annotated[
     Form("have 1 to 255 letters, digits and signs of ASCII", hides=str),
 ]
 ProviderName = Annotated[
-    str, Field(max_length=40), Form("have up to 40 characters", str.isprintable)
+    str, Field(max_length=40), Form("have up to 40 characters", is_name)
 ]
 GroupsClaim = Annotated[
     str,

@@ -1,5 +1,6 @@
 """The first administrator: an account without a password, with a link to sign in."""
 
+from itertools import count
 from operator import attrgetter
 
 from django.contrib.auth import get_user_model
@@ -27,8 +28,11 @@ def new_administrator() -> AbstractBaseUser:
     """Make a superuser of the project's user model, whose user name may be an e-mail address."""
     model = get_user_model()
     by_address = isinstance(model._meta.get_field(model.USERNAME_FIELD), EmailField)
-    named = {model.USERNAME_FIELD: ADDRESS if by_address else NAME}
-    user = model(**named, is_superuser=True, is_staff=True)
+    names = (f"{number or ''}" for number in count())
+    free = (f"{part}{ADDRESS}" if by_address else f"{NAME}{part}" for part in names)
+    users = model._default_manager
+    name = next(one for one in free if not users.filter(**{model.USERNAME_FIELD: one}))
+    user = model(**{model.USERNAME_FIELD: name}, is_superuser=True, is_staff=True)
     user.set_unusable_password()
     user.save()
     return user

@@ -199,7 +199,9 @@ class SignInView(LoginView):
 
 @method_decorator([login_not_required, never_cache], name="dispatch")
 class SignInByLinkView(View):
-    """Signs in the user of an unused link."""
+    """Signs in the user of an unused link. A HEAD, as of a preview, does not use it up."""
+
+    http_method_names = ("get",)
 
     def get(self, request: HttpRequest, token: str, **kwargs: Any) -> HttpResponse:
         # Django's log of a refusal, and the stored sign-ins, have the path as it is here.

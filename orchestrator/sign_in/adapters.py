@@ -1,6 +1,7 @@
 """Answers to the questions that django-allauth asks at a sign-in."""
 
 import time
+from datetime import datetime
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -9,7 +10,7 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from allauth.socialaccount.providers.base import AuthError
 from django.conf import settings
-from django.contrib.auth import login
+from django.contrib.auth import load_backend, login
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -26,6 +27,7 @@ from orchestrator.sign_in.accounts import (
 )
 from orchestrator.sign_in.provider import ProviderSession
 from orchestrator.sign_in.refusals import refused
+from orchestrator.sign_in.second_factor import SINCE
 
 SIGNED_IN = "procession_signed_in"
 """The key of a session with the time of signing in, in seconds since 1970."""
@@ -56,8 +58,12 @@ class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth bri
     def login(self, request: HttpRequest, user: User) -> None:
         by_provider = getattr(request, BY_PROVIDER, False)
         since = user.last_login
+        if SINCE in request.session:  # a link has set the user's own
+            said = request.session.pop(SINCE)
+            since = datetime.fromisoformat(said) if said else None
         backend = SINGLE_SIGN_ON_BACKEND if by_provider else link_backend()
-        login(request, user, backend=backend)
+        # The backend's own user: the session must end with all that it depends on.
+        login(request, load_backend(backend).get_user(user.pk) or user, backend=backend)
         request.session[SIGNED_IN] = time.time()
         warn_of_failures(request, user, since)
         if by_provider:

@@ -27,7 +27,9 @@ class SecondFactorAdmin(ModelAdmin):  # type: ignore[type-arg]  # not subscripta
         return bool(request.user.is_active and request.user.is_superuser)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        security.info("second factor: removed by %a", request.user.get_username())
+        for row in queryset:
+            names = (row.user.get_username(), request.user.get_username())
+            security.info("second factor: removed of %a by %a", *names)
         return super().log_deletions(request, queryset)
 
 

@@ -38,6 +38,10 @@ LAST_USED = "last_used_counter"
 DRIFT = (-1, 0, 1)
 """The clock of a phone may be one period off."""
 STAGE = "second-factor"
+BEGAN_WITH = "procession_began_with"
+"""The key of the state of a sign-in with what the user had when it began."""
+SINCE = "procession_last_login"
+"""The key of a session with the last sign-in before the one that has begun."""
 NEW_SECRET = "procession_new_secret"  # noqa: S105  # the key of a session
 
 
@@ -48,11 +52,27 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]  # allauth brings no 
     urlname = "second-factor"
 
     def handle(self) -> tuple[HttpResponse | None, bool]:
+        user = self.login.user
         if "sociallogin" in (self.login.signal_kwargs or {}):
             return None, True  # the provider asks for its own second factor
-        if settings.SECOND_FACTOR == "required" or has_second_factor(self.login.user):
+        if settings.SECOND_FACTOR == "required" or has_second_factor(user):
+            security.info("second factor: %a is asked for it", user.get_username())
+            self.state[BEGAN_WITH] = _standing(user)
             return redirect(self.urlname), True
         return None, True
+
+    def user(self) -> Any:
+        """Return who is signing in; None if the account, its password or its second factor has changed meanwhile."""
+        user = self.login.user
+        if user is None or not user.is_active:
+            return None
+        return user if self.state.get(BEGAN_WITH) == _standing(user) else None
+
+
+def _standing(user: Any) -> list[object]:
+    """What a sign-in that has begun depends on."""
+    factors = Authenticator.objects.filter(user_id=user.pk, type=TOTP)
+    return [user.get_session_auth_hash(), *factors.values_list("pk", flat=True)]
 
 
 def begin_sign_in(
@@ -62,6 +82,7 @@ def begin_sign_in(
     if request.user.is_authenticated:
         logout(request)
     request.session.pop(NEW_SECRET, None)  # of another person at this browser
+    request.session[SINCE] = user.last_login and user.last_login.isoformat()
     answer: HttpResponse = perform_login(
         request, Login(user=user, redirect_url=address)
     )
@@ -157,7 +178,8 @@ def recovery_codes(user: AbstractBaseUser) -> list[str]:
 
 def remove_second_factor(user: AbstractBaseUser) -> bool:
     """Take the app and the recovery codes of a user away; return whether there were any."""
-    removed, _ = Authenticator.objects.filter(user_id=user.pk).delete()
+    mine = Authenticator.objects.filter(user_id=user.pk)
+    removed, _ = mine.filter(type__in=(TOTP, RECOVERY_CODES)).delete()
     if removed:
         security.info("second factor: removed of %a", user.get_username())
     return bool(removed)

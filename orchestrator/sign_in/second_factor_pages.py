@@ -4,18 +4,19 @@ import base64
 import time
 from typing import Any
 
-from allauth.account.internal.decorators import login_stage_required
+from allauth.account.stages import LoginStageController
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.decorators import login_not_required, login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from orchestrator.configuration.sign_in_settings import SINGLE_SIGN_ON_BACKEND
 from orchestrator.sign_in.adapters import SIGNED_IN
@@ -74,35 +75,37 @@ def posted_code(request: HttpRequest) -> str:
     return request.POST.get("code", "")[:40]
 
 
-@method_decorator(login_stage_required(STAGE, "sign-in"), name="dispatch")
+@method_decorator([login_not_required, never_cache], name="dispatch")
 class SecondFactorView(View):
     """Asks a person whose password or link was right for a code, or for a second factor to be made."""
 
-    def get(self, request: HttpRequest, *, wrong: bool = False) -> HttpResponse:
-        user = self._user(request)
-        if user is None:
+    stage: Any
+    user: Any
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.user.is_authenticated:
+            return redirect(settings.LOGIN_REDIRECT_URL)
+        self.stage = LoginStageController.enter(request, STAGE)
+        self.user = self.stage.user() if self.stage else None
+        if self.user is None:
             return redirect("sign-in")
-        if has_second_factor(user):
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest, *, wrong: bool = False) -> HttpResponse:
+        if has_second_factor(self.user):
             return code_page(request, wrong)
-        return setup_page(request, user, wrong)
+        return setup_page(request, self.user, wrong)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        user = self._user(request)
-        if user is None:
-            return redirect("sign-in")
+        user = self.user
         had_one = has_second_factor(user)
         if not (_accept(request, user) if had_one else set_up(request, user)):
             return self.get(request, wrong=True)
-        answer: HttpResponse = request._login_stage.exit()  # type: ignore[attr-defined]
+        answer: HttpResponse = self.stage.exit()
         if had_one:
             return answer
         request.session[NEW_CODES] = answer["Location"]
         return redirect("recovery-codes")
-
-    def _user(self, request: HttpRequest) -> Any:
-        """Return the user who is signing in; None where the account has gone or was deactivated meanwhile."""
-        user = request._login_stage.login.user  # type: ignore[attr-defined]
-        return user if user is not None and user.is_active else None
 
 
 @method_decorator([never_cache, login_required], name="dispatch")
@@ -145,6 +148,7 @@ def _signed_in_recently(request: HttpRequest) -> bool:
     return bool(time.time() - request.session.get(SIGNED_IN, 0) < RECENTLY)
 
 
+@require_http_methods(["GET"])  # and not HEAD, which would use up the only showing
 @never_cache
 @login_required
 def recovery_codes_page(request: HttpRequest) -> HttpResponse:

@@ -256,10 +256,66 @@ def test_a_reset_ends_the_sessions_and_another_one_is_made(
         "administrator has no second factor any more.\nadministrator had no second factor.\n"
     )
     assert not is_in(client)
-    assert with_password(client, owner)["Location"] == PAGE
-    assert shown_secret(client.read(PAGE)) != secret
+    again = Client()
+    assert with_password(again, owner)["Location"] == PAGE
+    renewed = shown_secret(again.read(PAGE))
+    again.post(PAGE, {"code": code_at(renewed, clock[0])})
+    assert renewed != secret
+    assert is_in(again)
+    assert not is_in(client)  # a session of the lost phone stays over
     with pytest.raises(CommandError, match="There is no user 'nobody'"):
         call_command("reset_second_factor", "nobody")
+
+
+def test_a_sign_in_that_has_begun_ends_with_the_password_or_the_second_factor(
+    owner: User, client: Client, clock: list[float]
+) -> None:
+    with_password(client, owner)
+    secret, _ = made(client, clock)
+    waiting, other = Client(), Client()
+    with_password(waiting, owner)
+    with_password(other, owner)
+
+    call_command("reset_second_factor", owner.username)
+    assert waiting.get(PAGE)["Location"] == "/sign-in/"
+
+    made(client, clock)
+    with_password(waiting, owner)
+    owner.refresh_from_db()
+    owner.set_password("another good long password")
+    owner.save()
+    assert waiting.get(PAGE)["Location"] == "/sign-in/"
+    assert waiting.post(PAGE, {"code": code_at(secret, clock[0])}).status_code == 302
+    assert not is_in(waiting)
+
+
+def test_failures_before_a_link_and_a_code_are_told(
+    owner: User, client: Client, clock: list[float]
+) -> None:
+    with_password(client, owner)
+    _, codes = made(client, clock)
+    wrong = {"username": owner.username, "password": "wrong"}
+    Client().post("/sign-in/", wrong, REMOTE_ADDR="192.0.2.66")
+    owner.refresh_from_db()
+    other, link = Client(), sign_in_path(owner)
+
+    assert other.head(link).status_code == 405  # a preview
+    assert other.get(link)["Location"] == PAGE
+    other.post(PAGE, {"code": codes[0]})
+    assert "Failed attempts" in other.read("/")
+
+
+def test_nothing_leads_a_person_who_is_signed_in_elsewhere(
+    owner: User, client: Client, clock: list[float], settings: Settings
+) -> None:
+    settings.ALLOWED_HOSTS = [".example.org", "testserver"]
+    with_password(client, owner)
+
+    assert client.get(PAGE, {"next": "https://a.example.org/"})["Location"] == "/"
+    secret = shown_secret(client.read(OWN))
+    client.post(OWN, {"code": code_at(secret, clock[0])})
+    assert client.head(CODES).status_code == 405
+    assert shown_codes(client.read(CODES))
 
 
 def test_the_administration_resets_it_and_shows_no_secret(
@@ -287,7 +343,7 @@ def test_who_comes_by_the_provider_is_not_asked(
         by_provider.trust(provider, settings)
         answer = by_provider.came(client)
         assert (answer.status_code, answer["Location"]) == (302, "/")
-        assert "Example ID, which has a second factor" in client.read(OWN)
+        assert "asks for no second factor of its own" in client.read(OWN)
         client.post(OWN, {"code": "1"})
     assert not Authenticator.objects.exists()
     user = by_provider.user_of(client)

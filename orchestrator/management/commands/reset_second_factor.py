@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.apps import apps
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError
 
@@ -20,7 +20,7 @@ class Command(ProcessionCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["username"]
-        if not apps.is_installed("allauth.mfa"):
+        if not getattr(settings, "SECOND_FACTOR", ""):
             raise CommandError(
                 "This project has no second factor: PROCESSION_SECOND_FACTOR is not set."
             )
