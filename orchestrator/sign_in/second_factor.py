@@ -70,7 +70,7 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]  # allauth brings no 
 
 
 def _standing(user: Any) -> list[object]:
-    """What a sign-in that has begun depends on."""
+    """Return the session hash of a user and the keys of the apps that make codes: a sign-in depends on both."""
     factors = Authenticator.objects.filter(user_id=user.pk, type=TOTP)
     return [user.get_session_auth_hash(), *factors.values_list("pk", flat=True)]
 
