@@ -234,7 +234,8 @@ def test_each_number_in_the_menu_is_of_its_list(read: Read, operator: User) -> N
     inquiry()
     hire()
     ended = begun(operator, {"status": "failed"}, 2)
-    BulkOperation.objects.filter(pk=ended.pk).update(status=BulkStatus.COMPLETED)
+    completed = {"status": BulkStatus.COMPLETED, "finished_at": NOW}
+    BulkOperation.objects.filter(pk=ended.pk).update(**completed)
     begun(operator, {"status": "failed"}, 2)
 
     entries = ENTRY.findall(read("/").partition('id="nav"')[2])
