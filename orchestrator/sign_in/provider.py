@@ -54,6 +54,12 @@ KEPT = 300  # seconds for which the provider's description of itself is kept
 LEEWAY = 60  # seconds by which the clock of the provider may be wrong
 LONGEST_SUBJECT = 191  # characters, as django-allauth stores them
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint")
+CHECKS: Any = {
+    "verify_signature": False,
+    **dict.fromkeys(("verify_exp", "verify_nbf", "verify_aud", "verify_iss"), True),
+    "require": ["exp", "iss", "aud", "sub"],
+}
+"""What is looked at in an ID token."""
 LISTS = ("scopes_supported", "token_endpoint_auth_methods_supported")
 MISTAKES = (
     OAuth2Error,
@@ -84,8 +90,7 @@ class ProviderSession(Session):
     def __init__(self) -> None:
         super().__init__()
         self.trust_env = False
-        names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-        self.verify = next(filter(None, map(os.environ.get, names)), True)
+        self.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
 
     def request(self, method: Any, url: Any, *args: Any, **more: Any) -> Any:
         """Return an answer that is an object of JSON; of the token endpoint, one with an access token.
@@ -157,25 +162,23 @@ class _BoundedAdapter(HTTPAdapter):
 
     def get_connection_with_tls_context(self, *args: Any, **more: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **more)
-        about = {"bound": self.bound}
+        about = {"end": self.end, "kept": self.kept}
         pool.ConnectionCls = type("Bounded", (_Bounded, pool.ConnectionCls), about)
         return pool
 
-    def bound(self, made: socket.socket) -> None:
+
+class _Bounded(HTTPConnection):
+    end: float
+    kept: ExitStack
+
+    def _new_conn(self) -> socket.socket:
+        made = super()._new_conn()
         twin = made.dup()  # TLS takes the first one over
         timer = Timer(max(0, self.end - time.monotonic()), _cut, [twin])
         timer.daemon = True
         timer.start()
         self.kept.callback(twin.close)
         self.kept.callback(timer.cancel)
-
-
-class _Bounded(HTTPConnection):
-    bound: Callable[[socket.socket], None]
-
-    def _new_conn(self) -> socket.socket:
-        made = super()._new_conn()
-        self.bound(made)
         return made
 
 
@@ -248,12 +251,10 @@ class ProviderClient(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allau
 
     def _decode_id_token(self, app: SocialApp, id_token: Any) -> dict[str, Any]:
         """Return the claims of an ID token: it comes from the token endpoint, so that its signature adds nothing."""
-        checks = ("verify_exp", "verify_nbf", "verify_aud", "verify_iss")
-        options: Any = {"verify_signature": False, **dict.fromkeys(checks, True)}
         try:
             decoded = jwt.decode_complete(
                 id_token,
-                options={**options, "require": ["exp", "iss", "aud", "sub"]},
+                options=CHECKS,
                 audience=app.client_id,
                 issuer=self.openid_config["issuer"],
                 leeway=LEEWAY,

@@ -460,7 +460,11 @@ def test_no_request_waits_with_a_connection_to_the_database(
     told: list[str] = []
 
     def telling(word: str, call: Any) -> Any:
-        return lambda *args, **more: told.append(word) or call(*args, **more)
+        def tell(*args: Any, **more: Any) -> Any:
+            told.append(word)
+            return call(*args, **more)
+
+        return tell
 
     monkeypatch.setattr(connection, "close", telling("closed", connection.close))
     monkeypatch.setattr(Session, "request", telling("asked", Session.request))
