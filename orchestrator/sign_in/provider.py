@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from threading import BoundedSemaphore, Timer
 from typing import Any
