@@ -17,7 +17,12 @@ security = logging.getLogger("orchestrator.security")
 
 LONGEST_NAME = 140
 """Characters of a user name without its number."""
+LONGEST_ADDRESS = 254
 NOT_IN_NAMES = re.compile(r"[^\w.@+-]")
+NOT_SHOWN = re.compile(
+    r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+"
+)
+"""Characters that end a line, cannot be seen or change the direction of a text, and could disguise a name."""
 
 
 def mapped_groups(claims: Mapping[str, Any]) -> set[str]:
@@ -80,14 +85,17 @@ def free_name(claims: Mapping[str, Any]) -> str:
 
 def _text(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
-    return value[:150] if isinstance(value, str) else ""
+    text = NOT_SHOWN.sub(" ", value) if isinstance(value, str) else ""
+    return text.strip()[:150]
 
 
 def _verified_address(claims: Mapping[str, Any]) -> str:
     """Return the e-mail address that the provider has verified; "" for another one."""
-    address = _text(claims, "email")
+    address = claims.get("email")
+    if not isinstance(address, str) or claims.get("email_verified") is not True:
+        return ""
     try:
         validate_email(address)
     except ValidationError:
         return ""
-    return address if claims.get("email_verified") is True else ""
+    return address if len(address) <= LONGEST_ADDRESS else ""

@@ -33,6 +33,8 @@ SIGNED_IN = "procession_signed_in"
 """The key of a session with the time of signing in, in seconds since 1970."""
 BY_PROVIDER = "procession_by_provider"
 """The attribute of a request whose user the provider signs in."""
+NOT_NOW = ("server_error", "temporarily_unavailable")
+"""What a provider says that cannot sign anybody in for a while."""
 
 
 class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth brings no types
@@ -94,10 +96,11 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         exception: Exception | None = None,
         extra_context: dict[str, Any] | None = None,
     ) -> None:
+        told = request.GET.get("error", "no state")
         reason = "cancelled" if error == AuthError.CANCELLED else "failed"
-        if isinstance(exception, RequestException):
+        if isinstance(exception, RequestException) or told in NOT_NOW:
             reason = "unreachable"
-        detail = repr(exception) if exception else request.GET.get("error", "no state")
+        detail = repr(exception) if exception else told
         raise ImmediateHttpResponse(refused(request, reason, detail))
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
@@ -106,10 +109,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         Raises:
             ImmediateHttpResponse: the person does not come in.
         """
-        told = sociallogin.account.extra_data
-        if told["id_token"].get("nonce") != sociallogin.state.get("nonce"):
+        if sociallogin.nonce != sociallogin.state.get("nonce"):
             raise ImmediateHttpResponse(refused(request, "failed", "wrong nonce"))
-        claims = told["id_token"] | told.get("userinfo", {})
+        claims = sociallogin.claims
         try:
             with transaction.atomic():
                 wanted = mapped_groups(claims)

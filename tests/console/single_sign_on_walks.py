@@ -1,8 +1,11 @@
 """Walks through single sign-on, with a provider on loopback; `test_single_sign_on.py` runs them."""
 
 import http.client
+import json
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,8 +13,11 @@ import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth import BACKEND_SESSION_KEY
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test.utils import override_script_prefix
 from pytest_django import Settings
+from requests import Session
+from requests.exceptions import ProxyError
 
 from orchestrator.configuration.sign_in_settings import (
     SINGLE_SIGN_ON_BACKEND,
@@ -22,8 +28,10 @@ from orchestrator.sign_in import sign_in_path
 from tests.services.cases import cases
 from tests.services.client import Client
 from tests.services.openid_provider import (
+    ABSENT,
     CLIENT_ID,
     CLIENT_SECRET,
+    TRICKLE,
     Provider,
     serving,
 )
@@ -55,8 +63,12 @@ def trust(provider: Provider, settings: Settings) -> None:
 
 
 @pytest.fixture
-def provider(listening: Provider, settings: Settings) -> Provider:
+def provider(
+    listening: Provider, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Provider:
     trust(listening, settings)
+    monkeypatch.setattr(asking, "KEPT", -1)
+    monkeypatch.setattr(asking, "_descriptions", {})
     listening.claims, listening.broken, listening.silent = dict(ANNA), {}, False
     return listening
 
@@ -257,7 +269,7 @@ ELSEWHERE = "http://192.0.2.1/token"
 @cases(
     "broken",
     {"error": "access_denied"},
-    {"error": "server_error"},
+    {"error": "invalid_scope"},
     {"id_token": {"aud": "another client"}},
     {"id_token": {"exp": 1_000_000_000}},
     {"id_token": {"iss": "https://elsewhere.example.org"}},
@@ -266,6 +278,23 @@ ELSEWHERE = "http://192.0.2.1/token"
     {"id_token": {"sub": "s" * 192}},
     {"id_token": {"sub": ""}},
     {"id_token": {"name": "a\0b"}},
+    {"id_token": {"exp": ABSENT}},
+    {"id_token": {"exp": float("inf")}},
+    {"id_token": {"nbf": 4_000_000_000}},
+    {"id_token": {"aud": [CLIENT_ID, "another client"]}},
+    {"id_token": {"aud": [CLIENT_ID, "another"], "azp": "another"}},
+    {"signed": (None, "none")},
+    {"id_token": {"given_name": "\ud800"}},
+    {"userinfo": {"given_name": "\ud800"}},
+    {"userinfo": {"groups": ["ops-team", "\ud800"]}},
+    {"userinfo": {"x": float("nan")}},
+    {"userinfo": {"x": float("-inf")}},
+    {"tokens": {"expires_in": float("inf")}},
+    {"tokens": {"access_token": ABSENT}},
+    {"tokens": {"access_token": None}},
+    {"tokens": {"access_token": "a\r\nb"}},
+    {"tokens": {"id_token": None}},
+    {"status": 401},
     {"userinfo": {"sub": "somebody else"}},
     {"discovery": {"token_endpoint": "http://127.0.0.1:9/token"}},
     {"discovery": {"userinfo_endpoint": "http://127.0.0.1:1/gone"}},
@@ -327,6 +356,203 @@ def test_an_answer_that_is_too_slow_or_too_long_is_cut_off(
     monkeypatch.setattr(asking, name, value)
 
     assert "does not answer" in refused(client, client.get("/sign-in/with/"), 503)
+
+
+@cases(
+    "broken",
+    {"error": "server_error"},
+    {"error": "temporarily_unavailable"},
+    {"status": 500},
+    {"status": 429},
+)
+def test_a_provider_that_cannot_sign_in_now_does_not_answer(
+    broken: dict[str, Any], provider: Provider
+) -> None:
+    client, provider.broken = Client(), broken
+
+    assert "does not answer" in refused(client, came(client), 503)
+
+
+@cases("raw", b"[" * 200_000, b'{"a":' * 100_000, b"5", b"\xff\xfe\0", b"1" * 9000)
+def test_an_answer_that_is_no_plain_object_is_refused(
+    raw: bytes, provider: Provider
+) -> None:
+    description = "/.well-known/openid-configuration"
+    for path in (description, "/token", "/userinfo"):
+        client, provider.broken = Client(), {}
+        back = agreed(sent(client))
+        provider.broken = {"raw": {path: raw}}
+
+        refused(client, client.get(back))
+
+
+@cases("seconds", 10**15, -(10**15), "soon", None)
+def test_when_an_access_token_ends_does_not_matter(
+    seconds: Any, provider: Provider
+) -> None:
+    client, provider.broken = Client(), {"tokens": {"expires_in": seconds}}
+
+    assert came(client).status_code == 302
+
+
+@cases("id", "j" * 5000, {"a": 1})
+def test_the_id_of_a_token_is_not_kept(id: Any, provider: Provider) -> None:
+    client, provider.broken = Client(), {"id_token": {"jti": id}}
+
+    assert came(client).status_code == 302
+
+
+def test_headers_that_trickle_in_are_cut_off(
+    provider: Provider, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "WHOLE", 0.2)
+    provider.trickles, provider.trickled = True, 0
+    try:
+        assert "does not answer" in refused(client, client.get("/sign-in/with/"), 503)
+        assert provider.trickled < TRICKLE
+    finally:
+        provider.trickles = False
+
+
+def test_the_description_is_kept_once_it_is_right(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "KEPT", 300)
+    provider.broken = {"discovery": {"scopes_supported": 7}}
+    refused(wrong := Client(), wrong.get("/sign-in/with/"))
+    provider.broken, provider.paths = {}, []
+
+    for _ in range(3):
+        sent(Client())
+    came(client := Client())
+
+    assert user_of(client)
+    assert provider.paths.count("/.well-known/openid-configuration") == 1
+
+
+def test_few_requests_wait_for_the_provider_and_the_others_are_told_at_once(
+    provider: Provider, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "TIMEOUT", 60)
+    monkeypatch.setattr(asking, "WHOLE", 60)
+    keys, number = f"{provider.issuer}/keys", asking.AT_ONCE
+    with ThreadPoolExecutor(number) as threads:
+        waiting = [
+            threads.submit(lambda: asking.ProviderSession().get(keys).status_code)
+            for _ in range(number)
+        ]
+        try:
+            for _ in waiting:
+                provider.waiting.acquire(timeout=60)
+            answer = client.get("/sign-in/with/")
+        finally:
+            provider.held.set()
+
+    assert "does not answer" in refused(client, answer, 503)
+    assert [one.result() for one in waiting] == [200] * number
+    assert sent(client)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_request_waits_with_a_connection_to_the_database(
+    provider: Provider, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def telling(word: str, call: Any) -> Any:
+        def tell(*args: Any, **more: Any) -> Any:
+            told.append(word)
+            return call(*args, **more)
+
+        return tell
+
+    monkeypatch.setattr(connection, "close", telling("closed", connection.close))
+    monkeypatch.setattr(Session, "request", telling("asked", Session.request))
+
+    came(client)
+
+    asked = [at for at, one in enumerate(told) if one == "asked"]
+    assert len(asked) == 4
+    assert {told[at - 1] for at in asked} == {"closed"}
+
+
+def test_the_environment_names_no_proxy_for_this_machine_and_no_password(
+    provider: Provider,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login a password b\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/etc/ours.pem")
+
+    assert came(client).status_code == 302
+
+    assert provider.authorizations[-1] == "Bearer t"
+    assert asking.ProviderSession().verify == "/etc/ours.pem"
+    with pytest.raises(ProxyError):
+        asking.ProviderSession().get("http://192.0.2.1/")
+
+
+def test_no_token_is_in_the_log(
+    provider: Provider, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    provider.broken = {"tokens": {"access_token": ABSENT, "refresh_token": "hidden"}}
+
+    refused(client, came(client))
+
+    assert "access_token" in caplog.text
+    assert "hidden" not in caplog.text
+    assert "eyJ" not in caplog.text
+
+
+def test_nothing_but_the_subject_is_stored(provider: Provider, client: Client) -> None:
+    came(client)
+    stored = SocialAccount.objects.values_list("extra_data", flat=True)
+    assert stored.get() == {"sub": ANNA["sub"]}
+
+    provider.broken = {"id_token": {"nonce": "x", "marker": "of a refused token"}}
+    refused(fresh := Client(), came(fresh))
+
+    assert "marker" not in json.dumps(stored.get())
+
+
+@cases("length, kept", (150, True), (151, True), (254, True), (255, False))
+def test_no_address_is_cut_into_another_one(
+    length: int, kept: bool, provider: Provider
+) -> None:
+    address = (
+        f"anna@{'b.' * 120}"[: length - 4].rstrip(".").ljust(length - 4, "b") + ".org"
+    )
+    provider.claims["email"] = address
+
+    came(Client())
+
+    assert len(address) == length
+    assert User.objects.get().email == (address if kept else "")
+
+
+def test_names_are_without_characters_that_disguise_them(
+    provider: Provider, client: Client
+) -> None:
+    provider.claims |= {"given_name": "\u202eA\nb\u2066", "family_name": "\x1b\x9f"}
+
+    came(client)
+
+    user = User.objects.get()
+    assert (user.first_name, user.last_name) == ("A b", "")
+
+
+def test_only_get_comes_back(provider: Provider, client: Client) -> None:
+    back = agreed(sent(client))
+
+    assert client.head(back).status_code == 405
+    assert client.post(back).status_code == 405
+    assert user_of(client) is None
+    assert client.get(back).status_code == 302
 
 
 def test_a_state_and_a_code_count_once(provider: Provider) -> None:

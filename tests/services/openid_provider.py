@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_urlsafe
@@ -17,6 +17,10 @@ import jwt
 
 CLIENT_ID, CLIENT_SECRET = "procession", "secret-of-the-client"
 KEY = "a key of the provider that has enough characters"
+ABSENT = "absent"
+"""In the place of a value that is to be missing."""
+TRICKLE = 1_000_000
+"""More lines than the buffers of a connection hold."""
 PATHS = {
     "authorization_endpoint": "/authorize",
     "token_endpoint": "/token",
@@ -32,7 +36,12 @@ class Provider:
     Args:
         port: where it listens.
         claims: of the person who signs in next.
-        broken: replaces parts of an answer: `discovery`, `id_token`, `userinfo` or `error` of the authorization.
+        broken: replaces parts of an answer: `discovery`, `id_token`, `tokens`, `userinfo` or `error` of the
+            authorization. `raw` has whole bodies by path, `status` is that of the answer with the tokens, and `signed`
+            has the key and the algorithm of the ID token.
+        paths: of the requests that have come, and their headers in `authorizations`.
+        held: requests for the keys wait until it is set, and each tells `waiting` that it does.
+        trickled: lines of an answer that never comes to its headers, up to `TRICKLE`.
     """
 
     port: int
@@ -41,6 +50,12 @@ class Provider:
     asked: list[dict[str, str]] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     silent: bool = False
+    trickles: bool = False
+    trickled: int = 0
+    paths: list[str] = field(default_factory=list)
+    authorizations: list[str | None] = field(default_factory=list)
+    held: threading.Event = field(default_factory=threading.Event)
+    waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     @property
     def issuer(self) -> str:
@@ -85,8 +100,12 @@ class Provider:
         now = int(time.time())
         about = {"iss": self.issuer, "aud": CLIENT_ID, "iat": now, "exp": now + 300}
         about |= {"nonce": asked["nonce"], **self.claims}
-        signed = jwt.encode(about | self.broken.get("id_token", {}), KEY, "HS256")
-        return {"access_token": "t", "token_type": "Bearer", "id_token": signed}
+        about |= self.broken.get("id_token", {})
+        said = {name: value for name, value in about.items() if value != ABSENT}
+        key, algorithm = self.broken.get("signed", (KEY, "HS256"))
+        found = {"id_token": jwt.encode(said, key, algorithm), "access_token": "t"}
+        found |= self.broken.get("tokens", {})
+        return {name: value for name, value in found.items() if value != ABSENT}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -94,8 +113,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         provider, parts = self.provider, urlsplit(self.path)
+        provider.paths.append(parts.path)
+        provider.authorizations.append(self.headers["Authorization"])
         if provider.silent:
             self.close_connection = True
+        elif provider.trickles:
+            self._trickle()
         elif parts.path == "/.well-known/openid-configuration":
             self._say(provider.discovery())
         elif parts.path == "/authorize":
@@ -105,16 +128,28 @@ class _Handler(BaseHTTPRequestHandler):
         elif parts.path == "/userinfo":
             self._say(provider.claims | provider.broken.get("userinfo", {}))
         else:
+            provider.waiting.release()
+            provider.held.wait(60)
             self._say({"keys": []})
 
     def do_POST(self) -> None:
+        self.provider.paths.append(urlsplit(self.path).path)
         size = int(self.headers["Content-Length"])
         form = _single(self.rfile.read(size).decode())
         found = self.provider.tokens(form)
-        self._say(found or {"error": "invalid_grant"}, 200 if found else 400)
+        status = self.provider.broken.get("status", 200 if found else 400)
+        self._say(found or {"error": "invalid_grant"}, status)
+
+    def _trickle(self) -> None:
+        with suppress(OSError):
+            while self.provider.trickled < TRICKLE:
+                self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+                self.provider.trickled += 1000
+            self._say(self.provider.discovery())
 
     def _say(self, found: dict[str, Any], status: int = 200) -> None:
-        body = json.dumps(found).encode()
+        raw = self.provider.broken.get("raw", {})
+        body = raw.get(self.path, json.dumps(found).encode())
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
