@@ -154,12 +154,12 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Nothing of django-allauth is loaded unless a variable asks for single sign-on or a second factor.
-SSO_NAME = given.SSO_NAME if given.SSO_ISSUER else ""
-SSO_ONLY = given.SSO_ONLY
-SSO_GROUPS_CLAIM = given.SSO_GROUPS_CLAIM
-SSO_GROUPS = group_map(given.SSO_GROUPS)
-SECOND_FACTOR = given.SECOND_FACTOR
-if SSO_NAME or SECOND_FACTOR:
+PROCESSION_SSO_NAME = given.SSO_NAME if given.SSO_ISSUER else ""
+PROCESSION_SSO_ONLY = given.SSO_ONLY
+PROCESSION_SSO_GROUPS_CLAIM = given.SSO_GROUPS_CLAIM
+PROCESSION_SSO_GROUPS = group_map(given.SSO_GROUPS)
+PROCESSION_SECOND_FACTOR = given.SECOND_FACTOR
+if PROCESSION_SSO_NAME or PROCESSION_SECOND_FACTOR:
     INSTALLED_APPS += ALLAUTH_APPS
     MIDDLEWARE.insert(
         MIDDLEWARE.index("axes.middleware.AxesMiddleware"),
@@ -173,13 +173,16 @@ if SSO_NAME or SECOND_FACTOR:
     MFA_TOTP_ISSUER = "Procession"
     # A wrong code of a second factor is counted as a wrong password is, and kept no more than that.
     AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "code"]
-if SSO_NAME:
+if PROCESSION_SSO_NAME:
     AUTHENTICATION_BACKENDS += [SINGLE_SIGN_ON_BACKEND]
     SOCIALACCOUNT_ADAPTER = "orchestrator.sign_in.adapters.ProviderAdapter"
     SOCIALACCOUNT_PROVIDERS = provider_settings(
-        given.SSO_ISSUER, given.SSO_CLIENT_ID, given.SSO_CLIENT_SECRET, SSO_NAME
+        given.SSO_ISSUER,
+        given.SSO_CLIENT_ID,
+        given.SSO_CLIENT_SECRET,
+        PROCESSION_SSO_NAME,
     )
-if SECOND_FACTOR == "required":
+if PROCESSION_SECOND_FACTOR == "required":
     # A session of a person without a second factor is none, whichever way it came about.
     AUTHENTICATION_BACKENDS[1] = SECOND_FACTOR_BACKEND
 

@@ -63,7 +63,8 @@ to_sign_in = login_not_required(
 
 more = (
     [path("", include("orchestrator.sign_in.urls"))]
-    if getattr(settings, "SSO_NAME", "") or getattr(settings, "SECOND_FACTOR", "")
+    if getattr(settings, "PROCESSION_SSO_NAME", "")
+    or getattr(settings, "PROCESSION_SECOND_FACTOR", "")
     else []
 )
 

@@ -110,7 +110,7 @@ def complete_sign_in(
 
     In a project with a second factor its page comes first, for users who have one or need one.
     """
-    if getattr(settings, "SECOND_FACTOR", ""):
+    if getattr(settings, "PROCESSION_SECOND_FACTOR", ""):
         from orchestrator.sign_in.second_factor import begin_sign_in  # noqa: PLC0415  needs django-allauth
 
         return begin_sign_in(request, user, address)
@@ -181,13 +181,13 @@ class SignInView(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         about = {
-            "provider": getattr(settings, "SSO_NAME", ""),
-            "takes_passwords": not getattr(settings, "SSO_ONLY", False),
+            "provider": getattr(settings, "PROCESSION_SSO_NAME", ""),
+            "takes_passwords": not getattr(settings, "PROCESSION_SSO_ONLY", False),
         }
         return super().get_context_data(**kwargs) | about
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if getattr(settings, "SSO_ONLY", False):
+        if getattr(settings, "PROCESSION_SSO_ONLY", False):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         with one_at_a_time():
             return super().post(request, *args, **kwargs)

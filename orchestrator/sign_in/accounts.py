@@ -27,8 +27,10 @@ NOT_SHOWN = re.compile(
 
 def mapped_groups(claims: Mapping[str, Any]) -> set[str]:
     """Return the groups of Django that the claims of a person give; groups that do not exist are logged."""
-    theirs = {ANYBODY, *_texts(claims.get(settings.SSO_GROUPS_CLAIM))}
-    wanted = {ours for one in theirs for ours in settings.SSO_GROUPS.get(one, [])}
+    theirs = {ANYBODY, *_texts(claims.get(settings.PROCESSION_SSO_GROUPS_CLAIM))}
+    wanted = {
+        ours for one in theirs for ours in settings.PROCESSION_SSO_GROUPS.get(one, [])
+    }
     found = set(Group.objects.filter(name__in=wanted).values_list("name", flat=True))
     if missing := sorted(wanted - found):
         security.warning(
@@ -45,7 +47,7 @@ def _texts(value: Any) -> list[str]:
 
 def set_groups(user: User, wanted: set[str]) -> None:
     """Give a user these groups and take the other groups that a claim can give; groups given here alone stay."""
-    given = {one for names in settings.SSO_GROUPS.values() for one in names}
+    given = {one for names in settings.PROCESSION_SSO_GROUPS.values() for one in names}
     mine = set(user.groups.filter(name__in=given).values_list("name", flat=True))
     user.groups.add(*Group.objects.filter(name__in=wanted - mine))
     user.groups.remove(*Group.objects.filter(name__in=mine - wanted))

@@ -28,7 +28,7 @@ def refused(request: HttpRequest, reason: str, detail: object) -> HttpResponse:
         request.META.get("REMOTE_ADDR", "?"),
     )
     page = "registration/single_sign_on_refused.html"
-    about = {"reason": reason, "provider": settings.SSO_NAME}
+    about = {"reason": reason, "provider": settings.PROCESSION_SSO_NAME}
     answer = render(request, page, about, status=REASONS[reason])
     answer["Cache-Control"] = "no-store"
     return answer

@@ -55,7 +55,7 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]  # allauth brings no 
         user = self.login.user
         if "sociallogin" in (self.login.signal_kwargs or {}):
             return None, True  # the provider asks for its own second factor
-        if settings.SECOND_FACTOR == "required" or has_second_factor(user):
+        if settings.PROCESSION_SECOND_FACTOR == "required" or has_second_factor(user):
             security.info("second factor: %a is asked for it", user.get_username())
             self.state[BEGAN_WITH] = _standing(user)
             return redirect(self.urlname), True

@@ -52,7 +52,7 @@ def setup_page(
         "wrong": wrong,
         "secret": " ".join(secret[i : i + 4] for i in range(0, len(secret), 4)),
         "picture": base64.b64encode(picture.encode()).decode(),
-        "required": settings.SECOND_FACTOR == "required",
+        "required": settings.PROCESSION_SECOND_FACTOR == "required",
     }
     return render(request, "registration/new_second_factor.html", about)
 
@@ -116,13 +116,13 @@ class OwnSecondFactorView(View):
         user: Any = request.user
         about: dict[str, Any] = {"wrong": wrong}
         if request.session[BACKEND_SESSION_KEY] == SINGLE_SIGN_ON_BACKEND:
-            about["by_provider"] = settings.SSO_NAME
+            about["by_provider"] = settings.PROCESSION_SSO_NAME
         elif not has_second_factor(user):
             if _signed_in_recently(request):
                 return setup_page(request, user, wrong)
             about["too_late"] = True
         else:
-            about["removable"] = settings.SECOND_FACTOR != "required"
+            about["removable"] = settings.PROCESSION_SECOND_FACTOR != "required"
             about["left"] = len(recovery_codes(user))
         return render(request, "registration/own_second_factor.html", about)
 
@@ -135,7 +135,9 @@ class OwnSecondFactorView(View):
                 return self.get(request, wrong=True)
         elif not _accept(request, user):
             return self.get(request, wrong=True)
-        elif "remove" in request.POST and settings.SECOND_FACTOR != "required":
+        elif (
+            "remove" in request.POST and settings.PROCESSION_SECOND_FACTOR != "required"
+        ):
             remove_second_factor(user)
             return redirect("own-second-factor")
         else:

@@ -7,7 +7,7 @@ from django.urls import URLPattern, path
 from orchestrator.sign_in.admin import register_second_factors
 
 urlpatterns: list[URLPattern] = []
-if settings.SSO_NAME:
+if settings.PROCESSION_SSO_NAME:
     from orchestrator.sign_in.provider import SingleSignOnView, finish_single_sign_on
 
     urlpatterns += [
@@ -18,7 +18,7 @@ if settings.SSO_NAME:
             name="single-sign-on-callback",
         ),
     ]
-if settings.SECOND_FACTOR:
+if settings.PROCESSION_SECOND_FACTOR:
     from orchestrator.sign_in.second_factor_pages import (
         OwnSecondFactorView,
         SecondFactorView,

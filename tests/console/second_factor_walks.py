@@ -53,7 +53,7 @@ def owner(administrator: User) -> User:
 @pytest.fixture
 def required(settings: Settings) -> None:
     axes, _, *more = settings.AUTHENTICATION_BACKENDS
-    settings.SECOND_FACTOR = "required"
+    settings.PROCESSION_SECOND_FACTOR = "required"
     settings.AUTHENTICATION_BACKENDS = [axes, SECOND_FACTOR_BACKEND, *more]
 
 
@@ -193,11 +193,11 @@ def test_a_code_renews_and_removes_it(
     assert client.post(OWN, {"code": codes[0]})["Location"] == CODES
     renewed = shown_codes(client.read(CODES))
     assert len(set(renewed) - set(codes)) == 10
-    settings.SECOND_FACTOR = "required"
+    settings.PROCESSION_SECOND_FACTOR = "required"
     assert 'name="remove"' not in client.read(OWN)
     client.post(OWN, {"code": renewed[0], "remove": "1"})
     assert Authenticator.objects.count() == 2
-    settings.SECOND_FACTOR = "optional"
+    settings.PROCESSION_SECOND_FACTOR = "optional"
     clock[0] += 60
     code = code_at(secret, clock[0])
     assert client.post(OWN, {"code": code, "remove": "1"})["Location"] == OWN

@@ -194,7 +194,7 @@ def test_who_has_no_group_here_is_told_what_to_ask(
 def test_a_star_lets_everybody_in_whom_the_provider_knows(
     provider: Provider, client: Client, settings: Settings
 ) -> None:
-    settings.SSO_GROUPS = {"*": ["readers"]}
+    settings.PROCESSION_SSO_GROUPS = {"*": ["readers"]}
     del provider.claims["groups"]
 
     came(client)
@@ -208,7 +208,7 @@ def test_a_group_that_does_not_exist_is_told_in_the_log(
     settings: Settings,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings.SSO_GROUPS = {"ops-team": ["operatorz"]}
+    settings.PROCESSION_SSO_GROUPS = {"ops-team": ["operatorz"]}
 
     refused(client, came(client))
 
@@ -584,7 +584,7 @@ def test_no_other_site_comes_next(address: str, provider: Provider) -> None:
 def test_where_there_is_no_form_a_link_still_signs_in(
     provider: Provider, client: Client, settings: Settings, viewer: User
 ) -> None:
-    settings.SSO_ONLY = True
+    settings.PROCESSION_SSO_ONLY = True
 
     page = client.read("/sign-in/")
 

@@ -20,7 +20,7 @@ class Command(ProcessionCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["username"]
-        if not getattr(settings, "SECOND_FACTOR", ""):
+        if not getattr(settings, "PROCESSION_SECOND_FACTOR", ""):
             raise CommandError(
                 "This project has no second factor: PROCESSION_SECOND_FACTOR is not set."
             )
