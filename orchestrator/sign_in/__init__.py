@@ -40,6 +40,8 @@ LIFETIME = timedelta(hours=24)
 SALT = "orchestrator.sign_in"
 LINK = re.compile(r"(/sign-in/link/)[^/\s?]+")
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+SINCE = "procession_last_login"
+"""The key of a session with the last sign-in before the one that has begun."""
 
 
 class InvalidLink(ProcessionError):

@@ -18,7 +18,7 @@ from django.shortcuts import redirect
 from requests import RequestException
 
 from orchestrator.configuration.sign_in_settings import SINGLE_SIGN_ON_BACKEND
-from orchestrator.sign_in import link_backend, warn_of_failures
+from orchestrator.sign_in import SINCE, link_backend, warn_of_failures
 from orchestrator.sign_in.accounts import (
     mapped_groups,
     new_account,
@@ -27,14 +27,13 @@ from orchestrator.sign_in.accounts import (
 )
 from orchestrator.sign_in.provider import ProviderSession
 from orchestrator.sign_in.refusals import refused
-from orchestrator.sign_in.second_factor import SINCE
 
 SIGNED_IN = "procession_signed_in"
 """The key of a session with the time of signing in, in seconds since 1970."""
 BY_PROVIDER = "procession_by_provider"
 """The attribute of a request whose user the provider signs in."""
 NOT_NOW = ("server_error", "temporarily_unavailable")
-"""What a provider says that cannot sign anybody in for a while."""
+"""The errors of a provider that is out of order for a while."""
 
 
 class SignInAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth brings no types

@@ -58,7 +58,7 @@ CHECKS: Any = {
     **dict.fromkeys(("verify_exp", "verify_nbf", "verify_aud", "verify_iss"), True),
     "require": ["exp", "iss", "aud", "sub"],
 }
-"""What is looked at in an ID token."""
+"""The checks of an ID token."""
 LISTS = ("scopes_supported", "token_endpoint_auth_methods_supported")
 MISTAKES = (
     OAuth2Error,
@@ -76,7 +76,7 @@ MISTAKES = (
 
 _waiting = BoundedSemaphore(AT_ONCE)
 _descriptions: dict[str, tuple[float, dict[str, Any]]] = {}
-"""By issuer: until when the description is kept, and the description."""
+"""The descriptions by issuer, each with the time until which it is kept."""
 
 
 class ProviderSession(Session):

@@ -27,7 +27,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from orchestrator.sign_in import one_at_a_time
+from orchestrator.sign_in import SINCE, one_at_a_time
 
 security = logging.getLogger("orchestrator.security")
 
@@ -40,8 +40,6 @@ DRIFT = (-1, 0, 1)
 STAGE = "second-factor"
 BEGAN_WITH = "procession_began_with"
 """The key of the state of a sign-in with what the user had when it began."""
-SINCE = "procession_last_login"
-"""The key of a session with the last sign-in before the one that has begun."""
 NEW_SECRET = "procession_new_secret"  # noqa: S105  # the key of a session
 
 
