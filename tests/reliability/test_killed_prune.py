@@ -55,9 +55,11 @@ def test_what_is_gone_was_exported_whole(ended: set[UUID], tmp_path: Path) -> No
     for _ in range(2):
         run = pruning(file)
         before = file.stat().st_size
-        wait_for(lambda: file.stat().st_size > before, 20)  # noqa: B023  # at once
+        # On a crowded machine it may end before it is killed, and the next one has nothing to remove.
+        wait_for(lambda: file.stat().st_size > before or not run.alive, 20)  # noqa: B023  # at once
         time.sleep(0.02)
-        os.kill(run.pid, signal.SIGKILL)
+        if run.alive:
+            os.kill(run.pid, signal.SIGKILL)
         wait_for(lambda: not run.alive, 20)  # noqa: B023  # at once
         there = set(ProcessInstance.objects.values_list("pk", flat=True))
         assert ended - there <= exported(file)
