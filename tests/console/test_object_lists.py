@@ -299,7 +299,10 @@ def test_the_key_of_a_process_leads_to_its_object(
 
     lead(monkeypatch, lambda order: f"/orders/{order.pk}/?a&b")
 
-    assert titled(viewing, process) == '<a href="/orders/A-1/?a&amp;b">A-1</a>'
+    assert (
+        titled(viewing, process)
+        == '<a class="subject" href="/orders/A-1/?a&amp;b">A-1</a>'
+    )
     order.delete()
     assert titled(viewing, process) == "A-1"
 
