@@ -103,7 +103,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         raise ImmediateHttpResponse(refused(request, reason, detail))
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Set the groups of a person, who has no account before the first sign-in.
+        """Set the groups of a person, and make the account at the first sign-in.
 
         Raises:
             ImmediateHttpResponse: the person does not come in.

@@ -1,4 +1,4 @@
-"""The tables of django-allauth in Django's administration: who has a second factor, to be reset, and no secret."""
+"""The tables of django-allauth in Django's administration, without their secrets."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from orchestrator.sign_in.accounts import security
 
 
 class SecondFactorAdmin(ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Superusers delete the second factor of a person who has lost it."""
+    """Lets superusers delete the second factor of a user."""
 
     list_display = fields = ("user", "type", "created_at", "last_used_at")
     search_fields = ("user__username",)

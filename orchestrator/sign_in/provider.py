@@ -104,15 +104,15 @@ class ProviderSession(Session):
         more["proxies"] = {} if here else get_environ_proxies(url)
         if not _waiting.acquire(blocking=False):
             raise RequestException("too many requests wait for the provider")
-        with ExitStack() as kept:
-            kept.callback(_waiting.release)
+        with ExitStack() as at_end:
+            at_end.callback(_waiting.release)
             _give_connections_back()
-            bounded = _BoundedAdapter(time.monotonic() + WHOLE, kept)
+            bounded = _BoundedAdapter(time.monotonic() + WHOLE, at_end)
             self.mount("http://", bounded)
             self.mount("https://", bounded)
-            answer = kept.enter_context(super().request(method, url, *args, **more))
+            answer = at_end.enter_context(super().request(method, url, *args, **more))
             content = _content(answer.raw, bounded.end)
-        found = _told(method, answer.status_code, content)
+        found = _checked_answer(method, answer.status_code, content)
         answer._content = content
         vars(answer)["json"] = lambda: found
         answer.headers["Content-Type"] = "application/json"
@@ -137,7 +137,7 @@ def _content(raw: Any, end: float) -> bytes:
     return content
 
 
-def _told(method: str, status: int, content: bytes) -> dict[str, Any]:
+def _checked_answer(method: str, status: int, content: bytes) -> dict[str, Any]:
     if status != 200:
         why = re.search(rb'"error"\s*:\s*"(\w{1,40})"', content)
         by_us = method == "POST" and 400 <= status < 500 and status != 429
@@ -155,20 +155,20 @@ def _told(method: str, status: int, content: bytes) -> dict[str, Any]:
 class _BoundedAdapter(HTTPAdapter):
     """Cuts each connection off when the time is over, whatever trickles in."""
 
-    def __init__(self, end: float, kept: ExitStack) -> None:
+    def __init__(self, end: float, at_end: ExitStack) -> None:
         super().__init__()
-        self.end, self.kept = end, kept
+        self.end, self.at_end = end, at_end
 
     def get_connection_with_tls_context(self, *args: Any, **more: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **more)
-        about = {"end": self.end, "kept": self.kept}
+        about = {"end": self.end, "at_end": self.at_end}
         pool.ConnectionCls = type("Bounded", (_Bounded, pool.ConnectionCls), about)
         return pool
 
 
 class _Bounded(HTTPConnection):
     end: float
-    kept: ExitStack
+    at_end: ExitStack
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
@@ -176,8 +176,8 @@ class _Bounded(HTTPConnection):
         timer = Timer(max(0, self.end - time.monotonic()), _cut, [twin])
         timer.daemon = True
         timer.start()
-        self.kept.callback(twin.close)
-        self.kept.callback(timer.cancel)
+        self.at_end.callback(twin.close)
+        self.at_end.callback(timer.cancel)
         return made
 
 

@@ -60,7 +60,7 @@ class SecondFactorStage(LoginStage):  # type: ignore[misc]  # allauth brings no 
         return None, True
 
     def user(self) -> Any:
-        """Return who is signing in; None if the account, its password or its second factor has changed meanwhile."""
+        """Return the user; None if the account, the password or the second factor has changed since the start."""
         user = self.login.user
         if user is None or not user.is_active:
             return None

@@ -76,7 +76,7 @@ def shown_codes(page: str) -> list[str]:
 
 
 def made(client: Client, clock: list[float]) -> tuple[str, list[str]]:
-    """Make the second factor of a person who is signed in; return the secret and the recovery codes."""
+    """Make a second factor for the signed-in user; return its secret and the recovery codes."""
     secret = shown_secret(client.read(OWN))
     answer = client.post(OWN, {"code": code_at(secret, clock[0])})
     assert answer["Location"] == CODES

@@ -37,15 +37,15 @@ def bulk(part: StoredPart = WHOLE) -> Iterator[str]:
         for verdict, number in said.items():
             if number != found[verdict]:
                 yield f"bulk operation {one.pk} says {number} {verdict.value}, of {found[verdict]}"
-        yield from _unfinished(one)
+        yield from _wrong_end(one)
 
 
-def _unfinished(one: BulkOperation) -> Iterator[str]:
-    """Yield what the end of an operation, or the way to it, contradicts."""
+def _wrong_end(one: BulkOperation) -> Iterator[str]:
+    """Yield what is wrong with the end of an operation, or keeps it from coming."""
     ended, left = one.status == BulkStatus.COMPLETED, one.waiting + one.tried
     if ended and left:
         yield f"bulk operation {one.pk} has ended with {left} unsettled"
     if ended and one.finished_at is None:
         yield f"bulk operation {one.pk} has ended, but does not say when"
     if one.finished_at is None and one.wake_at is None and one.tried:
-        yield f"nobody will look at the {one.tried} under way of bulk operation {one.pk}"
+        yield f"no worker will look at the {one.tried} under way of bulk operation {one.pk}"

@@ -1,4 +1,4 @@
-"""`manage.py reset_second_factor NAME`: the way back for a person who has lost the phone and the recovery codes."""
+"""`manage.py reset_second_factor NAME`: removes a second factor, so that its owner can make another one."""
 
 from argparse import ArgumentParser
 from typing import Any
