@@ -12,7 +12,7 @@ from orchestrator.sign_in.accounts import security
 
 
 class SecondFactorAdmin(ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
-    """Lets superusers delete the second factor of a user."""
+    """Shows the second factors, which superusers may delete."""
 
     list_display = fields = ("user", "type", "created_at", "last_used_at")
     search_fields = ("user__username",)

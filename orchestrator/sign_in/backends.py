@@ -23,9 +23,14 @@ class SecondFactorBackend(ModelBackend):
         user = mine.annotate(second_factor=F("authenticator__pk")).first()
         if user is None or not self.user_can_authenticate(user):
             return None
-        by_password = user.get_session_auth_hash()
-        whole = salted_hmac(__name__, f"{user.second_factor} {by_password}")
-        user.get_session_auth_hash = whole.hexdigest
+        by_password, factor = user.get_session_auth_hash, user.second_factor
+
+        def by_both() -> str:
+            return salted_hmac(__name__, f"{factor} {by_password()}").hexdigest()
+
+        user.get_session_auth_hash = (
+            by_both  # anew at each call: the password may change
+        )
         return user
 
     async def aget_user(self, user_id: Any) -> Any:

@@ -236,6 +236,29 @@ def test_where_it_is_required_nothing_answers_before_it_is_made(
     assert is_in(client)
 
 
+def test_a_session_outlives_a_new_password_that_it_has_set_itself(
+    owner: User, client: Client, clock: list[float], required: None
+) -> None:
+    with_password(client, owner)
+    secret = shown_secret(client.read(PAGE))
+    client.post(PAGE, {"code": code_at(secret, clock[0])})
+    User.objects.filter(pk=owner.pk).update(is_staff=True)
+    other = Client()
+    with_password(other, owner)
+    other.post(PAGE, {"code": code_at(secret, clock[0] + 30)})
+    assert is_in(other)
+
+    changed = "another good long password"
+    form = {
+        "old_password": PASSWORD,
+        "new_password1": changed,
+        "new_password2": changed,
+    }
+    assert client.post("/admin/password_change/", form).status_code == 302
+
+    assert (is_in(client), is_in(other)) == (True, False)
+
+
 def test_a_reset_ends_the_sessions_and_another_one_is_made(
     owner: User,
     client: Client,
