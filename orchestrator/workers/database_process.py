@@ -93,11 +93,12 @@ class DatabaseProcess(process_group.Helper):
         return report, stored
 
     def wait(self, until: float) -> bool:
-        """Wait for its answer until a time of the monotonic clock; return whether it has no report any more."""
+        """Wait for its answer until a time of the monotonic clock; return whether its report is stored."""
+        answer = None
         while self.busy and time.monotonic() < until:
-            self.answer()
+            answer = self.answer()
             time.sleep(0.01)
-        return not self.busy
+        return answer is not None and answer[1]
 
     def end(self) -> None:
         """Kill it; its report may be stored or not."""

@@ -290,10 +290,14 @@ class Supervisor:
         # Their work did not kill them, but may have had its effect.
         ended = [child.as_lost(Lost.CUT_OFF) for child in self.children.values()]
         until = time.monotonic() + LAST_SECONDS
-        if self.database.wait(until):
-            last = WorkerReport(self.id, self.queue, [], [*self.lost, *ended])
+        self.database.wait(until)
+        last = WorkerReport(self.id, self.queue, [], [*self.lost, *ended])
+        # Its connection may have been cut since the report before.
+        while not self.database.busy and time.monotonic() < until:
             self.database.send(last)
-            self.database.wait(until)
+            if self.database.wait(until):
+                break
+            time.sleep(TICK_SECONDS)
         self.database.end()
 
 

@@ -16,6 +16,7 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.models import HistoryEntry, Order
 from examples.order_listing.orders import place_order
 from examples.order_listing.promise import disagreements
+from orchestrator.engine import operations
 from orchestrator.models import (
     CommandStatus,
     InboxEvent,
@@ -26,6 +27,7 @@ from orchestrator.models import (
     StepRun,
 )
 from orchestrator.serving import port
+from tests.services.asking import asked
 from tests.services.cases import cases
 from tests.services.exchange import ExchangeProcess, post_json
 from tests.services.patience import bar, wait_for
@@ -238,10 +240,19 @@ def test_a_missing_key_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
 # End to end
 
 
-def completed(count: int) -> None:
+def completed(count: int, *, retrying: bool = False) -> None:
+    """Wait until so many have completed; if wished, retry those whose request the exchange has failed five times."""
     ended = ProcessInstance.objects.filter(status=Status.COMPLETED)
     rows = ProcessInstance.objects.values_list("step", "status")
-    wait_for(lambda: ended.count() == count, 45, lambda: list(rows))
+
+    def all_ended() -> bool:
+        failed = ProcessInstance.objects.filter(status=Status.FAILED)
+        for process in failed if retrying else ():
+            assert "the exchange" in process.incidents.latest("opened_at").message
+            operations.retry(process.pk, request=asked())
+        return ended.count() == count
+
+    wait_for(all_ended, 45, lambda: list(rows))
 
 
 def entered(
@@ -327,7 +338,7 @@ def test_with_every_trouble_at_once_each_order_ends_once(
     for destination in (*Destination,) * 5:
         place_order(destination, WHAT)
 
-    completed(15)
+    completed(15, retrying=True)
 
     announced = InboxEvent.objects.filter(source="exchange", verdict="moved").count()
     assert announced == 10  # of all but the internal ones

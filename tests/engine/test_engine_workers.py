@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import connection
+from django.utils import timezone
 from redis import Redis
 from rq import Callback, Queue, SimpleWorker
 from rq.job import Job
@@ -87,6 +88,13 @@ def order(parcel_id: str = "P-1", note: str = "", **more: Any) -> None:
 
 def event_of(parcel_id: str) -> InboxEvent:
     return InboxEvent.objects.get(event_id=f"order {parcel_id}")
+
+
+def cut() -> None:
+    """Cut all connections of the workers, where there are any."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(CUT)
 
 
 def starts(workers: Workers, number: int) -> None:
@@ -170,11 +178,16 @@ def test_workers_carry_on_whatever_is_cut_and_stop_at_once(start: Start) -> None
     assert [place for place in stored if place] == places
 
     for number in (2, 3, 4) if connection.vendor == "postgresql" else ():
-        with connection.cursor() as cursor:
-            cursor.execute(CUT)
+        cut()
         order(f"P-{number}")
         starts(workers, number)
 
+    later = timezone.now()
+    wait_for(lambda: Worker.objects.filter(seen_at__gt=later).count() == 2, 5)
+    os.kill(workers.supervisor.pid, signal.SIGSTOP)  # its last report meets the cut
+    cut()
+    os.kill(workers.supervisor.pid, signal.SIGTERM)
+    os.kill(workers.supervisor.pid, signal.SIGCONT)
     begun = time.monotonic()
     assert workers.stop() == 0
     assert time.monotonic() - begun < bar(3)
