@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import resource
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from functools import cache
@@ -61,6 +62,8 @@ HOMES = {
 """The folders of tests that use a database, and the databases that `manage.py test` runs them on."""
 CHECKED: pytest.StashKey[set[Path]] = pytest.StashKey()
 """The files of tests whose shared world was asked for its invariants."""
+COMPUTED: pytest.StashKey[float] = pytest.StashKey()
+"""What had been computed when a test began."""
 SHOWN = ("processinstance", "inboxevent", "operatoraction")
 VIEWER_MAY = ("view_data_processinstance", *(f"view_{table}" for table in SHOWN))
 BUTTONS = {
@@ -144,7 +147,11 @@ def pytest_collection_modifyitems(
         items[:] = [item for item in items if here in databases(item)]
     # Browser tests come last: the loop of their library keeps asynchronous tests that follow from having their own.
     items.sort(key=lambda item: folder(item.path) == "browser")
+    dear = set((HERE / "data" / "dear_tests.txt").read_text().split())
     for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        if dear & {name, name.partition("[")[0], name.partition("::")[0]}:
+            item.add_marker("dear")
         if folder(item.path) in MARKED:
             item.add_marker(folder(item.path))
         if FULL and (mark := item.get_closest_marker("full_size")):
@@ -168,10 +175,28 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note what this process, and the processes that it has waited for, have computed before the test."""
+    item.stash[COMPUTED] = computed()
+    return (yield)
+
+
+def computed() -> float:
+    """Return the seconds of a core that this process and those that it has waited for have taken."""
+    own, others = map(
+        resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Function,
+    item: pytest.Function, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Hold tests of full size to their time; show with a failure what the site and the workers have said last."""
+    if call.when == "teardown":
+        taken = computed() - item.stash[COMPUTED]
+        item.user_properties.append(("computing", f"{taken:.2f}"))
     report = yield
     told = dict(item.user_properties)
     at_most = float(str(told.get("seconds_at_most", math.inf)))

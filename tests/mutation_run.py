@@ -2,8 +2,9 @@
 
 The tests of `NEAREST` run once, on SQLite, while it is noted which lines of the engine each of them runs. Then each
 mutant has a process of its own: a copy of this one, in which one function is another, with the database as it was at
-the beginning. The tests that reach the changed statement run there, the shortest first, up to the first that fails. A
-mutant that lets a test fail, or that never ends, is killed; else it survives, and is shown.
+the beginning. The tests that reach the changed statement run there, the shortest first, up to the first that fails. The
+same tests then run in a copy without the mutant. A mutant is killed if it never ends, or if its test passes there; else
+it survives, and is shown.
 
 A few mutants change nothing that a test could notice. They are named in `tests.services.survivors`, with the reasons.
 """
@@ -112,6 +113,8 @@ class MutationRun:
         self.mutants, self.told = mutants, told
         self.outcomes: dict[Mutant, str] = {}
         self.computing = 0.0
+        self.controls = set[tuple[int, ...]]()
+        """The tests, one after the other, that have passed in a copy without a mutant."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if _is_near(item)]
@@ -171,17 +174,33 @@ class MutationRun:
         if not nearest:
             return "unreached"
 
+        chosen = [items[place] for place in nearest]
+        base.failed.unlink(missing_ok=True)
+
         def play() -> bool:
             try:
                 install(mutant)
             except (LookupError, ValueError):
                 os._exit(NOT_MADE)
-            return _play([items[place] for place in nearest])
+            return _play(chosen, base.failed)
 
         base.restore()
         usual = sum(recorded.seconds[place] for place in nearest)
         outcome, computing = in_copy(play, 30 + 10 * usual)
         self.computing += computing
+        if outcome != "killed" or not base.failed.exists():
+            return outcome  # one that ends its process fails no test, and is killed
+        last = int(base.failed.read_text())
+        known = tuple(nearest[: last + 1])
+        if known not in self.controls:
+            base.restore()
+            control, computing = in_copy(
+                lambda: _play(chosen[: last + 1]), 30 + 10 * usual
+            )
+            self.computing += computing
+            if control != "survived":
+                return "in doubt"
+            self.controls |= {known[:end] for end in range(1, len(known) + 1)}
         return outcome
 
 
@@ -194,6 +213,8 @@ class Database:
         connections.close_all()
         self.path = Path(connections["default"].settings_dict["NAME"])
         self.copy = folder / "database"
+        self.failed = folder / "failed"
+        """Where a copy of the process leaves the number of the test that has failed."""
         self.copy.write_bytes(self.path.read_bytes())
 
     def restore(self) -> None:
@@ -212,15 +233,17 @@ def _is_near(item: pytest.Item) -> bool:
     return PROGRAMS.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def _play(items: Sequence[pytest.Function]) -> bool:
-    """Run tests up to the first that fails; return whether none did."""
+def _play(items: Sequence[pytest.Function], failed: Path | None = None) -> bool:
+    """Run tests up to the first that fails; return whether none did, and write the number of that one."""
     from _pytest.runner import runtestprotocol
 
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for number, item in enumerate(items):
         # What lasts for the whole run is left as it is: only the session still needs it.
-        behind: Any = following or item.session
+        behind: Any = items[number + 1] if number + 1 < len(items) else item.session
         reports = runtestprotocol(item, log=False, nextitem=behind)
         if any(report.failed for report in reports):
+            if failed:
+                failed.write_text(str(number))
             return False
     return True
 

@@ -75,6 +75,11 @@ TESTS_OF_A_FULL_RUN = [
 CROWDING = [("reliability", POSTGRESQL), ("reliability", SQLITE)]
 """Those of them with tests that keep the processors busy: at full size these run when nothing else does."""
 
+NOT_DEAR = ["-m", "not dear"]
+"""Leaves out the tests that compute for seconds: these run with `--full`, and where they are chosen."""
+MOST_OF_A_TEST = 5.0
+"""A test that takes more seconds of a core is named at the end, as one that should be dear or become cheaper."""
+
 NO_SERVER = "WARNING: no PostgreSQL answers and none can be started here: the tests of the engine ran on SQLite"
 
 
@@ -116,7 +121,7 @@ def everything(
     server, stages = postgresql(stack), list[Stage]()
     folders = placed(TESTS_OF_A_FULL_RUN if full else TESTS, bool(server))
     which = "full_size and " if these_alone else ""
-    others = ["-m", f"{which}not crowds"] if full else []
+    others = ["-m", f"{which}not crowds"] if full else NOT_DEAR
     if not these_alone:
         stages += [
             Stage(name, command, folder / f"check-{number}.log")
@@ -127,6 +132,8 @@ def everything(
     ]
     if not these_alone:
         ignored = sorted({f"--ignore=tests/{name}" for name, _ in TESTS})
+        if not full:
+            ignored += NOT_DEAR
         stages.append(pytest("All other tests", ignored, folder))
     run(stages, at_once=len(os.sched_getaffinity(0)) + 1, more=MOST_MORE)
     crowding = ["-m", f"{which}crowds"]
@@ -190,7 +197,7 @@ def of_folder(
     stage = pytest(name, arguments, folder, server if database == POSTGRESQL else "")
     if server:
         stage.environ = {**stage.environ, PLACED: str(folder / "placed")}
-    if chosen:
+    if chosen != NOT_DEAR:
         stage.fine = [0, NOTHING_COLLECTED]
     return stage
 
@@ -246,6 +253,9 @@ def within_budget(stages: Sequence[Stage]) -> int:
     computing = sum(stage.computing for stage in stages)
     slow = slowness()
     say(f"cores {slow:.2f} times slower than those of the budget")
+    for seconds, name in dearest(stages):
+        if seconds > MOST_OF_A_TEST * slow:
+            say(f"{seconds:4.0f} s of computing  {name}")
     if computing <= MOST_COMPUTING * slow:
         return 0
     budget = f"The budget is {BUDGET_COMPUTING:.0f} s: make tests cheaper, or let"
@@ -253,6 +263,20 @@ def within_budget(stages: Sequence[Stage]) -> int:
         f"FAILED  {computing:.0f} s of computing. {budget} their largest sizes run with --full alone"
     )
     return 1
+
+
+def dearest(stages: Sequence[Stage]) -> list[tuple[float, str]]:
+    """Return the seconds of a core that each test has taken, the most first."""
+    return sorted(
+        (
+            (float(told.get("value", 0)), f"{case.get('classname')}.{case.get('name')}")
+            for stage in stages
+            for case in stage.cases()
+            for told in case.iter("property")
+            if told.get("name") == "computing"
+        ),
+        reverse=True,
+    )
 
 
 def on_time(seconds: float) -> str:

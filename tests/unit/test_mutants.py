@@ -2,7 +2,8 @@
 
 import importlib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -129,6 +130,35 @@ def test_a_change_elsewhere_leaves_the_same_mutants_chosen(
     assert [name for name in after if "count" not in name] == before
     assert [one.name for one in choose_mutants([path], 2, tmp_path)] != after
     assert len(choose_mutants([path], 1, tmp_path, 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("fails_anyway", "outcome"), [(False, "killed"), (True, "in doubt")]
+)
+def test_a_mutant_whose_test_fails_without_it_too_is_in_doubt(
+    fails_anyway: bool,
+    outcome: str,
+    tmp_path: Path,
+    till: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Mutant] = []
+
+    def play(chosen: list[str], failed: Path | None = None) -> bool:
+        fails = bool(made) or fails_anyway
+        if fails and failed:
+            failed.write_text("0")
+        return not fails
+
+    monkeypatch.setattr(mutation_run, "install", made.append)
+    monkeypatch.setattr(mutation_run, "_play", play)
+    mutant = mutant_of(tmp_path, "coins >= self.limit → coins > self.limit")
+    base: Any = SimpleNamespace(failed=tmp_path / "failed", restore=lambda: None)
+    recorded: Any = SimpleNamespace(nearest=lambda mutant: [0], seconds={0: 0.1})
+    items: Any = ["test"]
+
+    played = mutation_run.MutationRun([mutant])
+    assert played._outcome_of(mutant, items, recorded, base) == outcome
 
 
 def outcomes(tmp_path: Path, killed: int, survivors: int) -> dict[Mutant, str]:

@@ -26,6 +26,36 @@ def saying(folder: Path, name: str, program: str) -> Stage:
     return Stage(name, ["-c", program], folder / name)
 
 
+def test_every_dear_test_is_there() -> None:
+    lines = (Path(stages.__file__).parent / "data" / "dear_tests.txt").read_text()
+    for line in lines.splitlines():
+        file, _, test = line.partition("::")
+        text = (Path(stages.__file__).parent / file).read_text()
+        assert not test or f"def {test.partition('[')[0]}(" in text, line
+    assert lines.splitlines() == sorted(set(lines.splitlines()))
+
+
+def test_the_dearest_tests_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.xml"
+    cases = "".join(
+        f'<testcase classname="tests.test_x" name="test_{name}"><properties>'
+        f'<property name="computing" value="{seconds}"/></properties></testcase>'
+        for name, seconds in (("a", "7.5"), ("b", "1.0"), ("c", "30.0"))
+    )
+    report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+
+    assert stages.within_budget([Stage("some", [], report=report)]) == 0
+
+    told = capsys.readouterr().out.splitlines()
+    named = [line for line in told if "tests.test_x" in line]
+    assert [line.split()[-1] for line in named] == [
+        "tests.test_x.test_c",
+        "tests.test_x.test_a",
+    ]
+
+
 def test_stages_run_side_by_side_and_say_what_they_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
