@@ -54,7 +54,8 @@ class LoadedProcess:
     def start(self, words: Sequence[str], log: Path) -> int:
         """Fork a command whose output is added to the file `log`; return its process id."""
         log.touch()  # the command itself opens it only later
-        return int(self._ask("start", words, str(log)))
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # as under nohup
+        return int(self._ask("start", words, str(log), ignored))
 
     def ending(self, pid: int) -> int | None:
         """Return the exit code of a command, or minus the signal that ended it; None as long as it runs."""
@@ -142,11 +143,13 @@ def serve(questions: IO[str], answers: IO[str]) -> list[str]:
     """Answer the questions of the tests until there are no more; in a forked command, return its words."""
     for question in questions:
         match json.loads(question):
-            case "start", words, log:
+            case "start", words, log, ignored:
                 parent = os.getpid()
                 pid = os.fork()
                 if pid == 0:
                     become_child(parent, log)
+                    handler = signal.SIG_IGN if ignored else signal.SIG_DFL
+                    signal.signal(signal.SIGHUP, handler)
                     return list(words)
                 process_group.lead_group(pid)
                 answer: int | None = pid
