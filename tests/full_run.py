@@ -12,8 +12,9 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "full-run.md"
 HEAD = """\
 # The full run
 
-Written by `python3 manage.py test --full`, which runs the tests of `python3 manage.py test` at their largest sizes, and
-holds each of those to a number of seconds; with `-m full_size` it runs them alone.
+Written by `python3 manage.py test --full`. It runs the tests of `python3 manage.py test`, and those that compute for
+seconds, on both databases at their largest sizes. It holds each of that size to a number of seconds; with `-m full_size`
+it runs these alone.
 
 """
 
