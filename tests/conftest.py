@@ -62,6 +62,8 @@ HOMES = {
 """The folders of tests that use a database, and the databases that `manage.py test` runs them on."""
 CHECKED: pytest.StashKey[set[Path]] = pytest.StashKey()
 """The files of tests whose shared world was asked for its invariants."""
+DEAR = set((HERE / "data" / "dear_tests.txt").read_text().split())
+"""Tests, or files of tests, that compute for seconds."""
 COMPUTED: pytest.StashKey[float] = pytest.StashKey()
 """What had been computed when a test began."""
 SHOWN = ("processinstance", "inboxevent", "operatoraction")
@@ -130,6 +132,13 @@ def databases(item: pytest.Item) -> set[str]:
     return {SQLITE} if once and SQLITE in found else found
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that compute for seconds, before `-m` is looked at."""
+    name = item.nodeid.removeprefix("tests/")
+    if DEAR & {name, name.partition("[")[0], name.partition("::")[0]}:
+        item.add_marker("dear")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -147,11 +156,7 @@ def pytest_collection_modifyitems(
         items[:] = [item for item in items if here in databases(item)]
     # Browser tests come last: the loop of their library keeps asynchronous tests that follow from having their own.
     items.sort(key=lambda item: folder(item.path) == "browser")
-    dear = set((HERE / "data" / "dear_tests.txt").read_text().split())
     for item in items:
-        name = item.nodeid.removeprefix("tests/")
-        if dear & {name, name.partition("[")[0], name.partition("::")[0]}:
-            item.add_marker("dear")
         if folder(item.path) in MARKED:
             item.add_marker(folder(item.path))
         if FULL and (mark := item.get_closest_marker("full_size")):

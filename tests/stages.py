@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
             full_run.tell(stages, taken, keep=chosen in ([], full_run.THESE_ALONE))
         elif not chosen:
             say(on_time(taken))
-            code = code or within_budget(stages)
+            code = within_budget(stages) or code
     return code
 
 

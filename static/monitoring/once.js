@@ -7,4 +7,4 @@ document.addEventListener("submit", (event) => {
   event.target.dataset.sent = "true";
   setTimeout(again, PATIENCE);
 });
-addEventListener("pageshow", again); // a page that the browser has kept
+window.addEventListener("pageshow", again); // a page that the browser has kept
