@@ -13,8 +13,8 @@ HEAD = """\
 # The full run
 
 Written by `python3 manage.py test --full`. It runs the tests of `python3 manage.py test`, and those that compute for
-seconds, on both databases at their largest sizes. It holds each of that size to a number of seconds; with `-m full_size`
-it runs these alone.
+seconds, on both databases at their largest sizes. It holds each of that size to a number of seconds. With
+`-m full_size` it runs these alone.
 
 """
 
