@@ -297,7 +297,7 @@ class Supervisor:
             self.database.send(last)
             if self.database.wait(until):
                 break
-            time.sleep(TICK_SECONDS)
+            time.sleep(PAUSE_SECONDS)
         self.database.end()
 
 

@@ -23,7 +23,7 @@ END_SECONDS = 60.0
 
 IDLE_SECONDS = 10.0
 """For how long cores must be idle before one stage more starts."""
-IDLE_CORES = 0.3
+IDLE_CORES = 0.5
 MOST_MORE = 2
 """The most stages that idle cores let start beside those that always run at once."""
 
