@@ -179,11 +179,10 @@ def pytest_sessionfinish() -> None:
     broadcaster().end()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Note what this process, and the processes that it has waited for, have computed before the test."""
     item.stash[COMPUTED] = computed()
-    return (yield)
 
 
 def computed() -> float:

@@ -20,7 +20,7 @@ def test_a_second_press_while_the_first_is_on_its_way_sends_nothing(page: Page) 
         held.append(route)
 
     page.goto("/sign-in/")
-    page.get_by_label("User name").fill("nobody")
+    page.get_by_label("User name").fill("stranger")
     page.get_by_label("Password").fill("wrong")
     page.route("**/sign-in/", hold)
     with page.expect_console_message(lambda told: told.text == "pressed again"):

@@ -1,6 +1,7 @@
 """Mutants are made of code alone, a copy of the process has each, and survivors without a name fail the run."""
 
 import importlib
+import os
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from tests.services.mutants import (
     exchange_code,
     mutants_of,
 )
+from tests.services.python import ran
 from tests.services.survivors import SURVIVORS
 
 TILL = '''\
@@ -159,6 +161,18 @@ def test_a_mutant_whose_test_fails_without_it_too_is_in_doubt(
 
     played = mutation_run.MutationRun([mutant])
     assert played._outcome_of(mutant, items, recorded, base) == outcome
+
+
+def test_mutants_are_played_against_the_tests_of_a_file() -> None:
+    # Else the engine's tests would be left to another run of `manage.py test`.
+    kept = {k: v for k, v in os.environ.items() if k != "PROCESSION_TESTS_PLACED"}
+    done = ran(
+        *("-m", "tests.mutation_run", "tests/engine/test_optional_steps.py"),
+        *("--number", "2"),
+        environ=kept,
+    )
+
+    assert "[100%]   2 " in done.stdout, done.stdout + done.stderr
 
 
 def outcomes(tmp_path: Path, killed: int, survivors: int) -> dict[Mutant, str]:
