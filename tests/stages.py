@@ -56,9 +56,9 @@ CHECKS = {
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TESTS = [
     ("reliability", POSTGRESQL),
+    ("engine", POSTGRESQL),
     ("console", SQLITE),
     ("browser", SQLITE),
-    ("engine", POSTGRESQL),
     ("both", POSTGRESQL),
     ("both", SQLITE),
 ]

@@ -16,9 +16,9 @@ from orchestrator.definition.declarations.handlers import CommandContext
 from orchestrator.definition.declarations.message_forms import encode_message
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
+    EngineErrors,
     blocking_transaction,
     call_application,
-    engine_errors,
 )
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import resolve
@@ -56,7 +56,7 @@ class ManagerChange(ProcessChange):
 
     # Commands
 
-    @engine_errors()
+    @EngineErrors()
     def execute(self, command: Command) -> None:
         """Carry a command out in this transaction, or put it in the outbox.
 

@@ -11,7 +11,7 @@ from orchestrator.definition.declarations.handlers import (
     function_in_use,
 )
 from orchestrator.engine.change.application_code import (
-    application_call,
+    ApplicationCall,
     as_failure,
     call_application,
 )
@@ -55,7 +55,7 @@ class CommandCall(Call):
         return call_application(self.command.type, self.handler, *given)
 
     async def wait(self) -> Answer:
-        with application_call(self.command.type):
+        with ApplicationCall(self.command.type):
             returned = await self.handler.call_function(self.message, self.context)
             return self.handler.to_answer(returned)
 

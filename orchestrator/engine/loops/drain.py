@@ -53,7 +53,7 @@ GO_ON_SECONDS = 0.1
 TURN_SECONDS = 0.03
 """How long a worker is busy with the frequent visits of a claim before it looks for work of other definitions."""
 
-Visits = list[Claimed[StepRun]]
+Visits = Sequence[Claimed[StepRun]]
 
 
 def drain(
@@ -193,13 +193,15 @@ class ReadyWork:
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
             note_uncertain_commit()  # another worker may have claimed these rows before the answer came
             return False
+        if kind.table is step_runs:  # none has to run after another
+            if len(claimed) == size:
+                wake_queue(here.queue, others=True)
+            self._visit(claimed, asked)
+            return bool(claimed)
         lines = Lines(claimed)
         if lines.mine and len(claimed) == size:
             wake_queue(here.queue, others=True)
         led = self._postpone(lines.early) or bool(lines.mine)
-        if kind.table is step_runs:
-            self._visit(lines.mine, asked)
-            return led
         done = self._run_in_time(kind, lines, asked)
         self._count(kind, done, done, asked)
         return led

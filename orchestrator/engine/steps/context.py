@@ -22,7 +22,7 @@ from orchestrator.definition.workflow.context import (
 )
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.application_code import engine_errors
+from orchestrator.engine.change.application_code import EngineErrors
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.work.worker_slice import Reporting
@@ -67,7 +67,7 @@ class RunningStep(StepContext):
         name = f"{run.node}:{run.visit}:{run.item}:{run.round}{kind}"
         return str(uuid5(self.process_id, name))
 
-    @engine_errors()
+    @EngineErrors()
     def progress(
         self, done: float, total: float | None = None, message: str = ""
     ) -> None:
@@ -85,7 +85,7 @@ class RunningStep(StepContext):
             self._store(progress=known)
             announce(self._instance, {self.step: StepStatus.RUNNING}, "")
 
-    @engine_errors()
+    @EngineErrors()
     def save(self, data: Any) -> None:
         with self._reporting():
             body = encode_as(Any, data)

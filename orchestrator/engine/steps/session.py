@@ -222,7 +222,7 @@ class Session(KnownProcess):
             policy.timeout, work, policy.heartbeat
         ) as reporting:
             # Until the call the function cannot report, and errors are the engine's.
-            with reporting(), application_code.engine_errors():
+            with reporting(), application_code.EngineErrors():
                 context = RunningStep(self.instance, run, policy.timeout, reporting)
                 function, arguments = self.bind(run, vertex, context)
                 self._check_held(run)
@@ -265,7 +265,10 @@ class Session(KnownProcess):
             )
         bindings = vertex.undo_bindings if undo else vertex.bindings
         function = function_in_use(step.function)
-        if iscoroutinefunction(step.function) or iscoroutinefunction(function):
+        own = step.function
+        if iscoroutinefunction(own) or (
+            function is not own and iscoroutinefunction(function)
+        ):
             awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)
             wait = as_plain if elsewhere is None else as_awaitable

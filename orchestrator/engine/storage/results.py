@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+from django.db.models import QuerySet
 
 from orchestrator.containers import group_by_key
 from orchestrator.definition.annotations import MISSING, takes_none
@@ -27,6 +30,22 @@ from orchestrator.text import Text
 
 GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
 """The statuses of visits that have a result."""
+
+
+class StoredResult(NamedTuple):
+    """The columns of a visit that its result is read from: for many elements, models would take twice as long."""
+
+    node: str
+    kind: str
+    item: int | None
+    status: str
+    result: Any
+    checksum: str
+    visit: int
+    round: int
+
+
+Visit = TypeVar("Visit", StepRun, StoredResult)
 
 
 class Results:
@@ -109,14 +128,12 @@ class Results:
         return {name: self.read[name] for name in names if name in self.read}
 
     def _element(self, binding: Binding, run: StepRun) -> Any:
-        hints = {
-            one.name: one.annotation
-            for one in step_parameters(self.plan[run.node].step)
-        }
-        annotation = hints.get(binding.parameter, MISSING)
+        given = step_parameters(self.plan[run.node].step)
+        annotation = next(
+            (one.annotation for one in given if one.name == binding.parameter), MISSING
+        )
         form = Any if annotation is MISSING else annotation
-        name = Text("the element of %(step)s", run.node)
-        return read_stored(form, run.element, name)
+        return read_stored(form, run.element, _element_name(run.node))
 
     def _own(self, run: StepRun) -> Any:
         """The result of the visit that is undone now: each visit and each element of a map has its own."""
@@ -149,12 +166,12 @@ class Results:
             instance=self.instance.pk, node__in=missing, status__in=GIVEN
         )
         rows = rows.exclude(kind__in=[StepKind.UNDO, StepKind.JOIN])
-        found = rows.order_by("visit", "round").only(*READ)
+        found = _stored_results(rows.order_by("visit", "round"))
         for step, visits in group_by_key((row.node, row) for row in found).items():
             if (last := last_visit(visits)) is not None:
                 self.read[step] = self._whole(self.plan[step], last)
 
-    def _whole(self, vertex: Vertex, rows: list[StepRun]) -> Any:
+    def _whole(self, vertex: Vertex, rows: list[StoredResult]) -> Any:
         """The result of a step's last visit; for a map the list of its elements' results."""
         if vertex.each is None:
             return check_result(rows[0])
@@ -193,7 +210,7 @@ def element_results(
     none = takes_none(vertex.returns)
     return {
         row.item or 0: decode_result(vertex.returns, check_result(row), vertex.name)
-        for row in rows.only(*READ)
+        for row in _stored_results(rows)
         if none or not _has_none(row)
     }
 
@@ -204,7 +221,20 @@ def decode_result(form: Any, body: Any, step: str) -> Any:
     Raises:
         UnreadableValue: the running code cannot read it.
     """
-    return read_stored(form, body, Text("the result of %(step)s", step))
+    return read_stored(form, body, _result_name(step))
+
+
+# Each call of a function needs them, and composing one takes longer than reading a small value.
+
+
+@lru_cache(maxsize=1024)
+def _result_name(step: str) -> Text:
+    return Text("the result of %(step)s", step)
+
+
+@lru_cache(maxsize=1024)
+def _element_name(step: str) -> Text:
+    return Text("the element of %(step)s", step)
 
 
 def _is_read(run: StepRun, binding: Binding) -> bool:
@@ -213,25 +243,16 @@ def _is_read(run: StepRun, binding: Binding) -> bool:
     return binding.source == "result" and not undoes
 
 
-def _has_none(row: StepRun) -> bool:
+def _has_none(row: StoredResult) -> bool:
     """Whether an element skipped itself without a result."""
     return row.status == StepStatus.SKIPPED and row.result is None
 
 
-READ = (
-    "node",
-    "kind",
-    "item",
-    "status",
-    "result",
-    "checksum",
-    "visit",
-    "round",
-    "instance_id",
-)
+def _stored_results(rows: QuerySet[StepRun]) -> list[StoredResult]:
+    return [StoredResult(*row) for row in rows.values_list(*StoredResult._fields)]
 
 
-def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
+def last_visit(rows: Iterable[Visit]) -> list[Visit] | None:
     """Return the rows of a step's current result: the last round of its last visit; for a map that of each element.
 
     Args:
@@ -241,8 +262,8 @@ def last_visit(rows: Iterable[StepRun]) -> list[StepRun] | None:
     Returns:
         The rows; None when the step has no result.
     """
-    last: StepRun | None = None
-    elements: dict[int, dict[int, StepRun]] = defaultdict(dict)
+    last: Visit | None = None
+    elements: dict[int, dict[int, Visit]] = defaultdict(dict)
     for row in rows:
         if row.item is None:
             last = row
@@ -300,12 +321,12 @@ def returned_columns(run: StepRun) -> dict[str, Any]:
     return {"result": run.result, "checksum": run.checksum}
 
 
-def is_intact(run: StepRun) -> bool:
+def is_intact(run: StepRun | StoredResult) -> bool:
     """Whether a stored result matches its checksum."""
     return digest(run.result) == run.checksum
 
 
-def check_result(run: StepRun) -> Any:
+def check_result(run: StepRun | StoredResult) -> Any:
     """Return a stored result.
 
     Raises:

@@ -144,6 +144,11 @@ class Lines:
         broken: set[int] = set()
         for item in claimed:
             pk = item.work.pk
+            if not item.ahead and pk not in broken:  # the most frequent case
+                self._lines[pk] = pk
+                self.mine.append(item)
+                here.add(pk)
+                continue
             first = min(item.ahead, default=pk)
             line = self._lines.get(first, first)
             joined = {self._lines[one] for one in item.ahead & self._lines.keys()}

@@ -71,15 +71,14 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
     window = row.window or len(values)
     head.status, head.wake_at, head.expected = StepStatus.WAITING, None, len(values)
     head.progress = {"done": 0, "failed": 0, "total": len(values)}
-    return [
-        _element(head, index, value, begins=index < window)
-        for index, value in enumerate(values)
-    ]
-
-
-def _element(head: StepRun, index: int, value: Any, *, begins: bool) -> StepRun:
-    of_item = {"kind": StepKind.ITEM, "item": index, "element": value}
-    return make_like(head, head.entered, head.started_at, begins=begins, **of_item)
+    of_item = {"kind": StepKind.ITEM, "element": None}
+    one = make_like(head, head.entered, head.started_at, begins=True, **of_item)
+    elements = _copies(one, len(values))
+    for index, (element, value) in enumerate(zip(elements, values, strict=True)):
+        element.item, element.element = index, value
+        if index >= window:
+            element.status, element.wake_at = StepStatus.WAITING, None
+    return elements
 
 
 def tolerated_failures(each: Each, head: StepRun) -> int:
@@ -133,9 +132,17 @@ def _new(**values: Any) -> StepRun:
     return row
 
 
+def _copies(row: StepRun, number: int) -> list[StepRun]:
+    values = _values(row)
+    return [StepRun(*values) for _ in range(number)]
+
+
 @cache
 def _defaults() -> tuple[Any, ...]:
-    row = StepRun()
+    return _values(StepRun())
+
+
+def _values(row: StepRun) -> tuple[Any, ...]:
     return tuple(getattr(row, field.attname) for field in row._meta.concrete_fields)
 
 
