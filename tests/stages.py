@@ -56,15 +56,16 @@ CHECKS = {
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TESTS = [
     ("reliability", POSTGRESQL),
+    ("both", POSTGRESQL),
     ("engine", POSTGRESQL),
+    ("both", SQLITE),
     ("console", SQLITE),
     ("browser", SQLITE),
-    ("both", POSTGRESQL),
-    ("both", SQLITE),
 ]
-"""Folders of tests that use a database, the longest stage first: then none is left alone at the end.
+"""Folders of tests that use a database.
 
-That of tests/reliability waits most, and leaves the cores to the others."""
+The stages that mostly wait for processes and commits come first: beside them more than three run. Those that compute
+come last, and keep the cores busy to the end."""
 
 TESTS_OF_A_FULL_RUN = [
     (name, database)

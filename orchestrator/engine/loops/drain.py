@@ -258,15 +258,10 @@ class ReadyWork:
             self._leave_to_others([item.work for item in others])
 
     def _begin_visits(self, claimed: Visits, asked: float) -> int:
-        """Run claimed visits, sleeps first. Return how many were run."""
-        lines = Lines(claimed)
-        return self._end_sleeps(lines) + self._run_in_time(self.visits, lines, asked)
-
-    def _end_sleeps(self, lines: Lines) -> int:
-        """End claimed sleeps together, and take them out of the batch. Return how many were ended."""
-        ended = self.steps.end_sleeps(lines.mine)
-        lines.mine = [one for one in lines.mine if one.work.pk not in ended]
-        return len(ended)
+        """End claimed sleeps together, then run the other visits. Return how many were run."""
+        ended = self.steps.end_sleeps(claimed)
+        lines = Lines([one for one in claimed if one.work.pk not in ended])
+        return len(ended) + self._run_in_time(self.visits, lines, asked)
 
     def _claim(self, kind: WorkKind, size: int) -> Sequence[Claimed[Any]]:
         here, lease, which = self.worker_slice, conf().LEASE_SECONDS, ALL
