@@ -64,8 +64,8 @@ TESTS = [
 ]
 """Folders of tests that use a database.
 
-The stages that mostly wait for processes and commits come first: beside them more than three run. Those that compute
-come last, and keep the cores busy to the end."""
+The stages that mostly wait for processes and commits come first, while more than three stages run at once. Those that
+compute come last, and keep the cores busy to the end."""
 
 TESTS_OF_A_FULL_RUN = [
     (name, database)

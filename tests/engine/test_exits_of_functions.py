@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from orchestrator import registry, send_event, start_process
 from orchestrator.definition import Event
@@ -116,3 +117,25 @@ def test_a_parked_event_whose_predicate_exits_does_not_fail_another_event() -> N
     assert process.send(exits.Back(1)) == "moved"
     pass_time(LONG)
     assert InboxEvent.objects.get(type="Shut").verdict == "failed"
+
+
+class Unreadable(BaseException):
+    """Its text is code of the application too."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_an_exit_whose_text_raises_leaves_nothing_open() -> None:
+    start_process(exits.Calling, exits.Number())
+
+    def end() -> None:
+        transaction.atomic().__enter__()
+        raise Unreadable
+
+    leaving.append(end)
+    before = len(connection.savepoint_ids), len(connection.execute_wrappers)
+    pass_time(LONG)
+
+    assert (len(connection.savepoint_ids), len(connection.execute_wrappers)) == before
+    assert StepRun.objects.get().status == "failed"

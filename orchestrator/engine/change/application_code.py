@@ -245,7 +245,7 @@ class ApplicationCall:
     connection. Whatever the code has changed in the session of that connection is undone. An error is not the
     application's where the database has ended that session.
 
-    Each step has one, so that it is no generator: entering and leaving one of these takes three times as long.
+    It is no generator, since each call needs one: entering and leaving a generator takes three times as long.
 
     Args:
         name: the name of the code.
@@ -266,15 +266,18 @@ class ApplicationCall:
         self.session = session_of(db)
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        db, session = self.db, self.session
-        failure = None if error is None else self._failure(error)
-        if failure is None and len(db.run_on_commit) > self.hooks:
-            _name_hooks(db, self.hooks, self.name)
-        _end_spoilt_process(self.worker, self.name)
-        session.restore()
-        left_open = _depth(db) != self.depth
-        if left_open:
-            _clear(db, self.depth)
+        db, session, failure = self.db, self.session, None
+        try:
+            if error is not None:
+                failure = self._failure(error)
+            elif len(db.run_on_commit) > self.hooks:
+                _name_hooks(db, self.hooks, self.name)
+        finally:  # the text of an error is code of the application too, and may raise
+            _end_spoilt_process(self.worker, self.name)
+            session.restore()
+            left_open = _depth(db) != self.depth
+            if left_open:
+                _clear(db, self.depth)
         if failure is not None:
             if failure is not error:
                 raise failure from error

@@ -264,11 +264,9 @@ class Session(KnownProcess):
                 "nothing runs for %(step)s in the running code", run.node
             )
         bindings = vertex.undo_bindings if undo else vertex.bindings
-        function = function_in_use(step.function)
-        own = step.function
-        if iscoroutinefunction(own) or (
-            function is not own and iscoroutinefunction(function)
-        ):
+        function = function_in_use(own := step.function)
+        replaced = function is not own  # else one question is enough
+        if iscoroutinefunction(own) or (replaced and iscoroutinefunction(function)):
             awaited = AwaitedStep(context, elsewhere or sync_to_async)
             arguments = self.results.arguments(bindings, run, awaited)
             wait = as_plain if elsewhere is None else as_awaitable

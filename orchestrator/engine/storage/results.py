@@ -224,7 +224,7 @@ def decode_result(form: Any, body: Any, step: str) -> Any:
     return read_stored(form, body, _result_name(step))
 
 
-# Each call of a function needs them, and composing one takes longer than reading a small value.
+# Each call of a function needs these names, and composing one takes longer than reading a small value.
 
 
 @lru_cache(maxsize=1024)
