@@ -55,17 +55,16 @@ CHECKS = {
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TESTS = [
-    ("reliability", POSTGRESQL),
-    ("both", POSTGRESQL),
     ("engine", POSTGRESQL),
-    ("both", SQLITE),
+    ("reliability", POSTGRESQL),
     ("console", SQLITE),
+    ("both", POSTGRESQL),
     ("browser", SQLITE),
+    ("both", SQLITE),
 ]
-"""Folders of tests that use a database.
+"""Folders of tests that use a database, the longest stages first: then none is left alone at the end.
 
-The stages that mostly wait for processes and commits come first, while more than three stages run at once. Those that
-compute come last, and keep the cores busy to the end."""
+That of tests/reliability waits most, and leaves the cores to the others."""
 
 TESTS_OF_A_FULL_RUN = [
     (name, database)
