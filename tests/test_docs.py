@@ -362,6 +362,14 @@ def test_every_invariant_is_described_under_its_number() -> None:
         assert f"| {number} | `{check.__name__}` |" in rows
 
 
+def test_every_decision_of_the_design_has_a_price() -> None:
+    areas = re.split(r"^## ", (MANUAL / "design.md").read_text(), flags=re.MULTILINE)
+    decisions = [text for area in areas for text in area.split("\n### ")[1:]]
+
+    assert decisions
+    assert [one.partition("\n")[0] for one in decisions if "*Price:*" not in one] == []
+
+
 def test_every_error_that_senders_meet_is_named() -> None:
     for name in words(
         "InvalidDefinition InvalidMessage UnknownEventType UnknownDefinition ConflictingEvent Permanent"

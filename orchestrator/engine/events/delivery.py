@@ -2,7 +2,7 @@
 
 1. Find its process and lock it. 2. Let the process manager decide. 3. Run its transactional commands. 4. Write
 instance, step runs, checkpoint, commands, caused events and the event's verdict. 5. Commit. Any error rolls all of it
-back; the event gets another attempt or an incident (`failures.of_work`). An event that no step takes now is parked.
+back; the event gets another attempt or an incident (`failures.fail_work`). An event that no step takes now is parked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Taking over the unbegun claims and unstored results of a busy worker (see `held`): others go on with them.
+"""Taking over the unbegun claims and unstored results of a busy worker (see `worker_slice`): others go on with them.
 
 The worker may release them itself at any moment, so each statement takes only those that it still holds.
 """

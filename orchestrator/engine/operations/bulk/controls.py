@@ -1,6 +1,6 @@
 """Pause, resume and cancel a bulk operation.
 
-An action here only changes the row of the operation. Workers gather and process its items, in `bulk.running`.
+An action here only changes the row of the operation. Workers gather and process its items, in `bulk.slices`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Start a bulk operation, or repeat one for the items that have failed again.
 
-An action here only stores the operation. Workers gather its items and apply its action to them, in `bulk.running`.
+An action here only stores the operation. Workers gather its items and apply its action to them, in `bulk.slices`.
 """
 
 from __future__ import annotations
