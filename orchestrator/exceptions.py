@@ -93,7 +93,7 @@ class InvalidMessage(ProcessionError):
 
     def __init__(self, message: str, path: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {message}" if path else message)
+        super().__init__(with_error_type(path, message) if path else message)
 
 
 class UnreadableValue(InvalidMessage):

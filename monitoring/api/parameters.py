@@ -124,7 +124,7 @@ def _error(said: Promise) -> WrapValidator:
     return WrapValidator(read)
 
 
-FOLLOW = _error(gettext_lazy("It is none of ours: follow the address in “next”."))
+FOLLOW = _error(gettext_lazy("It was not made here: follow the address in “next”."))
 
 Limit = Annotated[
     int, Field(ge=1, le=MOST), _error(gettext_lazy("Write a number from 1 to 200."))

@@ -73,7 +73,7 @@ KINDS = {
     "no_sweep": ProblemKind(
         "failed",
         _("no sweep"),
-        _("Nobody has swept since %(since)s."),
+        _("No worker has swept since %(since)s."),
         _(
             "What a lost worker held, and what was kept for later, stays where it is. Restart the workers."
         ),

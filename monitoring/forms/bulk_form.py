@@ -82,7 +82,7 @@ class BulkForm(ActionForm):
         label=_("Most at once with one business key"), required=False, min_value=1
     )
     stop_above = forms.FloatField(
-        label=_("Stop above so many percent failed"),
+        label=_("Stop above this percentage of failures"),
         required=False,
         initial=USUAL.stop_above,
     )

@@ -67,11 +67,13 @@ def _metric_families(found: Figures) -> Iterator[Metric]:
     yield _live_processes(found)
     open_, untaken = found.open_incidents, found.untaken_notices
     yield _single("open_incidents", "What needs a person, to 10,000.", open_)
-    yield _single("untaken_notices", "Notices that nobody has taken.", untaken)
-    yield _quantiles("step_seconds", "How long steps took lately.", found.step_seconds)
+    yield _single("untaken_notices", "Notices that no recipient has taken.", untaken)
+    yield _quantiles(
+        "step_seconds", "How long steps took recently.", found.step_seconds
+    )
     yield _quantiles(
         "event_seconds",
-        "How long events lately took to a verdict.",
+        "How long events took to a verdict recently.",
         found.event_seconds,
     )
     yield from _queue_gauges(found)

@@ -91,7 +91,7 @@ class WorkerProcess:
         if 0 < until < time.monotonic() - self._late:
             self._kill([self.worker.slot.work], "overran its time")
         elif (work := self._blocking_call(passed - late)) is not None:
-            self._kill([work], f"is held up by {work}")
+            self._kill([work], f"is blocked by {work}")
         elif overdue := self._overdue():
             self._kill(overdue, f"goes on with {', '.join(overdue[:5])}")
         elif self.halted > conf().LEASE_SECONDS:

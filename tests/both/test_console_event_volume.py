@@ -129,14 +129,14 @@ def test_s9_5_how_long_they_are_kept_is_what_prune_goes_by(
 ) -> None:
     parcel = underway()
     tell(parcel, ParcelDelivered("P-1"))
-    assert of("ParcelDelivered").kept == ["for ever with shipping"]
-    assert of("DepotOpened").kept == ["for ever where an event handler took it"]
+    assert of("ParcelDelivered").kept == ["without a limit with shipping"]
+    assert of("DepotOpened").kept == ["without a limit where an event handler took it"]
 
     settings.PROCESSION = {**settings.PROCESSION, "RETENTION_DAYS": 400}
     assert of("ParcelDelivered").kept == ["400 days after the end of shipping"]
     monkeypatch.setattr(Shipping, "retention", timedelta(days=30))
     assert of("ParcelDelivered").kept == ["30 days after the end of shipping"]
-    assert of("DepotOpened").kept == ["for ever where an event handler took it"]
+    assert of("DepotOpened").kept == ["without a limit where an event handler took it"]
 
     move_times_back(timedelta(days=29))
     assert Pruning(retention(), "tests", rest=0).run().total() == 0
@@ -167,7 +167,7 @@ def test_s9_5_it_stands_on_the_page_of_events(viewing: Client) -> None:
     assert 'volume=week#volume"\n           aria-current="true"' in shown
     assert "<b>x</b>" not in shown
     assert "nothing in the running code knows it" in shown
-    assert "for ever with shipping" in shown
+    assert "without a limit with shipping" in shown
     for odd in ("nothing", "%00", "week&volume=hour", "日"):
         assert viewing.get(f"/events/?volume={odd}").status_code == 200
 

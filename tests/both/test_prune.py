@@ -209,7 +209,7 @@ def test_what_cannot_be_done_as_it_is_said_removes_nothing(tmp_path: Path) -> No
         (("--keep", "shiping=30"), r"no definition 'shiping'; .* shipping"),
         *((("--keep", keep), days) for keep in mistakes),
         (("--keep", "=30"), "names no definition"),  # a script's variable is not set
-        ((), r"kept for ever.*PROCESSION_RETENTION_DAYS"),
+        ((), r"kept without a limit.*PROCESSION_RETENTION_DAYS"),
     ]
     with locked.open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)

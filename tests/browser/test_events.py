@@ -86,7 +86,7 @@ def test_s9_5_volume_and_retention_by_type_are_on_the_page(signed_in: Page) -> N
 
     signed_in.click("a.button[href='#volume']")
     row = signed_in.locator("#volume tr", has_text="OrderCreated").first
-    expect(row).to_contain_text("for ever with order-listing")
+    expect(row).to_contain_text("without a limit with order-listing")
     drawn = row.locator("svg.spark title")
     expect(drawn).to_have_text("OrderCreated: 1 in the last day")
     signed_in.click("#volume .tabs a:last-child")

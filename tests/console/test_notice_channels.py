@@ -174,7 +174,7 @@ def test_the_engines_own_words_are_translated_and_kept_in_english(
     settings.LANGUAGE_CODE = "ja"
     settings.PROCESSION_NOTICES["ops"] = {"to": ["ops@example.org"]}
     why = with_error_type(
-        "LookupError", Text("there is nobody with the name %(who)s", "'ann'")
+        "LookupError", Text("no active user has the name %(who)s", "'ann'")
     )
     told = "LookupError: 'ann' という名前の人はいません"
     happened(topics=topics, state="new", message=why, text=pack_text(why))

@@ -176,13 +176,15 @@ def _kept_texts(type_: str, times: Mapping[str, timedelta | None]) -> Iterator[s
     for time, names in by_time.items():
         yield _kept_text(names, time)
     if handled:
-        yield _("for ever where an event handler took it")
+        yield _("without a limit where an event handler took it")
 
 
 def _kept_text(names: list[str], time: timedelta | None) -> str:
     """Say how long the events of some definitions are kept; without names, of all processes."""
     if time is None:
-        text = _("for ever with %(definitions)s") if names else _("for ever")
+        text = (
+            _("without a limit with %(definitions)s") if names else _("without a limit")
+        )
     elif names:
         text = _("%(days)s days after the end of %(definitions)s")
     else:

@@ -32,6 +32,7 @@ from orchestrator.engine.change.descriptors import are_closed
 from orchestrator.engine.sql.connection import is_idle_timeout
 from orchestrator.engine.sql.session import own_session, session_of
 from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
+from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,11 @@ def _value(result: Any, name: str) -> Any:
     if isinstance(result, LAZY):
         _let_go(result)
         raise InvalidMessage(
-            f"the result of {name}: a {type(result).__name__} has no value yet; give back the value, or a list"
+            Text(
+                "the result of %(step)s: a %(type)s has no value yet; give back the value, or a list",
+                name,
+                type(result).__name__,
+            )
         )
     return result
 

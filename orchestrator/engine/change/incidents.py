@@ -280,7 +280,7 @@ def error_text(error: BaseException) -> str:
     try:
         return secret_values.mask_error_text(error, text_from(error))
     except BaseException as unspoken:  # noqa: BLE001  # the application's
-        return f"its text cannot be had ({type(unspoken).__name__})"
+        return Text("its text cannot be had (%(error)s)", type(unspoken).__name__)
 
 
 def named_error(error: BaseException) -> str:

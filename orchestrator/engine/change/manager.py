@@ -42,6 +42,10 @@ from orchestrator.models import (
 from orchestrator.queue import calls_queue, wake_queue_after_commit
 from orchestrator.text import Text, storable_text
 
+NO_USER = Text(
+    "no active user has the name %(who)s", was="there is nobody with the name %(who)s"
+)
+
 
 class ManagerChange(ProcessChange):
     """One change of one locked process of a process manager; `attempt` is that of the cause."""
@@ -123,7 +127,7 @@ class ManagerChange(ProcessChange):
         """Assign the process to a person; escalate it if no active person has that name."""
         person = active_person(name)
         if person is None:
-            self.escalate(Text("there is nobody with the name %(who)s", repr(name)))
+            self.escalate(NO_USER.filled(repr(name)))
         else:
             self.extra["owner"] = person.pk
 

@@ -39,7 +39,7 @@ def progress(part: StoredPart = WHOLE) -> Iterator[str]:
     yield from wrong_steps(part.processes())
     told = Incident.objects.open().filter(instance=OuterRef("pk"))
     for instance in live.filter(status="failed").exclude(Exists(told))[:20]:
-        yield f"{instance.pk} has failed but nobody is told"
+        yield f"{instance.pk} has failed, but no incident tells of it"
     for instance in _retrying_nothing(live)[:20]:
         yield f"{instance.pk} is retrying but nothing will be tried again"
     yield from _resting(part)
@@ -115,7 +115,7 @@ def _reasons(part: StoredPart) -> Iterator[str]:
         yield f"{_at(run)} is {run.status}, but nothing will run it"
     told = Incident.objects.open().filter(step_run_id=OuterRef("pk"))
     for run in asleep.filter(status=StepStatus.FAILED).exclude(Exists(told))[:20]:
-        yield f"{_at(run)} has failed, but nobody is told"
+        yield f"{_at(run)} has failed, but no incident tells of it"
     waiting = asleep.filter(status=StepStatus.WAITING)
     for run in waiting.exclude(_has_a_waker())[:20]:
         yield f"{_at(run)} waits, but nothing will wake it"

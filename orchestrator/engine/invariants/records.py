@@ -168,7 +168,7 @@ def _not_carried_out(commands: QuerySet[IssuedCommand]) -> Iterator[str]:
     later = commands.exclude(delivery=Delivery.IN_TRANSACTION)
     done = later.filter(status=CommandStatus.DONE)
     for command in done.filter(Q(attempt=0) | Q(finished_at=None))[:20]:
-        yield f"command {command.pk} is done, but nobody has carried it out"
+        yield f"command {command.pk} is done, but was never carried out"
     given_up = OperatorAction.objects.filter(
         instance=OuterRef("instance"),
         action__in=["skip_command", *REPAIRS],
@@ -176,7 +176,7 @@ def _not_carried_out(commands: QuerySet[IssuedCommand]) -> Iterator[str]:
     )
     skipped = commands.filter(status=CommandStatus.SKIPPED)
     for command in skipped.exclude(Exists(given_up))[:20]:
-        yield f"command {command.pk} is skipped, but nobody has given it up"
+        yield f"command {command.pk} is skipped, but was never given up"
 
 
 def _lost_follow_ups(commands: QuerySet[IssuedCommand]) -> Iterator[str]:

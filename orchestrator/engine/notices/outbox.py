@@ -122,7 +122,9 @@ def give_up_unknown() -> None:
     """
     left = Notice.objects.filter(wake_at__lt=database_now() - UNKNOWN)
     unknown = left.exclude(recipient__in=list(recipients()))
-    _settle(unknown, NoticeStatus.GIVEN_UP, "the settings have nobody of that name")
+    _settle(
+        unknown, NoticeStatus.GIVEN_UP, "the settings have no recipient of that name"
+    )
 
 
 def forget_old() -> bool:

@@ -26,6 +26,7 @@ from orchestrator.exceptions import (
     StartRefused,
 )
 from orchestrator.registry import DefinitionClass
+from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
 
@@ -180,8 +181,11 @@ def _checked(start: ProcessStart) -> NewProcess:
     """Check the start of a process, which is not stored yet."""
     if not isinstance(start, ProcessStart):
         raise InvalidMessage(
-            f"{type(start).__name__} is no ProcessStart: put the definition and the event or input of each process"
-            " into a ProcessStart"
+            Text(
+                "%(type)s is no ProcessStart: put the definition and the event or input of each process into a "
+                "ProcessStart",
+                type(start).__name__,
+            )
         )
     given, event = start.definition, start.event
     name = given if isinstance(given, str) else given.name
@@ -197,8 +201,12 @@ def _checked(start: ProcessStart) -> NewProcess:
         )
     if type(event).__name__ not in known.starting_events():
         raise InvalidMessage(
-            f"{type(event).__name__} does not start {name}; one of these does: "
-            + ", ".join(sorted(known.starting_events()))
+            Text(
+                "%(type)s does not start %(name)s; one of these does: %(choices)s",
+                type(event).__name__,
+                name,
+                ", ".join(sorted(known.starting_events())),
+            )
         )
     chosen = start.process_id or uuid7()
     key = start.correlation_key or inbox.correlation_of(known, event)
@@ -271,7 +279,9 @@ def _start_receipt(arrival: Arrival, receipt: Receipt) -> StartReceipt:
     if receipt.process_id is None:
         source, id = arrival.name
         raise ConflictingEvent(
-            f"{source} sent event id {id!r} before to whichever process has its key; use a new id for a new process"
+            "%(source)s sent event id %(id)s before to whichever process has its key; use a new id for a new process",
+            source,
+            repr(id),
         )
     return StartReceipt(
         receipt.number, receipt.process_id, receipt.verdict, receipt.repeated

@@ -153,7 +153,12 @@ def correlation_of(target: DefinitionClass, message: object) -> str:
     if isinstance(getattr(message, field or "-", None), str) and not key.strip():
         name = type(message).__name__
         raise InvalidMessage(
-            f"the correlation key of {target.name} must not be empty in {name}", field
+            Text(
+                "the correlation key of %(name)s must not be empty in %(type)s",
+                target.name,
+                name,
+            ),
+            field,
         )
     check_name("correlation key", key, 200, empty=True)
     return key

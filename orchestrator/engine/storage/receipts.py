@@ -390,5 +390,7 @@ def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
 def _conflict(name: Name) -> ConflictingEvent:
     source, id = name
     return ConflictingEvent(
-        f"{source} sent event id {id!r} before with another content; use a new id for a new event"
+        "%(source)s sent event id %(id)s before with another content; use a new id for a new event",
+        source,
+        repr(id),
     )

@@ -334,6 +334,7 @@ def check_result(run: StepRun | StoredResult) -> Any:
     """
     if not is_intact(run):
         raise CorruptInput(
-            run.node, f"the stored result of {run.node} does not match its checksum"
+            run.node,
+            Text("the stored result of %(step)s does not match its checksum", run.node),
         )
     return run.result

@@ -39,7 +39,7 @@ from orchestrator.engine.storage import definitions, inbox
 from orchestrator.engine.transfer.due_work import check_settled
 from orchestrator.engine.transfer.form import ExportedTable, PinnedDefinition
 from orchestrator.engine.transfer.reading import ExportFile
-from orchestrator.engine.work.leases import ERRORS
+from orchestrator.engine.work.leases import lost_columns
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import (
     Cause,
@@ -146,7 +146,11 @@ def _unknown_steps(instance: ProcessInstance) -> Iterator[str]:
     """Yield a visit of a process manager that is of no step of its definition."""
     steps = {str(one) for one in definitions.manager_of(instance).Step}
     for run in instance.step_runs.exclude(node__in=steps)[:1]:
-        yield f"{instance.pk} has visited {run.node!r}, which is no step"
+        yield Text(
+            "%(process)s has visited %(node)s, which is no step",
+            instance.pk,
+            repr(run.node),
+        )
 
 
 MISSING = Text("the %(name)s %(key)s is referred to, and not in it")
@@ -279,12 +283,8 @@ class _Import:
         if values["child_id"] is not None:
             self._check_mine(values["child_id"])
         if values["owner"] and values["status"] == StepStatus.RUNNING:
-            values |= {
-                "status": StepStatus.RETRYING,
-                "error": f"{ERRORS[Lost.DIED]}: it was exported while a worker was at it",
-                "lost": Lost.DIED,
-                "given_back": 0,
-            }
+            why = Text("it was exported while a worker was at it")
+            values |= lost_columns(Lost.DIED, why)
         self._release(values)
 
     def _release(self, values: dict[str, Any]) -> None:

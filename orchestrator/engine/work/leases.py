@@ -37,6 +37,18 @@ HOW_LOST = {
 """The reason for which a worker was lost, in words for people."""
 
 
+def lost_columns(how: Lost, why: Text) -> dict[str, Any]:
+    """Return the columns of claimed work whose worker was lost, beside those that release it."""
+    said = with_error_type(ERRORS[how], why)
+    return {
+        "status": StepStatus.RETRYING,
+        "error": said,
+        "text": pack_text(said),
+        "lost": how,
+        "given_back": 0,
+    }
+
+
 def renew_leases(owners: Sequence[str]) -> None:
     """Renew the leases of living workers, counted from the database's time of this statement.
 
@@ -173,15 +185,7 @@ def _charged(
     if table is not step_runs:
         return [table.update(freed, mine, None, these)]
     # A process manager's visit waits for its deadline; a workflow's visit has lost an attempt.
-    said = with_error_type(ERRORS[happened], HOW_LOST[happened])
-    lost = {
-        **freed,
-        "status": StepStatus.RETRYING,
-        "error": said,
-        "text": pack_text(said),
-        "lost": happened,
-        "given_back": 0,
-    }
+    lost = freed | lost_columns(happened, HOW_LOST[happened])
     running = {**mine, "status": StepStatus.RUNNING}
     return [
         table.update(lost, running, None, these),

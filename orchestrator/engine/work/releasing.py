@@ -35,7 +35,7 @@ from orchestrator.models import (
 )
 from orchestrator.models.step_run import FIRST_CALLED
 from orchestrator.queue import wake_queue
-from orchestrator.text import pack_text, storable_text
+from orchestrator.text import Text, pack_text, storable_text
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +107,9 @@ def release_refused_step(run: StepRun, refusal: Exception) -> bool:
     times = run.given_back + 1
     if times > _most_times(run, refusal):
         return False
-    told = f"Refused {times}: {storable_text(incidents.error_text(refusal))}"
-    release_refused(run, refusal, error=told, lost="", given_back=times)
+    said = Text("Refused %(number)s: %(why)s", times, incidents.error_text(refusal))
+    told = {"error": storable_text(said), "text": pack_text(said)}
+    release_refused(run, refusal, **told, lost="", given_back=times)
     return True
 
 

@@ -92,7 +92,7 @@ def fail_run(
     """
     error = as_failure(error, run.node)
     if from_engine(error, LeaseLost):
-        log.info("%s is let go of: %s", run, error)
+        log.info("%s is left to another worker: %s", run, error)
         return
     try:
         secret_values.attach_work(error, run)

@@ -56,7 +56,7 @@ class Command(ProcessionCommand):
             type=_positive,
             default=1,
             metavar="N",
-            help="share the work among so many processes of the system",
+            help="share the work among this many processes of the system",
         )
         add(
             "--resume-after",

@@ -86,7 +86,7 @@ def _kept(chosen: Sequence[tuple[str, timedelta]]) -> Mapping[str, timedelta]:
     _refuse_unknown(keep)
     if not (keep := keep or retention()):
         raise CommandError(
-            "every process is kept for ever: say --keep DAYS, or set PROCESSION_RETENTION_DAYS"
+            "every process is kept without a limit: say --keep DAYS, or set PROCESSION_RETENTION_DAYS"
         )
     return keep
 

@@ -135,7 +135,7 @@ def _of_event(run: StepRun) -> Any:
 
 def _tell(change: WorkflowChange, reader: StepRun, run: StepRun, why: str) -> None:
     message = REMEDIES[StepKind(run.kind)].filled(why, run.node, reader.node)
-    log.error("%s is held up: %s", reader, message)
+    log.error("%s is blocked: %s", reader, message)
     change.instance.step = reader.node
     change.mark(
         incidents.resolve(Text("failed again"), change.now, step_run_id=reader.pk),

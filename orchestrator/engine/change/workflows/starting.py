@@ -30,6 +30,7 @@ from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.receipts import StartReceipt
 from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
+from orchestrator.text import Text
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ def new_workflow(
     if input is None and definition.Input is Nothing:
         input = Nothing()
     if type(input) is not definition.Input:  # a subclass has more fields
+        names = definition.name, definition.Input.__qualname__, _class_of(input)
         raise InvalidMessage(
-            f"{definition.name} starts with {definition.Input.__qualname__}, not with {_class_of(input)}"
+            Text("%(name)s starts with %(type)s, not with %(other)s", *names)
         )
     named = f"{definition.name}\n{source}\n{id}"
     chosen = process_id or (uuid5(NAMESPACE_URL, named) if id else uuid7())
@@ -253,6 +255,7 @@ def _repeat(new: NewWorkflow, known: ProcessInstance) -> StartReceipt:
     same = known.name == new.pin.definition.name
     if not same or digest(known.data) != digest(new.pin.data):
         raise ConflictingEvent(
-            f"the process {known.pk} was started before with another input; use a new id for a new process"
+            "the process %(process)s was started before with another input; use a new id for a new process",
+            known.pk,
         )
     return StartReceipt(0, known.pk, Verdict.STARTED, repeated=True)

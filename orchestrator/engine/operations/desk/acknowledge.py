@@ -21,7 +21,7 @@ class AcknowledgeEscalation(ProcessOperation):
     done = _("Acknowledged.")
     may = _("Can acknowledge an escalation")
     text = _(
-        "The process is no longer shown as escalated, until it is escalated again. Where nobody sees to it, you do."
+        "The process is no longer shown as escalated, until it is escalated again. If it has no owner, it is yours."
     )
     icon = "done"
     rank = 35

@@ -8,7 +8,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.manager import active_person
+from orchestrator.engine.change.manager import NO_USER, active_person
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import ProcessOperation
 from orchestrator.engine.operations.registry import register
@@ -22,7 +22,7 @@ class AssignProcess(ProcessOperation):
     label = _("Assign")
     done = _("Assigned.")
     may = _("Can assign a process")
-    text = _("Names who sees to this process. Leave the name empty for nobody.")
+    text = _("Names the owner of this process. Leave the name empty for no owner.")
     icon = "person"
     rank = 30
     in_bulk = True
@@ -48,9 +48,7 @@ def find_person(person: str) -> AbstractBaseUser | None:
         return None
     found = active_person(person.strip())
     if found is None:
-        raise OperationRefused(
-            "there is nobody with the name %(who)s", repr(person.strip())
-        )
+        raise OperationRefused(NO_USER.filled(repr(person.strip())))
     return found
 
 

@@ -151,7 +151,7 @@ class AssignFailures(FailuresOperation):
     label = _("Assign")
     done = _("Assigned.")
     may = _("Can assign failures")
-    text = _("Names who sees to all of this cause. Leave the name empty for nobody.")
+    text = _("Names the owner of all of this cause. Leave the name empty for no owner.")
     icon = "person"
     asks_reason = False
     given = (Given("person", "person", _("To whom")),)

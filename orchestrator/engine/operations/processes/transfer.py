@@ -25,7 +25,8 @@ from orchestrator.text import Text
 
 UNWRITTEN = Text("it could not be written whole: %(why)s")
 HIDDEN = Text(
-    "it has secret fields: whoever exports it must be allowed to have them shown"
+    "it has secret fields: its export needs the permission to have them shown",
+    was="it has secret fields: whoever exports it must be allowed to have them shown",
 )
 
 

@@ -138,6 +138,12 @@ def lock_proposal(instance: ProcessInstance, pk: str) -> Repair:
     )
 
 
+OWN = Text(
+    "a repair is not applied by the person who has proposed it",
+    was="whoever has proposed a repair does not apply it",
+)
+
+
 def approval_refusal(row: Repair, user: Any) -> str:
     """Return why a person cannot apply a proposal: it is their own; "" if they can.
 
@@ -145,4 +151,4 @@ def approval_refusal(row: Repair, user: Any) -> str:
     """
     gone = row.author_id is None
     own = row.author_name == str(user)[:150] if gone else row.author_id == user.pk
-    return Text("whoever has proposed a repair does not apply it") if own else ""
+    return OWN if own else ""
