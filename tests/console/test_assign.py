@@ -65,7 +65,9 @@ def test_only_who_may_assigns_an_active_person_to_a_process_that_goes_on(
 ) -> None:
     User.objects.create_user("away", is_active=False)
     for name in ("away", "no such person"):
-        with pytest.raises(OperationRefused, match=f"nobody with the name '{name}'"):
+        with pytest.raises(
+            OperationRefused, match=f"no active user has the name '{name}'"
+        ):
             given_to(parcel, name)
     with pytest.raises(PermissionMissing):
         given_to(parcel, "viewer", actor=viewer)

@@ -72,7 +72,7 @@ def test_s8_2_where_nobody_active_has_the_name_it_is_escalated_with_the_reason(
 
     assert of(process) == ("", 1)
     [told] = gathered()
-    assert "nobody with the name 'day-shift'" in str(told.items)
+    assert "no active user has the name 'day-shift'" in str(told.items)
 
 
 def test_s8_2_who_has_it_keeps_it_if_the_next_is_gone(people: dict[str, User]) -> None:

@@ -247,7 +247,7 @@ def test_s5_3_a_group_is_assigned(operator: User, read: Read) -> None:
     assert listed() == [cause()]
     for page in ("/failures/", f"/failures/{cause()}/"):
         assert re.search(r"Assigned to <b>operator</b>", read(page))
-    refused("nobody with the name", assign_failures, cause(), "nemo")
+    refused("no active user has the name", assign_failures, cause(), "nemo")
 
 
 # Its buttons
