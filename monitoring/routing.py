@@ -12,7 +12,8 @@ from django.urls import Resolver404, get_resolver, resolve
 from django.utils.translation import get_language_from_path, override
 
 from monitoring.live.consumers import live_app
-from monitoring.live.turns import Application, TurnLimiter, is_live_request
+from monitoring.live.turns import TurnLimiter, is_live_request
+from orchestrator.serving.bodies import AsgiApplication
 
 __all__ = ["has_live_pages", "with_live_pages"]
 
@@ -20,7 +21,7 @@ CONSOLE = "monitoring"
 """The name that `monitoring.urls` gives the addresses of the console."""
 
 
-def with_live_pages(application: Application) -> Application:
+def with_live_pages(application: AsgiApplication) -> AsgiApplication:
     """Wrap an ASGI application, so that open pages of the console learn of changes at once.
 
     Args:
@@ -38,7 +39,7 @@ def has_live_pages() -> bool:
 
 
 class _WithLivePages:
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: AsgiApplication) -> None:
         self._application = application
         self._in_turn = TurnLimiter(application)
         self._live = AllowedHostsOriginValidator(SessionMiddlewareStack(live_app))

@@ -1,7 +1,6 @@
 """The answers of the administration's pages for our tables, in any project."""
 
 import logging
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -10,12 +9,11 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern
 
+from monitoring.base.access import ViewFunction
 from monitoring.base.directions import show_directions
 from orchestrator.middleware import UNTAKEN
 
 log = logging.getLogger(__name__)
-
-View = Callable[..., HttpResponseBase]
 
 
 class ConsoleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable at run time
@@ -30,7 +28,7 @@ class ConsoleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscript
         ]
 
 
-def _answering(view: View) -> View:
+def _answering(view: ViewFunction) -> ViewFunction:
     @wraps(view)
     def answering(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         # PostgreSQL refuses it in a filter.

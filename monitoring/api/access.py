@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from ninja.security.base import AuthBase
 
@@ -18,8 +17,6 @@ from orchestrator.access_tokens import find_token, token_digest
 from orchestrator.models import AccessToken
 
 security = logging.getLogger("orchestrator.security")
-
-View = Callable[..., HttpResponse]
 
 
 class Token(AuthBase):

@@ -36,11 +36,11 @@ from orchestrator.engine.operations import SELECTIONS, draft_of, moment_shown
 from orchestrator.exceptions import UnknownEventType
 from orchestrator.models import AccessToken, BulkOperation, InboxEvent, ProcessInstance
 
-Answer = dict[str, Any]
+JsonAnswer = dict[str, Any]
 
 
 @post("processes/{uuid:process}/{slug:name}/", "api-act", of=process_scope)
-def act(request: HttpRequest, process: UUID, name: str) -> Answer:
+def act(request: HttpRequest, process: UUID, name: str) -> JsonAnswer:
     """Act on a process."""
     answer = operations.perform_on_process(request, name, process)
     return report(answer, _process(request, process))
@@ -51,7 +51,9 @@ def act(request: HttpRequest, process: UUID, name: str) -> Answer:
     "api-act-on-step",
     of=process_scope,
 )
-def act_on_visit(request: HttpRequest, process: UUID, visit: int, name: str) -> Answer:
+def act_on_visit(
+    request: HttpRequest, process: UUID, visit: int, name: str
+) -> JsonAnswer:
     """Act on one visit of a step."""
     answer = operations.perform_on_process(request, name, process, visit)
     return report(answer, _process(request, process))
@@ -63,7 +65,7 @@ def act_on_visit(request: HttpRequest, process: UUID, visit: int, name: str) -> 
     of=process_scope,
     include_in_schema=True,
 )
-def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
+def change_repair(request: HttpRequest, process: UUID, name: str) -> JsonAnswer:
     """Change the staged edits of a process: `stage`, `undo`, `discard` or `look-again`.
 
     The answer has the staged edits of now, and no data.
@@ -87,7 +89,7 @@ def change_repair(request: HttpRequest, process: UUID, name: str) -> Answer:
 
 
 @post("events/{int:event}/{slug:name}/", "api-act-on-event", EVENTS)
-def act_on_inbox_event(request: HttpRequest, event: int, name: str) -> Answer:
+def act_on_inbox_event(request: HttpRequest, event: int, name: str) -> JsonAnswer:
     """Act on an event that no process took."""
     answer = operations.perform_on_event(request, name, event)
     rows = InboxEvent.objects.defer("body").filter(pk=event)
@@ -95,7 +97,7 @@ def act_on_inbox_event(request: HttpRequest, event: int, name: str) -> Answer:
 
 
 @post("events/send/", "api-send-event", EVENTS)
-def post_event(request: HttpRequest) -> Answer:
+def post_event(request: HttpRequest) -> JsonAnswer:
     """Send an event of the type in the address."""
     try:
         event = registry.event_class(request.GET.get("type", ""))
@@ -106,7 +108,7 @@ def post_event(request: HttpRequest) -> Answer:
 
 
 @post("events/", "api-events", EVENTS, response={202: schemas.SentEvent})
-def receive_event(request: HttpRequest, response: HttpResponse) -> Status[Answer]:
+def receive_event(request: HttpRequest, response: HttpResponse) -> Status[JsonAnswer]:
     """Send an event of the type in the address, as `send` does. It is stored, and delivered afterwards."""
     sent = post_event(request)
     if "receipt" in sent:
@@ -116,7 +118,7 @@ def receive_event(request: HttpRequest, response: HttpResponse) -> Status[Answer
 
 
 @post("failures/{slug:cause}/{slug:name}/", "api-act-on-failures", of=cause_scope)
-def act_on_failures(request: HttpRequest, cause: str, name: str) -> Answer:
+def act_on_failures(request: HttpRequest, cause: str, name: str) -> JsonAnswer:
     """Act on all failures of one cause."""
     return report(failures.perform_on_failures(request, name, cause), {})
 
@@ -129,7 +131,7 @@ def act_on_failures(request: HttpRequest, cause: str, name: str) -> Answer:
     exclude_unset=True,
     openapi_extra={"parameters": SELECTING},
 )
-def preview(request: HttpRequest) -> Answer:
+def preview(request: HttpRequest) -> JsonAnswer:
     """Preview the rows of a bulk operation."""
     selection, about = bulk.read_selection(request)
     operation = bulk.action_of(request, selection)
@@ -144,7 +146,7 @@ def preview(request: HttpRequest) -> Answer:
 
 
 @post("operations/begin/", "api-begin-operation", of=selection_scope)
-def begin_previewed(request: HttpRequest) -> Answer:
+def begin_previewed(request: HttpRequest) -> JsonAnswer:
     """Begin a bulk operation on the rows of the preview."""
     selection, about = bulk.read_selection(request)
     operation = bulk.action_of(request, selection)
@@ -158,7 +160,7 @@ def begin_previewed(request: HttpRequest) -> Answer:
     of=selection_scope,
     response={202: schemas.DoneAction},
 )
-def begin_operation(request: HttpRequest, response: HttpResponse) -> Status[Answer]:
+def begin_operation(request: HttpRequest, response: HttpResponse) -> Status[JsonAnswer]:
     """Begin a bulk operation on the rows of the preview, as `start_bulk` does. It is carried out afterwards."""
     begun = begin_previewed(request)
     response.headers["Location"] = begun["address"]
@@ -166,7 +168,7 @@ def begin_operation(request: HttpRequest, response: HttpResponse) -> Status[Answ
 
 
 @post("operations/{uuid:operation}/{slug:name}/", "api-act-on-bulk", of=bulk_scope)
-def act_on_bulk(request: HttpRequest, operation: UUID, name: str) -> Answer:
+def act_on_bulk(request: HttpRequest, operation: UUID, name: str) -> JsonAnswer:
     """Pause, resume or cancel a bulk operation, or repeat it for its failed items."""
     answer = bulk.perform_on_bulk(request, name, operation)
     rows = BulkOperation.objects.filter(pk=operation)
@@ -174,39 +176,39 @@ def act_on_bulk(request: HttpRequest, operation: UUID, name: str) -> Answer:
 
 
 @post("views/save/", "api-save-view", of=reader_scope)
-def save_view(request: HttpRequest) -> Answer:
+def save_view(request: HttpRequest) -> JsonAnswer:
     """Save a list under a name."""
     return report(saved_views.save_from_form(request), {})
 
 
 @post("views/", "api-saved-views", of=reader_scope, response={201: schemas.DoneAction})
-def create_view(request: HttpRequest) -> Status[Answer]:
+def create_view(request: HttpRequest) -> Status[JsonAnswer]:
     """Save a list under a name, as `save_view` does."""
     return Status(201, save_view(request))
 
 
 @post("views/{int:view}/{slug:name}/", "api-act-on-view", of=reader_scope)
-def act_on_view(request: HttpRequest, view: int, name: str) -> Answer:
+def act_on_view(request: HttpRequest, view: int, name: str) -> JsonAnswer:
     """Rename or delete a view."""
     return report(saved_views.perform_on_view(request, name, view), {})
 
 
 @post("tokens/{int:token}/{slug:name}/", "api-act-on-token", of=reader_scope)
-def act_on_token(request: HttpRequest, token: int, name: str) -> Answer:
+def act_on_token(request: HttpRequest, token: int, name: str) -> JsonAnswer:
     """Revoke a token. Only a person who has signed in can make one."""
     answer = tokens.perform_on_token(request, name, token)
     rows = AccessToken.objects.filter(pk=token, owner=request.user.pk)
     return report(answer, _now(request, "token", schemas.OwnToken, rows))
 
 
-def _process(request: HttpRequest, pk: UUID) -> Answer:
+def _process(request: HttpRequest, pk: UUID) -> JsonAnswer:
     rows = ProcessInstance.objects.defer("data").filter(pk=pk)
     return _now(request, "process", schemas.ProcessStanding, rows)
 
 
 def _now(
     request: HttpRequest, name: str, kind: type[BaseModel], rows: QuerySet[Any]
-) -> Answer:
+) -> JsonAnswer:
     """Return the target of an action as it is now; empty if it is gone."""
     row = rows.first()
     return {name: serialize(kind, row, request)} if row else {}

@@ -23,7 +23,7 @@ from monitoring.api.schemas import DoneAction, ProblemDocument, RefusedCall, Sen
 from monitoring.base.access import page_for, reader_scope
 from monitoring.views.page import page
 
-View = Callable[[HttpRequest], HttpResponseBase]
+DocumentView = Callable[[HttpRequest], HttpResponseBase]
 
 REFUSED = {
     "description": "The call was refused.",
@@ -55,14 +55,16 @@ def openapi_document() -> dict[str, Any]:
     return found
 
 
-def open_to_readers(*, leads_to_sign_in: bool) -> Callable[[View], View]:
+def open_to_readers(
+    *, leads_to_sign_in: bool
+) -> Callable[[DocumentView], DocumentView]:
     """Open a view to signed-in users, and to requests with an access token.
 
     Args:
         leads_to_sign_in: whether other requests are redirected to the sign-in page.
     """
 
-    def decorated(view: View) -> View:
+    def decorated(view: DocumentView) -> DocumentView:
         of_session = page_for(of=reader_scope)(view)
 
         @require_safe
@@ -81,7 +83,7 @@ def open_to_readers(*, leads_to_sign_in: bool) -> Callable[[View], View]:
     return decorated
 
 
-def _answer_program(request: HttpRequest, view: View) -> HttpResponseBase:
+def _answer_program(request: HttpRequest, view: DocumentView) -> HttpResponseBase:
     try:
         Token(of=reader_scope)(request)
     except (NotAnswered, PermissionDenied, DatabaseError) as refusal:

@@ -143,7 +143,7 @@ def check_digits(key: Any) -> Any:
     return key
 
 
-Row = Annotated[int, Field(ge=0, lt=10**18), BeforeValidator(check_digits), FOLLOW]
+RowKey = Annotated[int, Field(ge=0, lt=10**18), BeforeValidator(check_digits), FOLLOW]
 """The key of the row after which a page begins."""
 
 Id = Annotated[UUID, FOLLOW]
@@ -151,7 +151,7 @@ Id = Annotated[UUID, FOLLOW]
 
 Number = Annotated[int, Field(ge=0, lt=10**9), _error(gettext_lazy("Write a number."))]
 
-Flag = Annotated[bool, _error(gettext_lazy("Write 1 or 0."))]
+FlagParameter = Annotated[bool, _error(gettext_lazy("Write 1 or 0."))]
 
 
 class NoParameters(Schema):
@@ -182,7 +182,7 @@ class OfProcesses(Schema):
 class OfPage(Schema):
     """A page of a list, which continues below the row `before`."""
 
-    before: Row | None = None
+    before: RowKey | None = None
     limit: Limit = 50
 
 
@@ -216,7 +216,7 @@ class OfCause(OfPage):
 class OfOperations(Schema):
     """A page of the bulk operations; with `going_on=1` of those that have not ended."""
 
-    going_on: Flag | None = None
+    going_on: FlagParameter | None = None
     before: Id | None = None
     limit: Limit = 50
 
@@ -225,7 +225,7 @@ class OfItems(Schema):
     """A page of the items of a bulk operation."""
 
     verdict: Annotated[str, OneOf(*BulkVerdict.values)] | None = None
-    after: Row | None = None
+    after: RowKey | None = None
     limit: Limit = 50
 
 

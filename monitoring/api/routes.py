@@ -64,13 +64,13 @@ api = Api(
 READING, ACTING = "What is asked", "What is done"
 """The chapters of the description."""
 
-Route = Callable[[Callable[..., Any]], Callable[..., Any]]
+RouteDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATHS: dict[str, str] = {}
 """The path of each action's route below the API, by the name of the route."""
 
 
-def get(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
+def get(path: str, name: str, response: Any, *more: str, **rest: Any) -> RouteDecorator:
     """Make a function the answer to GET at a path.
 
     Args:
@@ -83,7 +83,7 @@ def get(path: str, name: str, response: Any, *more: str, **rest: Any) -> Route:
     return api.get(path, url_name=name, response=response, **rest)
 
 
-def post(path: str, name: str, *more: str, **rest: Any) -> Route:
+def post(path: str, name: str, *more: str, **rest: Any) -> RouteDecorator:
     """Make a function the answer to POST at a path. `descriptions` describes it with its actions.
 
     Args:

@@ -17,7 +17,7 @@ from monitoring.lists.failures.failures import AlikeFailures
 from monitoring.lists.processes.saved_views import place_of_view
 from orchestrator.models import BulkItem, BulkOperation, Incident, SavedView
 
-Cause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]
+FailureCause = Annotated[str, BeforeValidator(lambda given: given or NO_CAUSE)]
 """The cause of a failure, as addresses name it."""
 
 Not = Annotated[bool, BeforeValidator(lambda given: not given)]
@@ -115,7 +115,7 @@ class OpenFailure(WithMessage):
 
     failure: int = Field(alias="pk")
     kind: str
-    cause: Cause = Field(alias="fingerprint")
+    cause: FailureCause = Field(alias="fingerprint")
     since: datetime = Field(alias="opened_at")
     visit: int | None = Field(alias="step_run_id")
     command: UUID | None = Field(alias="command_id")
@@ -165,7 +165,7 @@ class ReceivedEvent(FromAttributes):
 class ListedGroup(Schema):
     """Open failures of one cause."""
 
-    cause: Cause = Field(alias="newest.fingerprint")
+    cause: FailureCause = Field(alias="newest.fingerprint")
     number: int = Field(alias="number.number")
     exact: Not = Field(alias="number.at_least")
     newest: int = Field(alias="newest.pk")

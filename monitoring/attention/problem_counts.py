@@ -26,7 +26,7 @@ from monitoring.queries.counts import (
     MARK,
     Capped,
     ForEach,
-    Part,
+    RowQuery,
     count_by,
     fixed_query,
 )
@@ -90,7 +90,7 @@ def _sum(kind: str, needs: list[Problem]) -> Problem:
 Counted = list[tuple[str | None, Capped, datetime | None]]
 """Definition names with counts and oldest times; None for rows without a definition."""
 
-Rows = list[tuple[Any, ...]]
+CountRows = list[tuple[Any, ...]]
 """The same with plain numbers."""
 
 
@@ -116,7 +116,7 @@ def _count_problems(
     # Many failures of one definition must not hide the few of another, which appear nowhere else.
     yield "failures", _mark_capped(_count_failures() if health.failures else [], CAP)
     overdue = fixed_query(_overdue_events)
-    verdicts: list[Part] = [ForEach(_problem_events, PROBLEMS), overdue]
+    verdicts: list[RowQuery] = [ForEach(_problem_events, PROBLEMS), overdue]
     for kind, number, rows, at in (
         ("decisions", health.decisions, [fixed_query(_questions)], "started_at"),
         ("events", health.events, verdicts, "received_at"),
@@ -142,7 +142,7 @@ def _count_problems_of(names: Collection[str]) -> Iterator[tuple[str, Counted]]:
 
 
 def _count_processes(
-    names: Collection[str], escalated: Part
+    names: Collection[str], escalated: RowQuery
 ) -> Iterator[tuple[str, Counted]]:
     """Yield the counts of stalled, overdue, escalated, retrying and paused processes."""
     yield "stalled", _mark_capped(stalled_by_definition(), CAP)
@@ -167,7 +167,7 @@ def _live_and(status: Status) -> QuerySet[ProcessInstance]:
 HELD_UP = {one: partial(_live_and, one) for one in (Status.RETRYING, Status.PAUSED)}
 
 
-def _mark_capped(rows: Rows, most: int) -> Counted:
+def _mark_capped(rows: CountRows, most: int) -> Counted:
     """Mark counts that reached the limit: each definition may then have more."""
     full = sum(number for _, number, _ in rows) >= most
     return [(name, Capped.of(n, more=full), oldest) for name, n, oldest in rows]
@@ -191,7 +191,7 @@ def _escalated_processes() -> QuerySet[ProcessInstance]:
     return found
 
 
-def _count_failures() -> Rows:
+def _count_failures() -> CountRows:
     """Count the newest open failures by definition."""
     parts = [part.order_by("-pk") for part in unhandled_failures(handled_causes())]
     found = count_by(parts, "fingerprint", oldest="opened_at", newest="id", cap=CAP)
@@ -199,7 +199,7 @@ def _count_failures() -> Rows:
     return _add_up((names.get(key), number, at) for _, number, at, key in found)
 
 
-def _count_overdue() -> Rows:
+def _count_overdue() -> CountRows:
     if not overdue_visits().exists():  # which an index knows at once
         return []
     late = Filters(overdue="1").applied().annotate(of=F("name"), at=_late_since())
@@ -212,7 +212,7 @@ def _late_since() -> Subquery:
     return Subquery(visits.values("wake_at")[:1])
 
 
-def _add_up(rows: Iterable[tuple[str | None, int, datetime | None]]) -> Rows:
+def _add_up(rows: Iterable[tuple[str | None, int, datetime | None]]) -> CountRows:
     """Add up the rows of each definition, with the oldest time."""
     found: dict[str | None, tuple[int, datetime | None]] = {}
     for name, number, at in rows:

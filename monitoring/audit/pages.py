@@ -23,7 +23,7 @@ PAGE = 50
 LOOKED_AT = 1_000
 """The number of rows that one page checks for unindexed conditions; the next page continues after them."""
 
-Place = tuple[datetime, int]
+AuditPlace = tuple[datetime, int]
 """The place of a row in the list: its time and its key."""
 
 
@@ -52,8 +52,8 @@ def audit_batches(filters: AuditFilters, size: int = 500) -> Iterator[list[Audit
 
 
 def _newest(
-    filters: AuditFilters, number: int, before: Place | None
-) -> tuple[list[OperatorAction], Place | None]:
+    filters: AuditFilters, number: int, before: AuditPlace | None
+) -> tuple[list[OperatorAction], AuditPlace | None]:
     """Return the newest rows before a place, and the place at which the search stopped; None after all rows."""
     rows, order = filters.found()
     if before is not None:

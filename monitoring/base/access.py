@@ -42,7 +42,7 @@ SEEN = "procession_seen"
 SHOWS = "procession_shows"
 """The request's attribute with the definitions that its page shows, sorted."""
 
-View = Callable[..., HttpResponseBase]
+ViewFunction = Callable[..., HttpResponseBase]
 
 Names = frozenset[str]
 
@@ -68,10 +68,14 @@ class DefinitionReader(SimpleLazyObject):  # type: ignore[type-arg]  # not subsc
         return all(self.has_perm(permission, obj) for permission in permissions)
 
 
-def _guard_methods(*methods: str) -> Callable[..., Callable[[View], View]]:
+def _guard_methods(
+    *methods: str,
+) -> Callable[..., Callable[[ViewFunction], ViewFunction]]:
     """Make a decorator for views that answer some methods."""
 
-    def decorator(*more: str, of: Scope | None = None) -> Callable[[View], View]:
+    def decorator(
+        *more: str, of: Scope | None = None
+    ) -> Callable[[ViewFunction], ViewFunction]:
         to_these = require_http_methods(methods)
         return lambda view: to_these(_guard(view, *more, of=of))
 
@@ -122,7 +126,7 @@ def definitions_visible_to(user: Any) -> frozenset[str] | None:
     return definitions_of(user, VIEW)
 
 
-def _guard(view: View, *more: str, of: Scope | None) -> View:
+def _guard(view: ViewFunction, *more: str, of: Scope | None) -> ViewFunction:
     @login_not_required  # a middleware would send scripts to a page that they cannot show
     @wraps(view)
     def guarded(

@@ -6,7 +6,7 @@ from typing import TypeVar
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
-R = TypeVar("R", bound=HttpResponseBase)
+AnyResponse = TypeVar("AnyResponse", bound=HttpResponseBase)
 
 KINDS = ("text/html", "image/svg+xml")
 """The content types that people look at; files, exports and answers of the API stay exact."""
@@ -21,7 +21,7 @@ PARTS = re.compile(rb"<textarea\b.*?</textarea>|<[^>]*>|" + TURNING, re.DOTALL)
 CHARACTER = re.compile(TURNING)
 
 
-def show_directions(response: R) -> R:
+def show_directions(response: AnyResponse) -> AnyResponse:
     """Write the code of these characters in a response that people look at.
 
     In attributes and text fields they become references: their values stay exact, and are boxes of their own.

@@ -32,7 +32,7 @@ OF_FINGERPRINT = 12
 LISTED = 60
 """The maximum number of parts of a map whose numbers are also shown as a table."""
 
-Choice = tuple[str, str, bool]
+ChoiceLink = tuple[str, str, bool]
 """Parameters of the address, the label, and whether it is chosen."""
 
 
@@ -83,14 +83,14 @@ class DefinitionPage:
         rows = list(self.figures.rows())
         return rows if len(rows) <= LISTED else []
 
-    def overlays(self) -> Iterator[Choice]:
+    def overlays(self) -> Iterator[ChoiceLink]:
         """Yield the overlays to choose from."""
         for name, word in OVERLAYS.items():
             given = self.filters.parameters(overlay="" if name == "now" else name)
             chosen = name == self.filters.compared
             yield urlencode(given), str(word), chosen
 
-    def windows(self) -> Iterator[Choice]:
+    def windows(self) -> Iterator[ChoiceLink]:
         """Yield the windows to choose from."""
         usual = next(iter(WINDOWS))
         for name in WINDOWS:

@@ -36,10 +36,10 @@ PROCESSES = 200
 VISITS = 4_000
 """The expected number of their visits, by the size of the graph; at most twice as many are read."""
 
-Visit = tuple[UUID, int, str]
+PastVisit = tuple[UUID, int, str]
 """A process, the key of the visit, its step."""
 
-Way = tuple[str, str]
+Move = tuple[str, str]
 """From one step to another."""
 
 
@@ -60,7 +60,7 @@ class SeenVisits:
     whole: bool
     visited: frozenset[str] | None
     steps: tuple[str, ...]
-    ways: tuple[tuple[Way, int], ...]
+    ways: tuple[tuple[Move, int], ...]
     edges: tuple[tuple[str, int], ...]
 
     def never(self, step: str) -> bool:
@@ -78,7 +78,7 @@ def seen_visits(definition: Definition, graph: Graph) -> SeenVisits:
     """Read the visits of the newest processes of a definition's row with this graph."""
     keys, whole = _newest(definition, len(graph.nodes))
     visits = _visits_of(keys)
-    ways: Iterable[tuple[Way, int]] = ()
+    ways: Iterable[tuple[Move, int]] = ()
     edges: Iterable[tuple[str, int]] = ()
     if definition.kind == Definition.Kind.PROCESS_MANAGER:
         rows = visits.values_list("instance_id", "pk", "node")
@@ -120,10 +120,12 @@ def _newest(definition: Definition, steps: int) -> tuple[list[UUID], bool]:
     return mine[:most], len(some) < LOOKED_AT and len(mine) <= most
 
 
-def _undeclared_ways(found: list[Visit], graph: Graph) -> Iterator[tuple[Way, int]]:
+def _undeclared_ways(
+    found: list[PastVisit], graph: Graph
+) -> Iterator[tuple[Move, int]]:
     """Yield the undeclared ways from a visit of a process manager to its next visit."""
     declared = {(edge.source, edge.target) for edge in graph.edges}
-    taken = Counter[Way]()
+    taken = Counter[Move]()
     for _, visits in groupby(found, key=itemgetter(0)):
         taken.update(pairwise(node for _, _, node in visits))
     return ((way, number) for way, number in taken.items() if way not in declared)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from django.db.models import F, QuerySet
 
 from monitoring.queries.activity import NOW, activity_now, open_visits
-from monitoring.queries.counts import CAP, MARK, Capped, ForEach, Part, count_by
+from monitoring.queries.counts import CAP, MARK, Capped, ForEach, RowQuery, count_by
 from orchestrator.models import Definition, StepRun
 
 LOOKED_AT = 500
@@ -67,7 +67,7 @@ def step_counts(definition: Definition, steps: Sequence[str]) -> StepCounts:
     together = len(steps) > EACH
     cap = CAP if together else LOOKED_AT
     if together:
-        rows: Part = _with_activity(open_visits().filter(node__in=steps).order_by())
+        rows: RowQuery = _with_activity(open_visits().filter(node__in=steps).order_by())
     else:
         rows = ForEach(_visits_in_step, steps, alike=True)
     found, looked_at = StepCounts(), Counter[str]()

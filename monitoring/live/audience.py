@@ -58,7 +58,7 @@ class Follower(Protocol):
     session: str | None
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> PageNeeds:
         """The permissions that its reader must have."""
 
     def tell(self, subject: str, hint: Hint, text: str) -> None:
@@ -68,10 +68,10 @@ class Follower(Protocol):
         """Close the page with a close code."""
 
 
-Needs = bool | frozenset[str]
+PageNeeds = bool | frozenset[str]
 """Whether a page shows events besides all processes; or the definitions whose processes it shows."""
 
-CloseCode = Callable[[str | None, Needs], Awaitable[int]]
+CloseCode = Callable[[str | None, PageNeeds], Awaitable[int]]
 """The close code for pages of a session with such needs, by the permissions of now; 0 if they may stay."""
 
 NewestChanges = Callable[[Mapping[UUID, int]], Awaitable[Sequence[Change]]]
@@ -260,7 +260,7 @@ class Audience:
                 else:
                     page.tell("beat", beat, json.dumps(beat))
 
-    async def _close_code_now(self, session: str | None, needs: Needs) -> int:
+    async def _close_code_now(self, session: str | None, needs: PageNeeds) -> int:
         """Return the code to close a session's pages with; pages whose check fails must connect again.
 
         Raises:

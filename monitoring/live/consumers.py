@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -32,11 +32,12 @@ from monitoring.live.audience import (
     MALFORMED,
     RESTART,
     SIGNED_OUT,
-    Needs,
+    PageNeeds,
     audience,
 )
 from monitoring.live.broadcaster import Hint, merge_hints
 from monitoring.live.newest_changes import changes_after
+from orchestrator.serving.bodies import AsgiReceive, AsgiSend
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +50,8 @@ LONGEST_NAME = 100
 SUBJECTS = 8
 """Subjects that one page may watch at most."""
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-
-async def live_app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+async def live_app(scope: dict[str, Any], receive: AsgiReceive, send: AsgiSend) -> None:
     """Answer `/ws/live/?watch=instance:<uuid>&watch=definition:<name>&watch=operation:<uuid>&watch=overview&…`."""
     with contextlib.suppress(OSError):  # the page went away while it was written to
         await OpenPage(scope, send).serve(receive)
@@ -62,7 +60,7 @@ async def live_app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 class OpenPage:
     """One socket, for as long as it is open."""
 
-    def __init__(self, scope: dict[str, Any], send: Send) -> None:
+    def __init__(self, scope: dict[str, Any], send: AsgiSend) -> None:
         self.session: str | None = scope["session"].session_key
         try:
             query = scope["query_string"].decode("latin-1")
@@ -70,7 +68,7 @@ class OpenPage:
         except ValueError:
             self.groups = []
         self._send = send
-        self.needs: Needs = "events" in self.groups
+        self.needs: PageNeeds = "events" in self.groups
         self._unsent: dict[str, tuple[Hint, str]] = {}
         self._wake = asyncio.Event()
         self._open = True
@@ -89,7 +87,7 @@ class OpenPage:
         self._open, self._code = False, code
         self._wake.set()
 
-    async def serve(self, receive: Receive) -> None:
+    async def serve(self, receive: AsgiReceive) -> None:
         """Send hints until the page goes or loses its permission.
 
         Raises:
@@ -120,7 +118,7 @@ class OpenPage:
         await self._say("websocket.accept")
         await self._say("websocket.close", code=code)
 
-    async def _read(self, receive: Receive) -> None:
+    async def _read(self, receive: AsgiReceive) -> None:
         """Wait until the page has gone, and ignore its messages."""
         while (await receive())["type"] != "websocket.disconnect":
             pass
@@ -157,7 +155,7 @@ class OpenPage:
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # channels has no types
-def close_code(session: str | None, needs: Needs) -> int:
+def close_code(session: str | None, needs: PageNeeds) -> int:
     """Return the code to close a page with, by session and permissions in the database; 0 when both suffice."""
     user = _session_user(session)
     if user is None:

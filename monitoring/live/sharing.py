@@ -44,9 +44,9 @@ BEGAN = "procession.began"
 KEPT = 100
 """Answers that are kept; an answer older than all waiting requests has no use."""
 
-View = Callable[..., HttpResponse]
+SharedView = Callable[..., HttpResponse]
 
-Part = TypeVar("Part")
+SharedPart = TypeVar("SharedPart")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ _answers = LruCache[SharedKey, SharedAnswer](KEPT)
 """The newest answer of each key."""
 
 
-def share_answer(view: View) -> View:
+def share_answer(view: SharedView) -> SharedView:
     """Share an answer of a view between open pages that ask at the same time."""
 
     @wraps(view)
@@ -201,7 +201,9 @@ def _keep(
 _parts: dict[Callable[[], Any], tuple[float, Any]] = {}
 
 
-def shared_part(request: HttpRequest | None, compute: Callable[[], Part]) -> Part:
+def shared_part(
+    request: HttpRequest | None, compute: Callable[[], SharedPart]
+) -> SharedPart:
     """Return the result of `compute`, for a part that is equal on all pages and for all users.
 
     Open pages with other addresses share it: it shows every commit up to their requests.
@@ -212,4 +214,4 @@ def shared_part(request: HttpRequest | None, compute: Callable[[], Part]) -> Par
     began, part = _parts.get(compute, (float("-inf"), None))
     if began < scope.get(ARRIVED, scope[BEGAN]):
         began, part = _parts[compute] = scope[BEGAN], compute()
-    return cast(Part, part)
+    return cast(SharedPart, part)

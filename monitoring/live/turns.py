@@ -10,13 +10,13 @@ how many of its requests had no answer; the page with the most is next.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from operator import itemgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from monitoring.live.sharing import ARRIVED
+from orchestrator.serving.bodies import AsgiApplication
 
 AT_ONCE = 2
 """Requests of open pages that are computed at the same time: while one waits for the database the other goes on.
@@ -36,8 +36,6 @@ UNANSWERED = b"procession-unanswered"
 """The header with the number of a page's last requests that had no answer (`static/monitoring/page.js`)."""
 
 MOST_DIGITS = 5
-
-Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
 
 
 class Need:
@@ -95,7 +93,7 @@ class Turns:
 class TurnLimiter:
     """An ASGI application in which only the requests of open pages wait for each other."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: AsgiApplication) -> None:
         self._application = application
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = (
             WeakKeyDictionary()

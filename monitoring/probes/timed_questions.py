@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-Answer = TypeVar("Answer")
+AnswerValue = TypeVar("AnswerValue")
 
 PATIENCE = 3.0
 """Seconds that an answer may take."""
@@ -22,18 +22,18 @@ LONGEST = 10.0
 """Seconds after which a question counts as unanswered and may be asked again."""
 
 
-class ThreadedQuestion(Generic[Answer]):
+class ThreadedQuestion(Generic[AnswerValue]):
     """One question, asked in a thread with its own database connections."""
 
-    def __init__(self, find: Callable[[], Answer]) -> None:
+    def __init__(self, find: Callable[[], AnswerValue]) -> None:
         self._find = find
-        self._found: Future[Answer] = Future()
+        self._found: Future[AnswerValue] = Future()
         self.at = time.monotonic()
         """The time of the question, by the clock of the process."""
         self._connections: Sequence[BaseDatabaseWrapper] = []
         Thread(target=self._run, daemon=True).start()
 
-    def answer(self, patience: float = PATIENCE) -> Answer:
+    def answer(self, patience: float = PATIENCE) -> AnswerValue:
         """Wait for the answer.
 
         Raises:
@@ -74,19 +74,19 @@ class ThreadedQuestion(Generic[Answer]):
                         its.detach()  # the connection closes the socket
 
 
-class TimedQuestion(Generic[Answer]):
+class TimedQuestion(Generic[AnswerValue]):
     """A question that at most one thread asks at a time, however many callers it has.
 
     A database without answers can block the asking thread until its own timeouts end. No other thread waits for that,
     and no second one asks before `LONGEST` seconds are over.
     """
 
-    def __init__(self, find: Callable[[], Answer]) -> None:
+    def __init__(self, find: Callable[[], AnswerValue]) -> None:
         self._find = find
         self._lock = Lock()
-        self._last: ThreadedQuestion[Answer] | None = None
+        self._last: ThreadedQuestion[AnswerValue] | None = None
 
-    def ask(self) -> ThreadedQuestion[Answer]:
+    def ask(self) -> ThreadedQuestion[AnswerValue]:
         """Ask, or join the question that is under way."""
         with self._lock:
             if self._last is None or self._last.is_over():

@@ -8,15 +8,15 @@ from django.db.models import Q, QuerySet
 SPARSE = 4
 """The rows that the first pass examines for each wanted match."""
 
-Key = TypeVar("Key")
+SearchKey = TypeVar("SearchKey")
 
 
 def first_matching(
     wanted: int,
     most: int,
-    keys_behind: Callable[[Key | None, int], list[Key]],
-    matching: Callable[[list[Key], int], list[Key]],
-) -> tuple[list[Key], Key | None]:
+    keys_behind: Callable[[SearchKey | None, int], list[SearchKey]],
+    matching: Callable[[list[SearchKey], int], list[SearchKey]],
+) -> tuple[list[SearchKey], SearchKey | None]:
     """Return the keys of the first matches, and the last key that was examined; None if the list has no more rows.
 
     A first pass examines a few rows, and a second pass the rest if the first found too few matches.
@@ -27,8 +27,8 @@ def first_matching(
         keys_behind: returns at most n keys of the list after the given key; None starts at the beginning.
         matching: returns at most n of the given keys that match, in the order of the list.
     """
-    found: list[Key] = []
-    edge: Key | None = None
+    found: list[SearchKey] = []
+    edge: SearchKey | None = None
     first = min(wanted * SPARSE, most)
     for number in (first, most - first):
         keys = keys_behind(edge, number)

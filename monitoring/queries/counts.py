@@ -37,7 +37,7 @@ TOGETHER = 100
 PLACE = re.compile("%.")
 """A parameter in a statement, or a percent sign of its own."""
 
-Statement = tuple[str, tuple[Any, ...]]
+CountStatement = tuple[str, tuple[Any, ...]]
 """A statement and the values of its parameters."""
 
 
@@ -84,7 +84,7 @@ class ForEach:
     alike: bool = False
 
 
-Part = QuerySet[Any] | ForEach
+RowQuery = QuerySet[Any] | ForEach
 """A query, or a query for several values; each looks at a limited number of rows."""
 
 
@@ -94,7 +94,7 @@ def fixed_query(rows: Callable[[], QuerySet[Any]]) -> ForEach:
 
 
 def count_each(
-    parts: Mapping[str, Part], caps: Mapping[str, int] | None = None
+    parts: Mapping[str, RowQuery], caps: Mapping[str, int] | None = None
 ) -> dict[str, Capped]:
     """Return several capped counts by name, read in one statement.
 
@@ -118,7 +118,7 @@ def count_each(
     return found
 
 
-def _numbers(database: str, statements: Collection[Statement]) -> Sequence[int]:
+def _numbers(database: str, statements: Collection[CountStatement]) -> Sequence[int]:
     """Return the number of rows of each statement, read in one statement."""
     # The inner statements come from the query compiler, their values as parameters.
     counts = (f"(SELECT COUNT(*) FROM ({sql}) AS looked_at)" for sql, _ in statements)  # noqa: S608
@@ -129,7 +129,7 @@ def _numbers(database: str, statements: Collection[Statement]) -> Sequence[int]:
 
 
 def count_by(
-    rows: Part | Iterable[Part],
+    rows: RowQuery | Iterable[RowQuery],
     *fields: str,
     cap: int = CAP,
     oldest: str = "",
@@ -167,8 +167,8 @@ def count_by(
 
 
 def _statements_of(
-    part: Part, wanted: tuple[str, ...], cap: int
-) -> tuple[QuerySet[Any], list[Statement]]:
+    part: RowQuery, wanted: tuple[str, ...], cap: int
+) -> tuple[QuerySet[Any], list[CountStatement]]:
     """Return the query of a part, and the statements that read its first rows."""
     if isinstance(part, QuerySet):
         return part, _compile(part, wanted, cap)
@@ -178,7 +178,7 @@ def _statements_of(
     return rows, [one for statement in composed for one in read(statement, part.values)]
 
 
-def _for_each(statement: Statement, values: Sequence[str]) -> list[Statement]:
+def _for_each(statement: CountStatement, values: Sequence[str]) -> list[CountStatement]:
     """Return the statement once for each value."""
     sql, given = statement
     return [
@@ -186,7 +186,7 @@ def _for_each(statement: Statement, values: Sequence[str]) -> list[Statement]:
     ]
 
 
-def _for_all(statement: Statement, values: Sequence[str]) -> list[Statement]:
+def _for_all(statement: CountStatement, values: Sequence[str]) -> list[CountStatement]:
     """Return one statement that runs for each value, and that PostgreSQL plans once."""
     sql, given = statement
     if MARK not in given:
@@ -211,11 +211,13 @@ def _replace_mark(place: str, left: list[Any]) -> str:
 @cache
 def _compile_once(
     rows: Callable[[], QuerySet[Any]], wanted: tuple[str, ...], cap: int
-) -> tuple[QuerySet[Any], list[Statement]]:
+) -> tuple[QuerySet[Any], list[CountStatement]]:
     return (found := rows()), _compile(found, wanted, cap)
 
 
-def _compile(rows: QuerySet[Any], wanted: tuple[str, ...], cap: int) -> list[Statement]:
+def _compile(
+    rows: QuerySet[Any], wanted: tuple[str, ...], cap: int
+) -> list[CountStatement]:
     """Return the statement that reads the first rows; none if no row can match."""
     with suppress(EmptyResultSet):
         return [rows.values(*wanted)[:cap].query.sql_with_params()]
@@ -224,7 +226,7 @@ def _compile(rows: QuerySet[Any], wanted: tuple[str, ...], cap: int) -> list[Sta
 
 def _grouped_rows(
     database: str,
-    statements: Sequence[Statement],
+    statements: Sequence[CountStatement],
     names: Iterable[str],
     figures: Iterable[str],
 ) -> Iterator[tuple[Any, ...]]:

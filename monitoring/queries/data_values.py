@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import F, Func, QuerySet, TextField
 
-from monitoring.queries.conditions import Conditions, Path
+from monitoring.queries.conditions import ConditionTree, Path
 from orchestrator import secret_names
 from orchestrator.definition.secrets import Secrets, mask_fields
 from orchestrator.models import Definition
@@ -61,7 +61,7 @@ def _place(path: Path) -> str:
     return "$" + "".join(f'."{part}"' for part in path)
 
 
-def matching_keys(rows: QuerySet[Any], where: Conditions) -> list[UUID]:
+def matching_keys(rows: QuerySet[Any], where: ConditionTree) -> list[UUID]:
     """Return the keys of the processes whose data meets the conditions.
 
     Secret fields have no value for any reader, since counts would reveal them.

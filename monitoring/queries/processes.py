@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Model, OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
+from monitoring.queries.lists import OneModel
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
-
-OneModel = TypeVar("OneModel", bound=Model)
 
 
 def process_rows(*related: str, data: bool = True) -> ProcessInstanceQuerySet:

@@ -4,14 +4,12 @@ A binary search finds the first row. A sample has all of few rows, or one row in
 """
 
 from datetime import datetime, timedelta
-from typing import TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 from monitoring.queries.any_of import any_of
 from monitoring.queries.keys_by_time import keys_since
-
-OneModel = TypeVar("OneModel", bound=Model)
+from monitoring.queries.lists import OneModel
 
 
 def sample_since(

@@ -37,8 +37,6 @@ from orchestrator.models import (
 SAMPLED = 200
 """The newest processes of a version whose graphs are made again from their input."""
 
-Manager = type[ProcessManager]
-
 
 def upgrade_findings() -> Iterator[Finding]:
     """Yield what the running code changes for live processes and waiting messages, read from the default database."""
@@ -183,7 +181,7 @@ def _label(part: Any) -> str:
 
 
 def _in_deadlines(
-    row: Definition, known: Manager, live: QuerySet[ProcessInstance]
+    row: Definition, known: type[ProcessManager], live: QuerySet[ProcessInstance]
 ) -> Iterator[Finding]:
     """The findings about visits that wait for a deadline that their step no longer has."""
     steps = {str(step): len(known.timers(step)) for step in known.Step}
@@ -202,7 +200,7 @@ def _in_deadlines(
 
 
 def _in_keys(
-    row: Definition, known: Manager, live: QuerySet[ProcessInstance]
+    row: Definition, known: type[ProcessManager], live: QuerySet[ProcessInstance]
 ) -> Iterator[Finding]:
     """The finding about processes whose key is another one in the running code."""
     started = InboxEvent.objects.filter(process__in=live, verdict="started")

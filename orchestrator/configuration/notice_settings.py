@@ -80,7 +80,7 @@ WebAddress = Annotated[
         hides=str,
     ),
 ]
-SigningKeys = Annotated[
+NoticeSigningKeys = Annotated[
     list[SigningKey], *Listed, Field(max_length=2), Form(SIGNING_KEYS_MUST, hides=str)
 ]
 DottedPath = Annotated[
@@ -92,7 +92,7 @@ Options = Annotated[
     dict[str, Any], Form("be a dictionary of arguments for the channel", hides=str)
 ]
 Topics = Annotated[list[Topic], *Listed, Form(f"list some of {', '.join(Topic)}")]
-Names = Annotated[
+DefinitionNames = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=100)]],
     *Listed,
     Form("list names of definitions"),
@@ -109,12 +109,12 @@ class Recipient(BaseModel):
 
     to: MailAddresses = []
     url: WebAddress = ""
-    secret: SigningKeys = []
+    secret: NoticeSigningKeys = []
     """The keys that a webhook is signed with: two while one replaces the other."""
     channel: DottedPath = ""
     options: Options = {}
     about: Topics = list(Topic)
-    definitions: Names = []
+    definitions: DefinitionNames = []
     """The names of the definitions that it is told about; empty for all."""
     seconds: Annotated[float, bounds(1, DAY)] = 300
     """The least seconds between two notices; the next notice tells what happened meanwhile."""

@@ -28,13 +28,13 @@ def is_site_address(address: str) -> bool:
     return plain and web and bool(parts.hostname)
 
 
-Text = Annotated[str, BeforeValidator(require_text)]
+SiteText = Annotated[str, BeforeValidator(require_text)]
 # No refusal repeats the value: an address may have a password in it.
 SiteAddress = Annotated[
-    Text, Form("look like https://host:8000/path", is_site_address, hides=object)
+    SiteText, Form("look like https://host:8000/path", is_site_address, hides=object)
 ]
 MetricsToken = Annotated[
-    Text,
+    SiteText,
     Form(
         "have 32 to 255 letters, digits and . _ ~ + / = -",
         re.compile(r"[0-9A-Za-z._~+/=-]{32,255}").fullmatch,

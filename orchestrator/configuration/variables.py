@@ -57,8 +57,8 @@ from orchestrator.configuration.site_settings import MetricsToken, SiteAddress
 from orchestrator.configuration.webhook_settings import (
     Networks,
     Rate,
-    SigningKeys,
     SourceName,
+    WebhookSigningKeys,
     unknown_sources,
 )
 
@@ -223,7 +223,7 @@ class Variables(Conf):
     SECOND_FACTOR: SecondFactor = ""
     """Whether people who sign in by password or link may have a second factor, or must have one; none when empty."""
 
-    WEBHOOK_SECRET: dict[SourceName, SigningKeys] = {}
+    WEBHOOK_SECRET: dict[SourceName, WebhookSigningKeys] = {}
     """The signing keys of each webhook source."""
     WEBHOOK_NETWORKS: dict[SourceName, Networks] = {}
     """The networks that each source may send from; without an entry any."""

@@ -62,7 +62,7 @@ SourceName = Annotated[
         hides=object,
     ),
 ]
-SigningKeys = Annotated[
+WebhookSigningKeys = Annotated[
     list[Annotated[SigningKey, Form(SIGNING_KEY_MUST, hides=str)]],
     BeforeValidator(split_variable),
     Field(min_length=1, max_length=2),  # one, and the one that replaces it
@@ -101,7 +101,7 @@ Rate = Annotated[
 EACH = Form("be a dictionary with an entry for each source")
 SOURCES = Setting(
     "WEBHOOK_SOURCES",
-    Annotated[dict[SourceName, SigningKeys], EACH],
+    Annotated[dict[SourceName, WebhookSigningKeys], EACH],
     dict[str, list[str]](),
     "orchestrator.E013",
     'This makes a key, for the source as for its sender:\necho "whsec_$(head -c 24 /dev/urandom | base64)"\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-Following = Mapping[str, Sequence[str]]
+Adjacency = Mapping[str, Sequence[str]]
 """Node -> the targets of its edges, once for each edge."""
 
 ROOT = ""
@@ -22,7 +22,7 @@ def closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> set
     return found
 
 
-def topological_order(following: Following) -> list[str]:
+def topological_order(following: Adjacency) -> list[str]:
     """Return the nodes in topological order, after Kahn (1962), without those of a cycle and their successors."""
     ways_in = dict.fromkeys(following, 0)
     for targets in following.values():
@@ -37,7 +37,7 @@ def topological_order(following: Following) -> list[str]:
     return found
 
 
-def find_cycle(leading: Following, order: Iterable[str]) -> list[str]:
+def find_cycle(leading: Adjacency, order: Iterable[str]) -> list[str]:
     """Return the nodes of one cycle, from one of them back to it; an empty list if the order is complete.
 
     A node that is missing in the order has a predecessor that is missing too. So a walk back along missing
@@ -57,7 +57,7 @@ def find_cycle(leading: Following, order: Iterable[str]) -> list[str]:
     return [at, *names[names.index(at) :][::-1]] if names else []
 
 
-def dominators(leading: Following, order: Iterable[str]) -> dict[str, str]:
+def dominators(leading: Adjacency, order: Iterable[str]) -> dict[str, str]:
     """Return the immediate dominator of each node, after Cooper, Harvey and Kennedy (2001).
 
     Args:

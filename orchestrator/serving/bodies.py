@@ -23,19 +23,21 @@ WORDS = {
 }
 """Codes for programs, as refusals of webhooks have them."""
 
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
+AsgiMessage = dict[str, Any]
+AsgiReceive = Callable[[], Awaitable[AsgiMessage]]
+AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
+AsgiApplication = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
 
 
-def with_bounded_bodies(application: Application) -> Application:
+def with_bounded_bodies(application: AsgiApplication) -> AsgiApplication:
     """Return an ASGI application that gets no body larger than `LARGEST` or slower than `SLOWEST`.
 
     The sender of such a body gets 413 or 408 and a closed connection, at whatever address.
     """
 
-    async def bounded(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def bounded(
+        scope: dict[str, Any], receive: AsgiReceive, send: AsgiSend
+    ) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
@@ -51,13 +53,13 @@ def with_bounded_bodies(application: Application) -> Application:
 class _Body:
     """The body of one request on its way to the application, and the answer on its way back."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: AsgiReceive, send: AsgiSend) -> None:
         self._receive, self._send = receive, send
         self._until = asyncio.get_running_loop().time() + SLOWEST
         self._size = 0
         self._all_here = self._answered = self._refused = False
 
-    async def receive(self) -> Message:
+    async def receive(self) -> AsgiMessage:
         """Return the next part of the body; after a refusal, that the client has disconnected."""
         if self._refused:
             return {"type": "http.disconnect"}
@@ -74,13 +76,13 @@ class _Body:
         self._all_here = not message.get("more_body", False)
         return message
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: AsgiMessage) -> None:
         """Send a part of the application's answer; after a refusal, drop it."""
         if not self._refused:
             self._answered = True
             await self._send(message)
 
-    async def refuse(self, status: HTTPStatus) -> Message:
+    async def refuse(self, status: HTTPStatus) -> AsgiMessage:
         """Answer in the application's place, and close the connection."""
         self._refused = True
         if not self._answered:

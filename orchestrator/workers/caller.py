@@ -49,7 +49,7 @@ AGAIN_SECONDS = 0.3
 POLLING_SECONDS = 2.0
 """How long the database is polled before Redis is tried again."""
 
-Act = Callable[[], None]
+QueuedAction = Callable[[], None]
 
 
 class Caller:
@@ -66,13 +66,13 @@ class Caller:
         self.flights: dict[Call, Flight] = {}
         self.unneeded: set[Call] = set()
         """Calls whose work another worker has taken over or settled, while their threads still run."""
-        self.again: list[tuple[float, Act]] = []
+        self.again: list[tuple[float, QueuedAction]] = []
         """Refused writes, each with the time of the next attempt."""
         self.leaving = False
         """Whether a call overruns and cannot be ended: this worker begins no more calls, and ends."""
         self.polling = True
         """Whether Redis is out of reach, so that the database is polled."""
-        self._acts: queues.SimpleQueue[Act | CallEnd] = queues.SimpleQueue()
+        self._acts: queues.SimpleQueue[QueuedAction | CallEnd] = queues.SimpleQueue()
         self._looked_at = time.monotonic()
         self._claim_at = 0.0
         worker_slice = WorkerSlice(queue, worker.owner, self._ends, worker.slot.watch)
@@ -117,10 +117,12 @@ class Caller:
         if not self._ends() and self.shared.room and self._may_claim():
             self._claim()
 
-    def _due(self) -> list[Act | CallEnd]:
+    def _due(self) -> list[QueuedAction | CallEnd]:
         """Return the acts that are due now; wait if there are none."""
         now = time.monotonic()
-        found: list[Act | CallEnd] = [act for due, act in self.again if due <= now]
+        found: list[QueuedAction | CallEnd] = [
+            act for due, act in self.again if due <= now
+        ]
         self.again = [(due, act) for due, act in self.again if due > now]
         try:
             if not found:

@@ -19,7 +19,7 @@ from django.db.backends.signals import connection_created
 
 from orchestrator.configuration.environment import with_limits
 
-Answer = Generator[Any, Any, Any]
+LibpqGenerator = Generator[Any, Any, Any]
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +72,15 @@ def watch_answers(db: Any, works: Callable[[], bool]) -> None:
     """
     plain = db.wait
 
-    def wait(answer: Answer, *args: Any, **kwargs: Any) -> Any:
+    def wait(answer: LibpqGenerator, *args: Any, **kwargs: Any) -> Any:
         return plain(_watched_answer(db, answer, works), *args, **kwargs)
 
     db.wait = wait
 
 
-def _watched_answer(db: Any, answer: Answer, works: Callable[[], bool]) -> Answer:
+def _watched_answer(
+    db: Any, answer: LibpqGenerator, works: Callable[[], bool]
+) -> LibpqGenerator:
     """Wrap an answer of psycopg's: a generator of what it waits for, which is sent what is ready, 0 for nothing yet."""
     silence = None
     try:

@@ -37,7 +37,7 @@ AGAIN_SECONDS = 0.05
 GLANCE_SECONDS = 0.004
 """The pause before another look at results that their worker is storing itself."""
 
-Act = Callable[[str, float], None]
+TakeOverAction = Callable[[str, float], None]
 
 
 class Waker:
@@ -109,7 +109,7 @@ class TakeOver:
         """Return the monotonic time of the next look; infinite if no worker holds anything."""
         return min((due for *_, due in self._due()), default=float("inf"))
 
-    def _due(self) -> Iterator[tuple[Act, str, float, float]]:
+    def _due(self) -> Iterator[tuple[TakeOverAction, str, float, float]]:
         """Yield each page that was not taken over: its act, worker, time since when it holds, and due time."""
         for owner, held in self.workers.items():
             since = held.results.since

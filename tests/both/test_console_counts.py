@@ -9,7 +9,7 @@ from monitoring.queries.counts import (
     MARK,
     Capped,
     ForEach,
-    Part,
+    RowQuery,
     count_by,
     count_each,
     fixed_query,
@@ -71,7 +71,7 @@ def test_of_no_values_there_is_nothing(alike: bool) -> None:
 
 
 def test_several_are_counted_at_once(several: list[ProcessInstance]) -> None:
-    parts: dict[str, Part] = {
+    parts: dict[str, RowQuery] = {
         "waiting": fixed_query(_that_wait),
         "never": fixed_query(_that_never_are),
         "events": InboxEvent.objects.all(),

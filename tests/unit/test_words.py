@@ -28,6 +28,13 @@ OF_THE_KIND = {
 """Names that several modules have, each with the one meaning that it has there."""
 
 NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+CAPITALIZED = re.compile(r"[A-Z]\w*[a-z]\w*")
+"""The names of types; those of constants have no small letters."""
+
+VARIABLES = words("ParamSpec TypeVar")
+OF_ANY_TYPE = words("M P T")
+"""Type variables that any module may have: a model or message, parameters, and a type."""
+
 PICTURES = re.compile(
     r"""\b(?:canary|deaf|foreseen|hitherto|lately|nobody|rung|whoever|whose\ turn
     |come[s]?\ of|came\ of|for\ ever|held\ up|in\ doubt|in\ hand|in\ other\ hands
@@ -57,6 +64,34 @@ def test_a_name_has_one_meaning() -> None:
     several = {name: sorted(found) for name, found in places.items() if len(found) > 1}
     assert {n: found for n, found in several.items() if n not in OF_THE_KIND} == {}
     assert OF_THE_KIND.keys() - several.keys() == set()
+
+
+def test_an_alias_of_a_type_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    aliases = set[str]()
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            alias = alias_name(node)
+            if alias:
+                aliases.add(alias)
+            name = node.name if isinstance(node, NAMED) else alias
+            if name:
+                places[name].append(str(path.relative_to(ROOT)))
+
+    assert {name: places[name] for name in aliases if len(places[name]) > 1} == {}
+
+
+def alias_name(node: ast.stmt) -> str:
+    """Return the name that a statement gives to a type or a type variable; else an empty text."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            made = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            made = ""
+        case _:
+            return ""
+    variable = made in VARIABLES and name not in OF_ANY_TYPE
+    return name if variable or CAPITALIZED.fullmatch(name) else ""
 
 
 def docstrings(path: Path) -> Iterator[str]:

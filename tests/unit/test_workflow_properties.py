@@ -26,7 +26,7 @@ from orchestrator.definition.workflow.advance import (
     tolerates_failure,
 )
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import Visit, replay_history
+from orchestrator.definition.workflow.replay import StepVisit, replay_history
 from orchestrator.definition.workflow.steps import Step
 from orchestrator.definition.workflow.validation.certainty import Certainty
 from orchestrator.exceptions import NoCase
@@ -136,8 +136,8 @@ class Run(Process):
         """The joins that have started in order to fail."""
         self.passed_over = False
         """Whether a join that starved was, since nothing else made up for it."""
-        self.snapshots: dict[int, tuple[list[Visit], dict[str, Any]]] = {}
-        self._running: dict[Visit, tuple[float, float]] = {}
+        self.snapshots: dict[int, tuple[list[StepVisit], dict[str, Any]]] = {}
+        self._running: dict[StepVisit, tuple[float, float]] = {}
         super().__init__(plan=plan)
         while self.open:
             self._work()

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from monitoring.queries.any_of import any_of
 from monitoring.queries.bounded_search import first_matching
-from monitoring.queries.conditions import Conditions
+from monitoring.queries.conditions import ConditionTree
 from monitoring.queries.data_values import matching_keys
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
@@ -39,7 +39,7 @@ class Arm:
     order: tuple[Any, ...]
     unindexed: Q
     beside: QuerySet[Any] | None = None
-    where: Conditions | None = None
+    where: ConditionTree | None = None
     oldest: bool = False
 
     def newest(

@@ -11,7 +11,11 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.queries.conditions import ConditionGroup, ConditionMistake, Conditions
+from monitoring.queries.conditions import (
+    ConditionGroup,
+    ConditionMistake,
+    ConditionTree,
+)
 from monitoring.queries.conditions.tree import format_path
 from monitoring.queries.data_values import is_hidden
 from orchestrator import registry, secret_names
@@ -43,7 +47,7 @@ def field_names(definition: str) -> list[str]:
     return sorted(found)[:MOST]
 
 
-def check_conditions(where: Conditions, definition: str) -> None:
+def check_conditions(where: ConditionTree, definition: str) -> None:
     """Refuse conditions that a definition's data can never meet: comparisons with another kind of value.
 
     Raises:

@@ -40,7 +40,7 @@ from monitoring.queries.activity import (
 from monitoring.queries.conditions import (
     LONGEST,
     ConditionMistake,
-    Conditions,
+    ConditionTree,
     parse_conditions,
 )
 from monitoring.queries.counts import MANY, count_rows
@@ -128,7 +128,7 @@ class Filters(Search):
         return replace(self, step=find_step(self.definition, self.step))
 
     @cached_property
-    def _parsed_where(self) -> tuple[Conditions | None, str]:
+    def _parsed_where(self) -> tuple[ConditionTree | None, str]:
         """The conditions on the data, or the mistake in them."""
         try:
             found = parse_conditions(self.where) if self.where else None
@@ -145,7 +145,7 @@ class Filters(Search):
             yield self._parsed_where[1]
 
     @property
-    def conditions(self) -> Conditions | None:
+    def conditions(self) -> ConditionTree | None:
         """The conditions on the data, if there are any."""
         return self._parsed_where[0]
 

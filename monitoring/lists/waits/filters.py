@@ -36,7 +36,7 @@ NOT_BY_INDEX = tuple(Coalesce(name, name).asc() for name in ORDER)
 
 DUES = {"soon": gettext_lazy("due soon"), "overdue": gettext_lazy("overdue")}
 
-Place = tuple[datetime | None, datetime, int]
+WaitPlace = tuple[datetime | None, datetime, int]
 """The place of a visit in the list: its time of waking, its beginning and its key."""
 
 
@@ -93,8 +93,8 @@ class WaitFilters(Search):
         return rows.order_by() if self._of_few else rows.order_by(*ORDER)
 
     def first(
-        self, number: int, after: Place | None = None
-    ) -> tuple[list[StepRun], Place | None]:
+        self, number: int, after: WaitPlace | None = None
+    ) -> tuple[list[StepRun], WaitPlace | None]:
         """Return the first waits after a place, and the place at which the search stopped; None after all rows."""
         found: list[StepRun] = []
         for rows in self.parts(after):
@@ -104,7 +104,7 @@ class WaitFilters(Search):
                 return found, edge
         return found, None
 
-    def parts(self, after: Place | None) -> Iterator[QuerySet[StepRun]]:
+    def parts(self, after: WaitPlace | None) -> Iterator[QuerySet[StepRun]]:
         """Yield the queries along indexes after a place: waits with a time, then waits without."""
         if self.mistake:
             return
@@ -117,7 +117,7 @@ class WaitFilters(Search):
 
     def _first_of(
         self, rows: QuerySet[StepRun], number: int
-    ) -> tuple[list[StepRun], Place | None]:
+    ) -> tuple[list[StepRun], WaitPlace | None]:
         unindexed = Q() if self._of_few else self.unindexed()
         if not unindexed:
             return list(select_waits(rows)[:number]), None
@@ -168,12 +168,12 @@ class WaitFilters(Search):
         return found
 
 
-def wait_place(run: StepRun) -> Place:
+def wait_place(run: StepRun) -> WaitPlace:
     """Return the place of a visit in the list."""
     return run.wake_at, run.started_at, run.pk
 
 
-def _behind(rows: QuerySet[StepRun], place: Place | None) -> QuerySet[StepRun]:
+def _behind(rows: QuerySet[StepRun], place: WaitPlace | None) -> QuerySet[StepRun]:
     """Limit rows to those after a place; either all rows or none have a time of waking."""
     if place is None:
         return rows

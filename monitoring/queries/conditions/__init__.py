@@ -15,7 +15,7 @@ from monitoring.queries.conditions.parser import (
 from monitoring.queries.conditions.tree import (
     OPERATORS,
     ConditionGroup,
-    Conditions,
+    ConditionTree,
     DataCondition,
     Path,
 )
@@ -25,7 +25,7 @@ __all__ = [
     "OPERATORS",
     "ConditionGroup",
     "ConditionMistake",
-    "Conditions",
+    "ConditionTree",
     "DataCondition",
     "Path",
     "add_condition",

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from monitoring.queries.conditions.tree import (
     OPERATORS,
     ConditionGroup,
-    Conditions,
+    ConditionTree,
     DataCondition,
     Path,
 )
@@ -57,7 +57,7 @@ class ConditionMistake(Exception):
         return said % {"reason": self.reason, "before": shown.strip()}
 
 
-def parse_conditions(text: str) -> Conditions:
+def parse_conditions(text: str) -> ConditionTree:
     """Parse the conditions in a text.
 
     Raises:
@@ -87,7 +87,7 @@ def add_condition(
     found = _path(path)
     if operator not in OPERATORS:
         raise ConditionMistake(_("Choose a comparison."), field="operator")
-    more: Conditions = DataCondition(found, operator, _form_values(operator, value))
+    more: ConditionTree = DataCondition(found, operator, _form_values(operator, value))
     if before:
         word = "or" if joined == "or" else "and"
         more = ConditionGroup(word, (*_parts(before, joined), more))
@@ -118,7 +118,7 @@ def _path(text: str) -> Path:
     return found
 
 
-def _parts(text: str, joined: str) -> tuple[Conditions, ...]:
+def _parts(text: str, joined: str) -> tuple[ConditionTree, ...]:
     """Return the parts of a group that the same word joins; other conditions are one part."""
     whole = parse_conditions(text)
     if isinstance(whole, ConditionGroup) and whole.joined == joined:
@@ -144,7 +144,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at, self.number = text, 0, 0
 
-    def whole(self) -> Conditions:
+    def whole(self) -> ConditionTree:
         found = self._alternatives(0)
         if self.rest():
             raise self.mistake(_("Join conditions by “and” or “or”."))
@@ -156,10 +156,12 @@ class _Reader:
             self.at += 1
         return self.text[self.at :]
 
-    def _alternatives(self, depth: int) -> Conditions:
+    def _alternatives(self, depth: int) -> ConditionTree:
         return self._group("or", lambda: self._group("and", lambda: self._term(depth)))
 
-    def _group(self, joined: str, read_part: Callable[[], Conditions]) -> Conditions:
+    def _group(
+        self, joined: str, read_part: Callable[[], ConditionTree]
+    ) -> ConditionTree:
         """Return the parts that a word joins, as a group; a single part as itself."""
         parts = [read_part()]
         while self._take_join(joined):
@@ -174,7 +176,7 @@ class _Reader:
         self.at = found.end()
         return True
 
-    def _term(self, depth: int) -> Conditions:
+    def _term(self, depth: int) -> ConditionTree:
         if self._take("("):
             if depth >= DEEPEST:
                 raise self.mistake(_("These are too many parentheses."))

@@ -63,7 +63,7 @@ class ConditionGroup:
     """Conditions that are joined: all must hold ("and"), or one ("or")."""
 
     joined: str
-    parts: tuple[Conditions, ...]
+    parts: tuple[ConditionTree, ...]
 
     def holds(self, stored: Mapping[Path, Any]) -> bool:
         """Whether the stored values meet the conditions."""
@@ -83,7 +83,7 @@ class ConditionGroup:
         return f" {self.joined} ".join(parts)
 
 
-Conditions = DataCondition | ConditionGroup
+ConditionTree = DataCondition | ConditionGroup
 
 
 def format_path(path: Path) -> str:

@@ -18,7 +18,7 @@ from django.utils import timezone
 NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 WORD = re.compile(r'[^\s()<>=!,"]+')
 
-Span = tuple[datetime, datetime]
+TimeSpan = tuple[datetime, datetime]
 """The beginning and the end, exclusive; the two are equal for a moment."""
 
 
@@ -50,7 +50,7 @@ class Value:
         return None if self.quoted else known.get(self.text.casefold())
 
     @cached_property
-    def span(self) -> Span | None:
+    def span(self) -> TimeSpan | None:
         """The value as a day or moment; None if it has another form."""
         return None if self.quoted else parse_span(self.text)
 
@@ -101,7 +101,7 @@ def parse_decimal(text: str) -> Decimal | None:
     return Decimal(text) if NUMBER.fullmatch(text) else None
 
 
-def parse_span(text: str) -> Span | None:
+def parse_span(text: str) -> TimeSpan | None:
     """Parse a day or a moment; a moment without a zone is in the zone of the pages. None for anything else."""
     if len(text) < len("2026-01-01") or not text[:4].isdecimal():
         return None
@@ -122,7 +122,7 @@ def _compare(stored: Any, given: Any) -> int:
     return int(stored > given) - int(stored < given)
 
 
-def _place_in_span(moment: datetime, span: Span) -> int:
+def _place_in_span(moment: datetime, span: TimeSpan) -> int:
     """Return the place of a moment: before (-1), in (0) or after (1) a span."""
     begin, end = span
     return -1 if moment < begin else int(moment >= end and moment != begin)

@@ -38,7 +38,7 @@ from orchestrator.models import (
     StepRun,
 )
 
-Known = TypeVar("Known")
+NamedEntry = TypeVar("NamedEntry")
 
 LISTS: dict[str, Callable[[HttpRequest], dict[str, Any]]] = {
     "decisions": lambda request: {
@@ -76,7 +76,7 @@ def act_on_event(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     return finish(request, answer, redirect("monitoring:events"))
 
 
-def entry_or_404(those: Mapping[str, Known], name: str) -> Known:
+def entry_or_404(those: Mapping[str, NamedEntry], name: str) -> NamedEntry:
     """Return the entry of a name.
 
     Raises:

@@ -25,7 +25,7 @@ PLAIN = frozenset(
 )
 """Types whose values have no parts."""
 
-Difference = tuple[object, ...]
+Mismatch = tuple[object, ...]
 """The path to a value, and the reason as the last element."""
 
 ANOTHER = "it would be read back as another value"
@@ -33,7 +33,7 @@ KEYS = "keys of this dict would be read back as others: declare their type, or g
 OFFSET = "its offset from UTC has seconds, which are not stored: give it in UTC"
 
 
-def find_change(value: Any, read: Any, *, sequences: bool = False) -> Difference | None:
+def find_change(value: Any, read: Any, *, sequences: bool = False) -> Mismatch | None:
     """Return the first place where another value was read back; None if there is none.
 
     Args:
@@ -48,7 +48,7 @@ def find_change(value: Any, read: Any, *, sequences: bool = False) -> Difference
 
 def _in_parts(
     parts: Iterable[tuple[object, Any, Any]], sequences: bool
-) -> Difference | None:
+) -> Mismatch | None:
     """The first difference among parts of a value, given with their places and what was read back of them."""
     for place, one, back in parts:
         kind = type(one)
@@ -59,7 +59,7 @@ def _in_parts(
     return None
 
 
-def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
+def _between(value: Any, read: Any, sequences: bool) -> Mismatch | None:
     kind, other = type(value), type(read)
     if (form := _form(kind)) is not None:
         if kind is not other and _general(kind) is not _general(other):
@@ -79,7 +79,7 @@ def _between(value: Any, read: Any, sequences: bool) -> Difference | None:
     return None if _is_same(value, read) else (_reason(value, read),)
 
 
-def _in_any_order(value: Any, read: Any, sequences: bool) -> Difference | None:
+def _in_any_order(value: Any, read: Any, sequences: bool) -> Mismatch | None:
     """The first difference between two dicts or sets."""
     is_dict, back = isinstance(value, dict), _pairs(value, read)
     found = _in_parts(zip(back, back, back.values(), strict=True), sequences)
@@ -145,11 +145,11 @@ def _other_type(kind: type[Any], other: type[Any]) -> str:
     return f"{one} would be read back as {back}: declare {one} here, or give {back}"
 
 
-Form = tuple[Sequence[str], Callable[[Any], Iterable[Any]]]
+FieldReader = tuple[Sequence[str], Callable[[Any], Iterable[Any]]]
 """The names of the fields of a class, and a function that reads them."""
 
 
-def _read_form(kind: Any) -> Form | None:
+def _read_form(kind: Any) -> FieldReader | None:
     """The fields with which a dataclass or a model of pydantic is made; None for other classes."""
     if is_dataclass(kind):
         names = tuple(field.name for field in fields(kind) if field.init)
@@ -162,7 +162,7 @@ def _read_form(kind: Any) -> Form | None:
     return names, lambda value: [getattr(value, name) for name in names]
 
 
-_form: Callable[[Any], Form | None] = cache(_read_form)
+_form: Callable[[Any], FieldReader | None] = cache(_read_form)
 
 
 @cache

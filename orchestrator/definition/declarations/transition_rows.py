@@ -26,10 +26,10 @@ NoMove = Literal["park", "ignore", "reject"]
 RowDisposition = Literal["move"] | NoMove
 """The disposition of an event by a row."""
 
-Outcome = Literal["moved", "ignored", "rejected", "parked"]
+EventDecision = Literal["moved", "ignored", "rejected", "parked"]
 """The decision of a process about an event."""
 
-OUTCOMES: dict[RowDisposition, Outcome] = {
+OUTCOMES: dict[RowDisposition, EventDecision] = {
     "move": "moved",
     "ignore": "ignored",
     "reject": "rejected",

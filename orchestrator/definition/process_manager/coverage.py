@@ -22,7 +22,7 @@ from orchestrator.definition.process_manager.state_machine import (
     data_guards,
 )
 
-Rows = list[TransitionRow]
+CellRows = list[TransitionRow]
 Cases = dict[str, tuple[object, ...]]
 """Field -> its values to try."""
 
@@ -68,7 +68,7 @@ def _unreached(step: StrEnum, rows: Sequence[TransitionRow]) -> BrokenRows:
         yield row, f"{step} can never be reached: no guard on the way to it can hold"
 
 
-def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> BrokenRows:
+def _of_cell(step: StrEnum, rows: CellRows, possible: Cases | None) -> BrokenRows:
     for row, later in pairwise(rows):
         if not row.conditional:
             where = f" in {step}" if later.shared else ""
@@ -85,7 +85,10 @@ def _of_cell(step: StrEnum, rows: Rows, possible: Cases | None) -> BrokenRows:
 
 
 def _possible(
-    cls: type[StateMachine], event: type[Event], rows: Rows, values: PossibleValues
+    cls: type[StateMachine],
+    event: type[Event],
+    rows: CellRows,
+    values: PossibleValues,
 ) -> Cases | None:
     """Return the values to try; None if there is no list of a guarded field's values."""
     found: Cases = {}
@@ -105,7 +108,7 @@ def _possible(
     return found
 
 
-def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
+def _of_case(step: StrEnum, rows: CellRows, case: dict[str, object]) -> BrokenRows:
     taking = [row for row in rows if _certain(row) and _accepts(row, case)]
     guarded = [row for row in taking if row.guards]
     shown = ", ".join(f"{name} = {guard_label(value)}" for name, value in case.items())
@@ -116,7 +119,7 @@ def _of_case(step: StrEnum, rows: Rows, case: dict[str, object]) -> BrokenRows:
         yield from _gap(step, rows, shown or "its predicates do not hold")
 
 
-def _gap(step: StrEnum, rows: Rows, case: str) -> BrokenRows:
+def _gap(step: StrEnum, rows: CellRows, case: str) -> BrokenRows:
     """Report a case that no row takes. Without a moving row, `otherwise` of the step applies."""
     last = rows[-1]
     if last.conditional and any(row.disposition == "move" for row in rows):

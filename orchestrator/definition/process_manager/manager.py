@@ -24,9 +24,9 @@ from orchestrator.definition.declarations.process_definition import (
 from orchestrator.definition.declarations.transition_rows import (
     DEFAULTS,
     OUTCOMES,
+    EventDecision,
     Issue,
     NoMove,
-    Outcome,
     TransitionRow,
     park,
 )
@@ -71,7 +71,7 @@ class Decision:
     recipients of a notice; `owner` is the user name of the new owner, or "" for no change.
     """
 
-    outcome: Outcome
+    outcome: EventDecision
     step: StrEnum
     data: Any
     commands: tuple[Command, ...] = ()

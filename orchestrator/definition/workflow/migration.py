@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from orchestrator.definition.workflow.advance import Arrivals
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.definition.workflow.replay import Replay, Visit
+from orchestrator.definition.workflow.replay import Replay, StepVisit
 from orchestrator.text import Text
 
 
@@ -104,7 +104,7 @@ def history_mismatches(
     yield from _joins(replay, known, since)
 
 
-def _starts(replay: Replay, known: Mapping[Visit, StoredVisit]) -> Iterator[str]:
+def _starts(replay: Replay, known: Mapping[StepVisit, StoredVisit]) -> Iterator[str]:
     """Yield the visits that must have begun but have not, or that have ended already."""
     for visit, by in replay.entered.items():
         one = known.get(visit)
@@ -127,7 +127,7 @@ def _starts(replay: Replay, known: Mapping[Visit, StoredVisit]) -> Iterator[str]
             )
 
 
-def _unstarted(replay: Replay, known: Mapping[Visit, StoredVisit]) -> Iterator[str]:
+def _unstarted(replay: Replay, known: Mapping[StepVisit, StoredVisit]) -> Iterator[str]:
     """Yield the visits that must not have begun, and the steps that must have been passed over."""
     passed, strays = set(replay.not_taken), set(replay.stray)
     for visit, one in known.items():
@@ -149,7 +149,7 @@ def _unstarted(replay: Replay, known: Mapping[Visit, StoredVisit]) -> Iterator[s
 
 
 def _joins(
-    replay: Replay, known: Mapping[Visit, StoredVisit], since: int
+    replay: Replay, known: Mapping[StepVisit, StoredVisit], since: int
 ) -> Iterator[str]:
     for name, now in replay.joins.items():
         one = known.get((name, 1))
@@ -172,6 +172,6 @@ def _joins(
             )
 
 
-def _was(known: Mapping[Visit, StoredVisit], visit: Visit) -> str:
+def _was(known: Mapping[StepVisit, StoredVisit], visit: StepVisit) -> str:
     one = known.get(visit)
     return one.old if one is not None else visit[0]

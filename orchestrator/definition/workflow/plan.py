@@ -164,7 +164,7 @@ class Loop:
         return self.otherwise
 
 
-Source = Literal[
+ArgumentSource = Literal[
     "result", "input", "whole_input", "context", "error", "item", "constant"
 ]
 
@@ -177,7 +177,7 @@ class Binding:
     """
 
     parameter: str
-    source: Source
+    source: ArgumentSource
     name: str = ""
     default: Any = MISSING
 

@@ -16,7 +16,7 @@ from orchestrator.definition.workflow.advance import (
 )
 from orchestrator.definition.workflow.plan import Plan
 
-Visit = tuple[str, int]
+StepVisit = tuple[str, int]
 """A step and the number of its visit."""
 
 
@@ -31,14 +31,14 @@ class Replay:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.entered: dict[Visit, Visit | None] = {}
+        self.entered: dict[StepVisit, StepVisit | None] = {}
         """Every entered visit -> the visit whose end led to it; None for those with which the process began."""
         self.open: dict[str, int] = {}
         """The open steps -> the numbers of their visits. A step has one open visit at a time."""
         self.joins: dict[str, Arrivals] = {}
         """The vertices with several incoming links of which at least one is resolved."""
         self.not_taken: list[str] = []
-        self.stray: list[Visit] = []
+        self.stray: list[StepVisit] = []
         """Visits that were settled although they were not open. With one, this is no history of the workflow."""
         self._apply(initial_advance(plan), None)
 
@@ -67,14 +67,14 @@ class Replay:
         else:
             self.stray.append(visit)
 
-    def _follow(self, settled: Settled, by: Visit | None) -> None:
+    def _follow(self, settled: Settled, by: StepVisit | None) -> None:
         del self.open[settled.step]
         self._apply(advance(self.plan, settled, self._look, past=True), by)
 
     def _look(self, names: Sequence[str]) -> Mapping[str, Arrivals]:
         return {name: self.joins[name] for name in names if name in self.joins}
 
-    def _apply(self, found: Advance, by: Visit | None) -> None:
+    def _apply(self, found: Advance, by: StepVisit | None) -> None:
         self.joins |= found.joins
         self.not_taken += found.not_taken
         self.entered |= dict.fromkeys(found.entered, by)

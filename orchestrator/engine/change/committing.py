@@ -20,12 +20,12 @@ from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 
 log = logging.getLogger(__name__)
 
-Work = TypeVar("Work")
-Change = TypeVar("Change", bound=ProcessChange)
+T = TypeVar("T")
+ReadyChange = TypeVar("ReadyChange", bound=ProcessChange)
 
 
 @dataclass
-class CommitResult(Generic[Work, Change]):
+class CommitResult(Generic[T, ReadyChange]):
     """The outcome for several pieces of work.
 
     Args:
@@ -34,21 +34,21 @@ class CommitResult(Generic[Work, Change]):
         refusal: the database's error for some of that.
     """
 
-    done: list[tuple[Work, Change]] = field(default_factory=list)
-    left_out: list[Work] = field(default_factory=list)
+    done: list[tuple[T, ReadyChange]] = field(default_factory=list)
+    left_out: list[T] = field(default_factory=list)
     refusal: Exception | None = None
 
 
 def commit_together(
-    works: Iterable[Work], prepare: Callable[[Work], tuple[Change, Sequence[Statement]]]
-) -> CommitResult[Work, Change]:
+    works: Iterable[T], prepare: Callable[[T], tuple[ReadyChange, Sequence[Statement]]]
+) -> CommitResult[T, ReadyChange]:
     """Commit the changes of several pieces of work together.
 
     Args:
         works: the pieces of work, no two of one process.
         prepare: makes the change of one, and all its writes, without sending any.
     """
-    found: CommitResult[Work, Change] = CommitResult()
+    found: CommitResult[T, ReadyChange] = CommitResult()
     ready = list(_prepared(works, prepare, found.left_out))
     if not ready:
         return found
@@ -67,10 +67,10 @@ def commit_together(
 
 
 def _prepared(
-    works: Iterable[Work],
-    prepare: Callable[[Work], tuple[Change, Sequence[Statement]]],
-    left_out: list[Work],
-) -> Iterator[tuple[Work, Change, Sequence[Statement]]]:
+    works: Iterable[T],
+    prepare: Callable[[T], tuple[ReadyChange, Sequence[Statement]]],
+    left_out: list[T],
+) -> Iterator[tuple[T, ReadyChange, Sequence[Statement]]]:
     for work in works:
         try:
             change, writes = prepare(work)

@@ -18,7 +18,7 @@ from uuid6 import uuid7
 from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, ProcessManager, Workflow
-from orchestrator.definition.declarations.transition_rows import Outcome
+from orchestrator.definition.declarations.transition_rows import EventDecision
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
@@ -173,7 +173,7 @@ def _offer_to_manager(
 def _dispose(
     handling: Parking,
     definition: registry.DefinitionClass,
-    outcome: Outcome,
+    outcome: EventDecision,
     takes: Takes,
 ) -> None:
     """Park, ignore or reject an event that moves nothing."""

@@ -26,7 +26,7 @@ from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import ProcessInstance
 from orchestrator.registry import DefinitionClass
 
-Outcome = Literal[
+PreviewOutcome = Literal[
     "moved",
     "started",
     "ignored",
@@ -57,7 +57,7 @@ class Preview:
         why: the error.
     """
 
-    outcome: Outcome
+    outcome: PreviewOutcome
     step: str = ""
     to: str = ""
     commands: tuple[str, ...] = ()

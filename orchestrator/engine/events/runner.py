@@ -112,10 +112,10 @@ def _is_pure(decision: Decision) -> bool:
     return all(handler is not None and handler.after_commit for handler in handlers)
 
 
-Item = Claimed[InboxEvent]
+ClaimedEvent = Claimed[InboxEvent]
 
 
-Decided = tuple[Item, ManagerChange]
+Decided = tuple[ClaimedEvent, ManagerChange]
 """An event that is decided and not written, and the change that it causes."""
 
 
@@ -142,12 +142,12 @@ class EventRunner:
         """Whether events are decided and not written: other workers may take them over."""
         return bool(self._decided)
 
-    def finish_before(self, item: Item) -> None:
+    def finish_before(self, item: ClaimedEvent) -> None:
         """Write the decided event before this one in its line, if there is one."""
         if self._decided and self._lines.line_of(item) in self._decided:
             self.finish()
 
-    def run(self, item: Item) -> None:
+    def run(self, item: ClaimedEvent) -> None:
         """Deliver an event, or decide it and write it later; stop its line if the event is not settled."""
         with self.worker_slice.watched(item.work):
             change = self._group.decide(item.work)

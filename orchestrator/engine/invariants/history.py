@@ -38,7 +38,7 @@ from orchestrator.models import (
     Verdict,
 )
 
-Manager = type[ProcessManager]
+ManagerClass = type[ProcessManager]
 TAKEN_BACK = (StepStatus.CANCELLED, StepStatus.SUPERSEDED)
 
 
@@ -107,7 +107,7 @@ class ManagerReplay:
     """
 
     def __init__(
-        self, definition: Manager, instance: ProcessInstance, some: ProcessSet
+        self, definition: ManagerClass, instance: ProcessInstance, some: ProcessSet
     ) -> None:
         self.definition, self.instance, pk = definition, instance, instance.pk
         self.switches, self.repairs = some.switches[pk], some.repairs[pk]
@@ -148,7 +148,7 @@ class ManagerReplay:
         return f"checkpoint {checkpoint.revision} of {self.instance.pk}"
 
     def _decide_again(
-        self, version: Manager, checkpoint: Checkpoint
+        self, version: ManagerClass, checkpoint: Checkpoint
     ) -> tuple[Decision | None, str]:
         """Follow a checkpoint; return the decision on its cause, and what is wrong with it, or ""."""
         cause = checkpoint.moved_by
@@ -165,7 +165,7 @@ class ManagerReplay:
             return decision, ""
         return decision, f"is not what follows from its cause ({checkpoint.said})"
 
-    def _ignores(self, version: Manager) -> None:
+    def _ignores(self, version: ManagerClass) -> None:
         """Leave out the events that the process ignores in its state. If the code cannot tell, it may ignore them."""
         if self.data is None:
             return
@@ -179,7 +179,7 @@ class ManagerReplay:
                 del self.ignored[pk]
 
     def _decided(
-        self, version: Manager, checkpoint: Checkpoint, cause: Cause | None
+        self, version: ManagerClass, checkpoint: Checkpoint, cause: Cause | None
     ) -> Decision | None:
         """The decision on the cause of a checkpoint; None for a cause without one.
 
@@ -215,8 +215,8 @@ def _differs(checkpoint: Checkpoint, cause: Cause | None, step: Any, data: Any) 
 
 
 def _version_at(
-    revision: int, last: Manager, switches: Sequence[Switch]
-) -> Manager | None:
+    revision: int, last: ManagerClass, switches: Sequence[Switch]
+) -> ManagerClass | None:
     """Return the version of a process at a revision; None if the running code lacks it or has changed it.
 
     Args:
@@ -234,7 +234,9 @@ def _version_at(
 
 
 def _repaired(
-    definition: Manager, cause: Cause | None, repairs: Mapping[str, Mapping[str, Any]]
+    definition: ManagerClass,
+    cause: Cause | None,
+    repairs: Mapping[str, Mapping[str, Any]],
 ) -> tuple[Any, Any] | None:
     """Return the step and data after a repair or a migration, from the audit; None for any other transition."""
     after = repairs.get(cause.ref) if cause is not None else None
@@ -243,7 +245,7 @@ def _repaired(
     return definition.Step(after["step"]), decode(definition.Data, after["data"])
 
 
-def _has_computed_fields(definition: Manager) -> bool:
+def _has_computed_fields(definition: ManagerClass) -> bool:
     return any(row.computes for row in definition.all_rows())
 
 
@@ -251,7 +253,7 @@ _computes: Callable[[Any], bool] = lru_cache(maxsize=1_000)(_has_computed_fields
 """Whether a definition has computed fields."""
 
 
-def _known(definition: Manager, checkpoint: Checkpoint) -> Any:
+def _known(definition: ManagerClass, checkpoint: Checkpoint) -> Any:
     """Return the stored data for computed fields; None if there are none or the data cannot be read."""
     if not _computes(definition):
         return None

@@ -28,7 +28,7 @@ QUIET = timedelta(days=1)
 """The time without failures after which a group is told again."""
 TENFOLD = 10
 
-Item = dict[str, Any]
+ItemFields = dict[str, Any]
 
 
 def gather_notices() -> bool:
@@ -52,12 +52,12 @@ def gather_notices() -> bool:
     return len(found) == MOST
 
 
-def _is_wanted(name: str, recipient: Recipient, item: Item) -> bool:
+def _is_wanted(name: str, recipient: Recipient, item: ItemFields) -> bool:
     named = name in item["recipients"]
     return named or recipient.wants(item["topics"], item["definition"])
 
 
-def _items(found: Sequence[Occurrence]) -> Iterator[Item]:
+def _items(found: Sequence[Occurrence]) -> Iterator[ItemFields]:
     """Yield the items of occurrences: one for each occurrence, and one for each group of failures."""
     yield from (_item(one) for one in found if not one.fingerprint)
     failures = group_by_key((one.fingerprint, one) for one in found if one.fingerprint)
@@ -83,7 +83,7 @@ APART = ("recipients", "text")
 """The keys of an item that its notice does not store."""
 
 
-def _item(one: Occurrence, **more: Any) -> Item:
+def _item(one: Occurrence, **more: Any) -> ItemFields:
     return {
         **{name: getattr(one, name) for name in TOLD},
         "topics": one.topics.split(),
@@ -94,7 +94,7 @@ def _item(one: Occurrence, **more: Any) -> Item:
     }
 
 
-def _count_failures(group: FailureGroup, alike: Sequence[Occurrence]) -> Item:
+def _count_failures(group: FailureGroup, alike: Sequence[Occurrence]) -> ItemFields:
     """Count failures into their group, and return its item.
 
     The item has a state when the group is new, comes again, or has grown tenfold. Other items only update the number in
@@ -121,7 +121,9 @@ def _new_group(first: Occurrence) -> FailureGroup:
     return FailureGroup(**alike, text=first.text, first_at=first.at, last_at=first.at)
 
 
-def _tell(name: str, recipient: Recipient, items: list[Item], now: datetime) -> None:
+def _tell(
+    name: str, recipient: Recipient, items: list[ItemFields], now: datetime
+) -> None:
     """Add items to the open notice of a recipient, or begin one."""
     if not items:
         return

@@ -65,7 +65,7 @@ def chunks(many: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield many[begin : begin + size]
 
 
-Receive = Callable[[list[Any]], None]
+RowReceiver = Callable[[list[Any]], None]
 """Called with the rows that a statement returns, of one column each; there may be none."""
 
 
@@ -89,7 +89,7 @@ class Statement:
         params: Sequence[Any],
         touched: Touched,
         rows: int | None = None,
-        receive: Receive | None = None,
+        receive: RowReceiver | None = None,
         new_keys: Sequence[object] = (),
     ) -> None:
         self._sql, self._params = sql, params
@@ -109,7 +109,7 @@ class Statement:
         """The same value for writes that can be merged; None for a write that goes alone."""
         return None
 
-    def returning(self, column: str, receive: Receive) -> Statement:
+    def returning(self, column: str, receive: RowReceiver) -> Statement:
         """Return the same write, which also returns a column of the rows that it hits."""
         sql = f"{self.sql} RETURNING {column}"
         return Statement(

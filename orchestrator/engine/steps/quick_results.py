@@ -34,10 +34,10 @@ from orchestrator.models import StepKind, StepRun, StepStatus
 
 log = logging.getLogger(__name__)
 
-Group = Sequence[HeldResult]
+HeldResults = Sequence[HeldResult]
 """Some results."""
 
-Following = list[StepRun]
+NextVisits = list[StepRun]
 """The visits that this worker goes on with; storing a result adds to them."""
 
 ROOM = 32
@@ -80,7 +80,7 @@ def find_held_results(held: Sequence[HeldResult]) -> list[HeldResult]:
     return [one for one in held if (one.run.pk, one.run.owner, one.run.attempt) in mine]
 
 
-def store_results(held: Group, room: int = ROOM) -> list[StepRun]:
+def store_results(held: HeldResults, room: int = ROOM) -> list[StepRun]:
     """Store results.
 
     Args:
@@ -106,8 +106,10 @@ def store_results(held: Group, room: int = ROOM) -> list[StepRun]:
 
 
 def _stored(
-    group: Group, together: Callable[[Group, int, Following], None], room: int
-) -> Following:
+    group: HeldResults,
+    together: Callable[[HeldResults, int, NextVisits], None],
+    room: int,
+) -> NextVisits:
     """Store results together, or if that fails one by one; `room` is for the visits that this worker goes on with."""
     following = list[StepRun]()  # also after results stored before a refusal
     try:
@@ -117,7 +119,9 @@ def _stored(
     return following
 
 
-def _one_by_one(group: Group, refusal: BaseException, following: Following) -> None:
+def _one_by_one(
+    group: HeldResults, refusal: BaseException, following: NextVisits
+) -> None:
     """Store results one by one after they were refused together."""
     log.info("%s results could not be stored together: %s", len(group), refusal)
     for one in group:  # also for results that other workers have stored
@@ -129,7 +133,7 @@ def _one_by_one(group: Group, refusal: BaseException, following: Following) -> N
     _singly(store_outcome(first.run, here, look), following)
 
 
-def _singly(group: Group, following: Following) -> None:
+def _singly(group: HeldResults, following: NextVisits) -> None:
     for one in group:
         one.session.forget()  # it counts changes that were left out
         # A predicate of the application may run.
@@ -139,7 +143,7 @@ def _singly(group: Group, following: Following) -> None:
             following.append(run)
 
 
-def _of_one_process(group: Group, room: int, following: Following) -> None:
+def _of_one_process(group: HeldResults, room: int, following: NextVisits) -> None:
     """Store the results of one process in one transaction: one change for a map's elements, and one for its steps.
 
     This worker goes on with all that follows, as far as there is room: two workers at the quick steps of one process
@@ -170,7 +174,7 @@ def _of_one_process(group: Group, room: int, following: Following) -> None:
 
 
 def commit_results(
-    group: Group, room: int, following: Following
+    group: HeldResults, room: int, following: NextVisits
 ) -> CommitResult[HeldResult, WorkflowChange]:
     """Store one result of each of many processes in a group commit.
 
@@ -194,7 +198,7 @@ def commit_results(
     return found
 
 
-def _of_many_processes(group: Group, room: int, following: Following) -> None:
+def _of_many_processes(group: HeldResults, room: int, following: NextVisits) -> None:
     """Store one result of each process in a group commit, and singly those that it leaves out."""
     found = commit_results(group, room, following)
     if found.refusal is not None:
@@ -203,14 +207,14 @@ def _of_many_processes(group: Group, room: int, following: Following) -> None:
         _singly(found.left_out, following)
 
 
-def _is_decided_on(change: WorkflowChange, same: Group) -> bool:
+def _is_decided_on(change: WorkflowChange, same: HeldResults) -> bool:
     """Whether these are the last elements of a map about whose results the application decides."""
     run = same[0].run
     asks = run.kind == StepKind.ITEM and change.plan[run.node].decides
     return asks and completes_map(change, run, len(same))
 
 
-def _settle(change: WorkflowChange, same: Group) -> None:
+def _settle(change: WorkflowChange, same: HeldResults) -> None:
     """Settle the visits of steps, or those of one map's elements."""
     first = same[0].run
     if first.kind != StepKind.ITEM:

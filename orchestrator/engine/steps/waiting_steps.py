@@ -17,7 +17,7 @@ from orchestrator.definition import Event
 from orchestrator.definition.codec import copied, decode, digest, encode
 from orchestrator.definition.declarations.guards import Stored
 from orchestrator.definition.declarations.transition_rows import (
-    Outcome,
+    EventDecision,
     park,
     reject,
 )
@@ -78,7 +78,7 @@ class EventWaits:
         self._read(self.plan[run.node] for run in concerned)
         return next((run for run in concerned if self._takes(run, event)), None)
 
-    def outcome(self, event: Event) -> Outcome:
+    def outcome(self, event: Event) -> EventDecision:
         """Return the decision about an event that no visit takes now: "parked", "ignored" or "rejected".
 
         The open waits for such events say it by `otherwise`: it is kept if one of them parks it, else rejected if one
@@ -152,7 +152,7 @@ def _all_hold(vertex: Vertex, event: Event) -> bool:
     )
 
 
-def settle_wait(change: WorkflowChange, event: Event) -> Outcome:
+def settle_wait(change: WorkflowChange, event: Event) -> EventDecision:
     """Settle the oldest step that takes an event. Return the decision about the event."""
     waits = EventWaits(change.instance, change.plan)
     run = waits.find_taker(event)

@@ -27,7 +27,7 @@ from orchestrator.definition.declarations.message_forms import (
     encode_message,
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
-from orchestrator.engine.sql.batch import Raw, Receive, Statement, at_commit
+from orchestrator.engine.sql.batch import Raw, RowReceiver, Statement, at_commit
 from orchestrator.engine.sql.row_statements import Condition
 from orchestrator.engine.sql.tables import BY_ID, BY_KEY, commands, events
 from orchestrator.engine.storage import definitions, receipts, start_locks
@@ -249,7 +249,7 @@ def early_events(
     now: datetime,
     *,
     id_known: bool,
-    receive: Receive | None = None,
+    receive: RowReceiver | None = None,
 ) -> list[Statement]:
     """Return the updates that make a process's early events due, in the order of their receipts.
 

@@ -32,7 +32,7 @@ from orchestrator.queue import wake_queue_after_commit
 
 Name = tuple[str, str]
 """An event's source and id, by which its repeats are recognised."""
-Known = dict[Name, list[InboxEvent]]
+KnownEvents = dict[Name, list[InboxEvent]]
 
 MANY = 500
 """The most events of one statement."""
@@ -333,7 +333,7 @@ def _ring(arrivals: Iterable[Arrival]) -> None:
         wake_queue_after_commit(queue)
 
 
-def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
+def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> KnownEvents:
     """The rows of those events that were stored before.
 
     Raises:
@@ -346,7 +346,7 @@ def _before(arrivals: Sequence[Arrival], new: Collection[int]) -> Known:
     return {name: rows for name, rows in known.items() if rows[0].pk not in new}
 
 
-def _known(names: Iterable[Name]) -> Known:
+def _known(names: Iterable[Name]) -> KnownEvents:
     """The stored rows of events, each event's in their order."""
     rows = InboxEvent.objects.filter(_is_row_of(names)).defer("body").order_by("id")
     return group_by_key(((row.source, row.event_id), row) for row in rows)
@@ -360,7 +360,7 @@ def _is_row_of(names: Iterable[Name]) -> Q:
     return wanted
 
 
-def _repeats(arrivals: Iterable[Arrival], known: Known) -> dict[Name, Receipt]:
+def _repeats(arrivals: Iterable[Arrival], known: KnownEvents) -> dict[Name, Receipt]:
     """Count repeats of known events. Return their first receipts again.
 
     Raises:

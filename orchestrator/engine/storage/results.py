@@ -45,7 +45,7 @@ class StoredResult(NamedTuple):
     round: int
 
 
-Visit = TypeVar("Visit", StepRun, StoredResult)
+RecordedVisit = TypeVar("RecordedVisit", StepRun, StoredResult)
 
 
 class Results:
@@ -252,7 +252,7 @@ def _stored_results(rows: QuerySet[StepRun]) -> list[StoredResult]:
     return [StoredResult(*row) for row in rows.values_list(*StoredResult._fields)]
 
 
-def last_visit(rows: Iterable[Visit]) -> list[Visit] | None:
+def last_visit(rows: Iterable[RecordedVisit]) -> list[RecordedVisit] | None:
     """Return the rows of a step's current result: the last round of its last visit; for a map that of each element.
 
     Args:
@@ -262,8 +262,8 @@ def last_visit(rows: Iterable[Visit]) -> list[Visit] | None:
     Returns:
         The rows; None when the step has no result.
     """
-    last: Visit | None = None
-    elements: dict[int, dict[int, Visit]] = defaultdict(dict)
+    last: RecordedVisit | None = None
+    elements: dict[int, dict[int, RecordedVisit]] = defaultdict(dict)
     for row in rows:
         if row.item is None:
             last = row

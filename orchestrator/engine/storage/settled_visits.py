@@ -12,7 +12,7 @@ from django.db.models import Q
 from orchestrator.definition.codec import decode
 from orchestrator.definition.workflow.advance import Arrivals, Ending, Settled
 from orchestrator.definition.workflow.plan import Link, Plan, Vertex
-from orchestrator.definition.workflow.replay import Replay, Visit, replay_history
+from orchestrator.definition.workflow.replay import Replay, StepVisit, replay_history
 from orchestrator.engine.storage.results import GIVEN, check_result, element_results
 from orchestrator.engine.storage.switches import Switch, switches_of
 from orchestrator.exceptions import InvalidMessage, OperationRefused
@@ -81,7 +81,7 @@ class History:
                 for run in self.runs
                 if run.node in steps
             ]
-        self.visits: dict[Visit, Run] = {
+        self.visits: dict[StepVisit, Run] = {
             (run.node, run.visit): run
             for run in self.runs
             if run.kind not in (StepKind.ITEM, StepKind.UNDO)
@@ -230,7 +230,7 @@ def _outcome(run: Run, late: Mapping[int, str]) -> Ending | None:
 class State:
     """The state of a workflow at a checkpoint, with its present rows."""
 
-    open: list[Visit]
+    open: list[StepVisit]
     """The visits that were open, in the order in which they were entered."""
     joins: Mapping[str, Arrivals]
     waiting: Mapping[str, Arrivals]
@@ -241,7 +241,7 @@ class State:
     """The rows that were settled later, or are still open."""
 
     @cached_property
-    def before(self) -> dict[Visit, StepRun]:
+    def before(self) -> dict[StepVisit, StepRun]:
         """The visits among the later rows."""
         inner = (StepKind.JOIN, StepKind.ITEM)
         return {
@@ -310,7 +310,7 @@ def _replayed(instance: ProcessInstance, plan: Plan, revision: int) -> Replay:
     return replay
 
 
-def _unled(history: History, replay: Replay, revision: int) -> list[Visit]:
+def _unled(history: History, replay: Replay, revision: int) -> list[StepVisit]:
     """The visits that had started by a revision, and that the replay does not reach."""
     return [
         visit

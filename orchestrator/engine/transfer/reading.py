@@ -25,7 +25,7 @@ from orchestrator.text import Text
 LIMITS = strict_json.Limits(bytes=8 * 1024 * 1024, depth=MAX_DEPTH + 2, keys=1_000_000)
 """The limits of one line. A visit has a result, an element and saved data, each as large as a message."""
 
-Form = TypeVar("Form", bound=BaseModel)
+LineModel = TypeVar("LineModel", bound=BaseModel)
 
 PLACES = {part.name: place for place, part in enumerate(PARTS)}
 
@@ -106,7 +106,7 @@ class ExportFile:
         self._checksum.update(raw)
         return raw, value
 
-    def _as(self, form: type[Form], raw: bytes) -> Form:
+    def _as(self, form: type[LineModel], raw: bytes) -> LineModel:
         try:
             return form.model_validate_json(raw)
         except ValidationError as error:

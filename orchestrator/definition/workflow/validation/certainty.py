@@ -21,16 +21,16 @@ from orchestrator.definition.annotations import (
 )
 from orchestrator.definition.workflow.plan import Choice, Link, Plan, Vertex
 
-Condition = frozenset[int]
+Atoms = frozenset[int]
 
-ALWAYS: Condition = frozenset([0])
+ALWAYS: Atoms = frozenset([0])
 
 
 class Conditions:
     """The atoms of one graph."""
 
     def __init__(self) -> None:
-        self._under: list[Condition] = [frozenset()]
+        self._under: list[Atoms] = [frozenset()]
         """Each atom's condition under which its branch can be taken at all."""
         self._level = [0]
         self._choice = [0]
@@ -38,9 +38,7 @@ class Conditions:
         self._size = [0]
         """Each choice's number of branches, if one of them is always taken; else 0."""
 
-    def branches(
-        self, under: Condition, count: int, *, complete: bool
-    ) -> list[Condition]:
+    def branches(self, under: Atoms, count: int, *, complete: bool) -> list[Atoms]:
         """Return new conditions, one for each branch; `complete` if at least one branch is always taken."""
         if count == 1 and complete:
             return [under]
@@ -51,7 +49,7 @@ class Conditions:
         self._size.append(count if complete else 0)
         return [frozenset([atom]) for atom in range(first, first + count)]
 
-    def either(self, conditions: Iterable[Condition]) -> Condition:
+    def either(self, conditions: Iterable[Atoms]) -> Atoms:
         """Return the condition that holds when one of these conditions holds, in its simplest form."""
         distinct = set(conditions)
         if len(distinct) == 1:
@@ -62,7 +60,7 @@ class Conditions:
         lowest = min(self._level[atom] for atom in atoms)
         return frozenset(x for x in atoms if not self._implied(x, atoms, lowest))
 
-    def _closed(self, conditions: Iterable[Condition]) -> set[int]:
+    def _closed(self, conditions: Iterable[Atoms]) -> set[int]:
         """All atoms, with complete choices replaced by the condition before them."""
         atoms: set[int] = set()
         seen: dict[int, list[int]] = {}
@@ -107,9 +105,9 @@ class Certainty:
         self.certain: dict[str, int] = {}
         self.starving: dict[str, int] = {}
         """The certain results in case that a join that needs every branch lacks some, and fails."""
-        self.starts: dict[str, Condition] = {}
+        self.starts: dict[str, Atoms] = {}
         """The condition under which each vertex starts."""
-        self._taken: dict[str, Condition] = {}
+        self._taken: dict[str, Atoms] = {}
         """The condition under which each link is taken, by its id."""
         self._conditions = Conditions()
         self._exceptions = any(v.exceptions for v in plan.vertices.values())
@@ -150,8 +148,8 @@ class Certainty:
         self,
         vertex: Vertex,
         incoming: Sequence[Link],
-        ways: Sequence[Condition],
-        start: Condition,
+        ways: Sequence[Atoms],
+        start: Atoms,
     ) -> int:
         """The results that every incoming link brings. A join of all links also has those of an unconditional link."""
         if not incoming:
@@ -173,14 +171,14 @@ class Certainty:
             return self.starving.get(link.source, found)
         return found | self.bits.get(link.source, 0)
 
-    def _ways(self, incoming: Sequence[Link]) -> list[Condition]:
+    def _ways(self, incoming: Sequence[Link]) -> list[Atoms]:
         """The conditions of the incoming links. The links of a caught group are taken together."""
         if self._closes_a_group(incoming):
             return [self.starts[link.source] for link in incoming]
         return [self._taken[link.id] for link in incoming]
 
     def _may_be_passed_over(
-        self, vertex: Vertex, ways: Sequence[Condition], start: Condition
+        self, vertex: Vertex, ways: Sequence[Atoms], start: Atoms
     ) -> bool:
         """Whether the vertex may not start although a link to it was taken.
 
@@ -223,7 +221,7 @@ class Certainty:
         outside = before.difference(group)
         return not outside or (len(outside) == 1 and all(incoming))
 
-    def _leave(self, vertex: Vertex, start: Condition) -> Condition:
+    def _leave(self, vertex: Vertex, start: Atoms) -> Atoms:
         """Store the conditions of all outgoing links; return the condition under which the step is done."""
         done = self._leave_by_failure(vertex, start)
         for choice in vertex.choices:
@@ -234,7 +232,7 @@ class Certainty:
             self._take(exits, branches(done, len(exits), complete=True))
         return done
 
-    def _leave_by_failure(self, vertex: Vertex, start: Condition) -> Condition:
+    def _leave_by_failure(self, vertex: Vertex, start: Atoms) -> Atoms:
         exceptions = vertex.exceptions
         alone = all(len(link.group) <= 1 for link in exceptions)
         count = 1 + len(exceptions)
@@ -242,9 +240,7 @@ class Certainty:
         self._take(exceptions, failed)
         return done
 
-    def _chosen(
-        self, vertex: Vertex, choice: Choice, done: Condition
-    ) -> list[Condition]:
+    def _chosen(self, vertex: Vertex, choice: Choice, done: Atoms) -> list[Atoms]:
         if not choice.conditional:
             return [done] * len(choice.links)
         alone = (
@@ -255,7 +251,7 @@ class Certainty:
         count = len(choice.links)
         return self._conditions.branches(done, count, complete=complete)
 
-    def _take(self, links: Sequence[Link], conditions: Sequence[Condition]) -> None:
+    def _take(self, links: Sequence[Link], conditions: Sequence[Atoms]) -> None:
         for link, condition in zip(links, conditions, strict=True):
             self._taken[link.id] = condition
 

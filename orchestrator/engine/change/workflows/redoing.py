@@ -41,7 +41,7 @@ from orchestrator.text import Text, pack_text
 
 log = logging.getLogger(__name__)
 
-Visit = tuple[int, int | None, str]
+VisitKey = tuple[int, int | None, str]
 """The number of a visit, its element and its kind, as in one_run_per_visit."""
 
 ROUNDS = 4
@@ -239,7 +239,7 @@ def last_results(change: WorkflowChange, step: str) -> list[StepRun]:
     return last_visit(runs) or []
 
 
-def _last_rounds(change: WorkflowChange, step: str, **only: Any) -> dict[Visit, int]:
+def _last_rounds(change: WorkflowChange, step: str, **only: Any) -> dict[VisitKey, int]:
     """The highest round of each visit of a step, cancelled ones included: no number is used twice."""
     runs = change.instance.step_runs.filter(node=step, **only).order_by()
     found = runs.values("visit", "item", "kind").annotate(last=Max("round"))
@@ -247,7 +247,7 @@ def _last_rounds(change: WorkflowChange, step: str, **only: Any) -> dict[Visit, 
 
 
 def _again(
-    change: WorkflowChange, run: StepRun, rounds: Mapping[Visit, int]
+    change: WorkflowChange, run: StepRun, rounds: Mapping[VisitKey, int]
 ) -> StepRun:
     following = rounds[run.visit, run.item, run.kind] + 1
     begins = run.kind not in WAITING  # else the visit waits for somebody outside
