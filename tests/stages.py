@@ -58,8 +58,8 @@ TESTS = [
     ("engine", POSTGRESQL),
     ("reliability", POSTGRESQL),
     ("console", SQLITE),
-    ("both", POSTGRESQL),
     ("browser", SQLITE),
+    ("both", POSTGRESQL),
     ("both", SQLITE),
 ]
 """Folders of tests that use a database, the longest stages first: then none is left alone at the end.
