@@ -244,7 +244,9 @@ def test_what_is_exported_has_the_secrets_for_those_who_may_have_them_shown(
     file = tmp_path / "payment.jsonl"
     by = ("--user", "administrator", "--reason", "move", "--output", str(file))
 
-    with pytest.raises(CommandError, match="its export needs the permission to have them shown"):
+    with pytest.raises(
+        CommandError, match="its export needs the permission to have them shown"
+    ):
         call_command("process", "export", str(filled.enrolled), *by)
     assert not file.exists()
 
