@@ -193,7 +193,8 @@ class ReadyWork:
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
             note_uncertain_commit()  # another worker may have claimed these rows before the answer came
             return False
-        if kind.table is step_runs:  # none has to run after another
+        # Visits have no order, so none is early: `Lines` would only cost.
+        if kind.table is step_runs:
             if len(claimed) == size:
                 wake_queue(here.queue, others=True)
             self._visit(claimed, asked)

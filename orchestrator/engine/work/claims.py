@@ -144,7 +144,7 @@ class Lines:
         broken: set[int] = set()
         for item in claimed:
             pk = item.work.pk
-            if not item.ahead and pk not in broken:  # the most frequent case
+            if not item.ahead and pk not in broken:  # mostly so: sets would take longer
                 self._lines[pk] = pk
                 self.mine.append(item)
                 here.add(pk)

@@ -72,8 +72,8 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
     head.status, head.wake_at, head.expected = StepStatus.WAITING, None, len(values)
     head.progress = {"done": 0, "failed": 0, "total": len(values)}
     of_item = {"kind": StepKind.ITEM, "element": None}
-    one = make_like(head, head.entered, head.started_at, begins=True, **of_item)
-    elements = _copies(one, len(values))
+    first = make_like(head, head.entered, head.started_at, begins=True, **of_item)
+    elements = _copies(first, len(values))
     for index, (element, value) in enumerate(zip(elements, values, strict=True)):
         element.item, element.element = index, value
         if index >= window:

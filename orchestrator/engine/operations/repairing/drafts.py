@@ -138,7 +138,7 @@ def lock_proposal(instance: ProcessInstance, pk: str) -> Repair:
     )
 
 
-OWN = Text(
+OWN_REPAIR = Text(
     "a repair is not applied by the person who has proposed it",
     was="whoever has proposed a repair does not apply it",
 )
@@ -151,4 +151,4 @@ def approval_refusal(row: Repair, user: Any) -> str:
     """
     gone = row.author_id is None
     own = row.author_name == str(user)[:150] if gone else row.author_id == user.pk
-    return OWN if own else ""
+    return OWN_REPAIR if own else ""
