@@ -25,7 +25,7 @@ HERE = "SELECT COALESCE(host(inet_server_addr()), '127.0.0.1') IN ('127.0.0.1', 
 
 
 class Stat(NamedTuple):
-    """What Linux says of a process: its parent, and seconds of processor time, its ended children's included."""
+    """A process as Linux describes it: its parent, and seconds of processor time, its ended children's included."""
 
     parent: int
     seconds: float
@@ -64,7 +64,7 @@ def of_database() -> dict[int, float]:
 def since(before: dict[int, float]) -> float | None:
     """Seconds that the database server has used for this database since then; None where nobody says.
 
-    What a session used that has ended meanwhile is lost.
+    The seconds of a session that has ended meanwhile are lost.
     """
     now = of_database()
     if not now:

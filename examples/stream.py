@@ -1,4 +1,4 @@
-"""What the demonstration's commands have in common: each enters something again and again."""
+"""The base of the demonstration's commands: each enters something again and again."""
 
 import argparse
 import random
@@ -31,7 +31,7 @@ class Stream(BaseCommand):
         raise NotImplementedError
 
     def tend(self) -> None:
-        """What else there is to do at each turn."""
+        """Do what else there is to do at each turn."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

@@ -82,7 +82,7 @@ def shown_message(
 ) -> tuple[Any, frozenset[str]]:
     """Return the body of a stored message in today's form, and its secret fields.
 
-    Where the running code cannot read it: as it is stored, with all secret names.
+    If the running code cannot read it: the body as it is stored, with all secret names.
     """
     read = current_message(kind, body, of_command=of_command)
     if read is None:

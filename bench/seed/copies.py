@@ -126,7 +126,7 @@ class Template:
             slots[f"c{number}"] = hashlib.sha256(whole).hexdigest()
         return {model: text % slots for model, text in self._lines.items()}
 
-    # What is a copy's own
+    # Values of a copy's own
 
     def _tell_times(
         self, slots: dict[str, Any], place: Place, stretch: float, chance: Random

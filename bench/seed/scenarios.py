@@ -223,7 +223,7 @@ def stand_ins() -> Iterator[None]:
 
 
 SCENARIOS = {
-    # What has ended: most of a system's processes.
+    # Ended processes: most of a system's.
     "listed on the internal market": Scenario(lambda: listed(INTERNAL), 200),
     "listed on the exchange": Scenario(lambda: listed(EXTERNAL), 180),
     "listed on both markets": Scenario(lambda: listed(BOTH), 180),
@@ -235,7 +235,7 @@ SCENARIOS = {
     "handed to the lead": Scenario(overdue, 20),
     "withdrawn": Scenario(withdrawn, 10),
     "analysed": Scenario(film, 40),
-    # What goes on by itself, or waits for somebody outside.
+    # Processes that go on by themselves, or wait for somebody outside.
     "waiting for the exchange": Scenario(lambda: order(BOTH), 15),
     "waiting for a decision": Scenario(complaint, 15),
     "waiting for a customer": Scenario(lambda: decided(AgentDecision.ASK_CUSTOMER), 8),
@@ -243,7 +243,7 @@ SCENARIOS = {
     "being read": Scenario(being_read, 3),
     "tried again by the order": Scenario(busy_exchange, 1.5),
     "tried again by the inquiry": Scenario(busy_reader, 1.5),
-    # What needs a person.
+    # Processes that need a person.
     "on hold": Scenario(on_hold, 0.5),
     "escalated": Scenario(escalated, 0.5),
     "refused call": Scenario(refused_call, 1),

@@ -1,4 +1,4 @@
-"""What the exchange says about an order, in the form its clients' webhooks take."""
+"""Announcements of the exchange about an order, in the form its clients' webhooks take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands do. All but one write in the transaction of the transition that issued them, so that an order's
+"""Handlers of the commands. All but one write in the transaction of the transition that issued them, so that an order's
 listings and its process's step change in one commit.
 """
 

@@ -1,6 +1,6 @@
-"""What is said about orders: events are facts, commands are requests.
+"""Messages about orders: events are facts, commands are requests.
 
-Events carry no control data. Which process they belong to is said by the process id they are sent with.
+Events carry no control data. The process id with which an event is sent says to which process it belongs.
 """
 
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The orders themselves: business data. Where an order's process stands is Procession's to know."""
+"""The orders themselves: business data. Procession alone knows the step of an order's process."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _

@@ -13,7 +13,7 @@ from orchestrator.exceptions import Permanent
 
 
 class OrderCommand(Protocol):
-    """What every command about an order says of it."""
+    """The fields of an order that every command about it has."""
 
     @property
     def order_id(self) -> str: ...

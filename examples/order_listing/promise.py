@@ -17,7 +17,7 @@ INTERNAL, EXTERNAL, BOTH = Destination.INTERNAL, Destination.EXTERNAL, Destinati
 
 @dataclass(frozen=True)
 class ListingState:
-    """Where an order stands: on which markets it is listed and whether the exchange refused it."""
+    """The state of an order: on which markets it is listed and whether the exchange refused it."""
 
     external: bool = False
     internal: bool = False

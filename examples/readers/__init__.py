@@ -1,6 +1,6 @@
-"""What the examples read pictures, recordings, documents and films with: behind one interface, real or light.
+"""Readers of pictures, recordings, documents and films: real or light, behind one interface.
 
-The real readers come with the optional extra `media`. Where one of them is missing its light counterpart takes its
+The real readers come with the optional extra `media`. If one of them is missing, its light counterpart takes its
 place: it looks at the caption that lies beside each sample file, and says so in what it returns. The choice is made
 once, here; nothing of the real readers is loaded before the first call.
 """

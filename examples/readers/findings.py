@@ -1,4 +1,4 @@
-"""What the readers return; `reader` says who has read it."""
+"""Results of the readers; `reader` names the one that has read."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -57,7 +57,7 @@ class Film:
 
 @dataclass(frozen=True)
 class Moment:
-    """What is seen at one second of a film."""
+    """Sights at one second of a film."""
 
     second: float
     lines: list[str]

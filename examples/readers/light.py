@@ -1,4 +1,4 @@
-"""The light readers: plain Python. What they cannot see or hear they take from the caption beside the file."""
+"""The light readers: plain Python that takes all that is seen or heard from the caption beside the file."""
 
 import json
 import re

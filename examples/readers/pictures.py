@@ -20,7 +20,7 @@ def text_in(picture: Path) -> Text:
     """
     import cv2
 
-    # What is wrong with a file is said once, by the error.
+    # The error alone says what is wrong with a file.
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     pixels = cv2.imread(str(picture), cv2.IMREAD_COLOR)
     if pixels is None:

@@ -1,4 +1,4 @@
-"""What happens to an inquiry's ticket. These steps run in the commit that stores their result, so that the ticket and
+"""The steps that change an inquiry's ticket. They run in the commit that stores their result, so that the ticket and
 its process never disagree.
 """
 

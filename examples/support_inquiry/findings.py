@@ -1,4 +1,4 @@
-"""What the steps of an inquiry hand on: its media, what is in them, and what follows from it."""
+"""Values that the steps of an inquiry hand on: its media, their contents, and the conclusions."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +7,7 @@ from orchestrator.definition import Event
 
 
 class Medium(StrEnum):
-    """What an inquiry may come in."""
+    """A medium in which an inquiry comes."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -24,7 +24,7 @@ class Priority(StrEnum):
 
 
 class AgentDecision(StrEnum):
-    """What an agent may decide."""
+    """A decision of an agent."""
 
     ANSWER = "answer"
     REFUND = "refund"
@@ -70,7 +70,7 @@ class Triage:
 
 @dataclass(frozen=True)
 class InquiryOutcome:
-    """What became of an inquiry."""
+    """The outcome of an inquiry."""
 
     status: str
     message: str

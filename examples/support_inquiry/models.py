@@ -24,7 +24,7 @@ class Ticket(models.Model):
 
     class Meta:
         indexes = [
-            # Who has how much to do, and who waits since when.
+            # For the tickets of each status, and how long they have waited.
             models.Index(fields=["status", "updated_at"], name="ticket_standing"),
         ]
 

@@ -1,4 +1,4 @@
-"""The steps that read an inquiry's media. What they cannot read for good, another step notes."""
+"""The steps that read an inquiry's media. Another step notes the media that cannot be read."""
 
 from pathlib import PurePath
 

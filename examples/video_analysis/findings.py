@@ -1,4 +1,4 @@
-"""What the steps of an analysis hand on. Frames stay in the film: only their seconds travel."""
+"""Values that the steps of an analysis hand on. Frames stay in the film: only their seconds travel."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sights:
-    """What was seen in all moments of a sampling, and how sure that is: 0 to 1."""
+    """The sights of all moments of a sampling, and how sure they are: 0 to 1."""
 
     confidence: float
     interval: float
@@ -25,7 +25,7 @@ class Sights:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What is to be believed of the sights, and the doubts about it."""
+    """The sights to be believed, and the doubts about them."""
 
     sights: Sights
     doubts: list[str]
@@ -33,7 +33,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was seen and what was heard, together."""
+    """Sights and sounds together."""
 
     lines: list[str]
     faces: int

@@ -50,7 +50,7 @@ def look(video: str, moment: float) -> Moment:
 
 
 def weigh(sampling: Sampling, seen: list[Moment], context: StepContext) -> Sights:
-    """Put the moments together. What neighbouring moments agree on is sure; a finer look leaves fewer gaps."""
+    """Put the moments together. Neighbouring moments that agree make a finding sure; a finer look leaves fewer gaps."""
     alike = [
         one.lines == two.lines and one.faces == two.faces for one, two in pairwise(seen)
     ]

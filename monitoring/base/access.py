@@ -151,7 +151,7 @@ def may_open(
 ) -> bool:
     """Whether the user of a request may open an address.
 
-    Where grants open it, the user of the request becomes a `DefinitionReader` its definitions.
+    If grants open it, the user of the request becomes a `DefinitionReader` of the definitions granted.
 
     Args:
         request: as it came.

@@ -58,7 +58,7 @@ class BulkOperation(Work):
         related_name="again",
         verbose_name=_("once more for"),
     )
-    # What it is done to
+    # The selected processes
     selection = models.CharField(_("kind of selection"), max_length=30)
     about = models.JSONField(_("selection"), default=dict)
     shown = models.PositiveIntegerField(_("shown when pressed"), default=0)

@@ -210,7 +210,7 @@ def call_application(
 ) -> T:
     """Call code of the application, in context variables of its own.
 
-    What it activates ends with it: a language, a time zone, the precision and the rounding of decimals.
+    A language or a time zone that it activates ends with it, and so do the precision and the rounding of decimals.
 
     Args:
         name: the name of the code.
@@ -247,7 +247,7 @@ class ApplicationCall:
 
     An exception that ends programs (SystemExit, KeyboardInterrupt, ...) becomes an error like any other: only its
     supervisor stops a worker. A child process that the code has forked ends here: it must not use the worker's database
-    connection. Whatever the code has changed in the session of that connection is undone. An error is not the
+    connection. Changes that the code has made to the session of that connection are undone. An error is not the
     application's where the database has ended that session.
 
     It is no generator, since each call needs one: entering and leaving a generator takes three times as long.

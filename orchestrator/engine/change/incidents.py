@@ -1,10 +1,10 @@
 """Opening and resolving incidents, and noting occurrences for notices, in the commit of their cause.
 
 Failures with the same cause form a failure group: the same kind, definition, step and class of the error, and the same
-functions of the application that raised. Where none did, it is the message without the values of the process, the event
-or the command. The failure of a sub-process has the cause of the failure inside. Each incident stores the key of its
-cause (`fingerprint`), the key that releases before gave it (`earlier`), the class of its error and the place; indexes
-find the open incidents of a group by its keys.
+functions of the application that raised. If none did, the message tells the cause, without the values of the process,
+the event or the command. The failure of a sub-process has the cause of the failure inside. Each incident stores the
+key of its cause (`fingerprint`), the key that releases before gave it (`earlier`), the class of its error and the
+place; indexes find the open incidents of a group by its keys.
 """
 
 from __future__ import annotations

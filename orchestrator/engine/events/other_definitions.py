@@ -75,7 +75,7 @@ def same_event(event: InboxEvent) -> QuerySet[InboxEvent]:
 
 
 def _fits_no_wait(event: InboxEvent, process: ProcessInstance) -> bool:
-    """Whether an event fits no wait of a workflow's process. Where the running code cannot tell, it may fit."""
+    """Whether an event fits no wait of a workflow's process. If the running code cannot tell, it may fit."""
     try:
         definition = definitions.definition_of(process)
         if issubclass(definition, ProcessManager):

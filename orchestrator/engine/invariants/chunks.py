@@ -1,7 +1,7 @@
 """Checking the invariants of a large database: in chunks, each with a snapshot of its own, by one process or several.
 
 A chunk is a part of the rows, bounded in rows, so that its transaction is short. Its checks may read rows of other
-parts, as they were at the same moment. What is found is looked at again in a later snapshot before it is told.
+parts, as they were at the same moment. A finding is told if a later snapshot has it too.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def hold_back(instance: ProcessInstance, run: StepRun, vertex: Vertex) -> bool:
     if any(getattr(run, name) != value for name, value in unbegun.items()):
         return False
     with transaction.atomic(durable=True):
-        # What ends the hold wakes all that sleep by then.
+        # A change that ends the hold wakes all steps that sleep by then.
         instances.lock(run.instance_id)
         held = is_held(run)
         if held:

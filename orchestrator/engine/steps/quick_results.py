@@ -229,7 +229,7 @@ def _settle(change: WorkflowChange, same: HeldResults) -> None:
 def _change_of(one: HeldResult) -> object:
     """Return the same value for results that one change settles.
 
-    Where a join cancels the branches that it no longer needs, the order of the steps matters: each has its own change.
+    If a join cancels the branches that it no longer needs, the order of the steps matters: each has its own change.
     """
     run = one.run
     if run.kind == StepKind.ITEM:

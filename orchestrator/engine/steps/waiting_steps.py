@@ -82,7 +82,7 @@ class EventWaits:
         """Return the decision about an event that no visit takes now: "parked", "ignored" or "rejected".
 
         The open waits for such events say it by `otherwise`: it is kept if one of them parks it, else rejected if one
-        of them rejects it. Where one says nothing, the flow may have a row `ignore(Event)`.
+        of them rejects it. If one says nothing, the flow may have a row `ignore(Event)`.
         """
         steps = [self.plan[run.node].step for run in self.runs]
         said = {step.otherwise for step in steps if step.event is type(event)}

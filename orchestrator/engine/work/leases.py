@@ -70,7 +70,7 @@ def front(table: Table[Any]) -> Raw:
     """Return a moment just before that of the first row of a row's queue, and before now.
 
     Work that is released uncharged has it: so it precedes all other due work, also rows of one moment with lower keys.
-    What is released later gets the same moment, and their keys decide: on PostgreSQL a millisecond and a microsecond,
+    Work that is released later gets the same moment, and the keys decide: on PostgreSQL a millisecond and a microsecond,
     on SQLite a text that ends with milliseconds.
     """
     first = (

@@ -109,7 +109,7 @@ class StepClaims:
 def _shares(turns: Sequence[Turn], size: int) -> list[tuple[Turn, int]]:
     """Return some turns with their shares. One more share is for the oldest visits of all.
 
-    Where there are more turns than places, chance decides which are left out. The last one is repeated up to a power of
+    If there are more turns than places, chance decides which are left out. The last one is repeated up to a power of
     two, so that few different statements exist.
     """
     most = max(size - 1, 1)

@@ -271,7 +271,7 @@ def _another_way(
     """Go on where an error link catches the failure, the step is optional, or a map or a join tolerates the failure.
 
     Returns:
-        Which; "" for none. What failed in a redo of a step that is not optional is for people.
+        Which; "" for none. A failed redo of a step that is not optional is for people.
     """
     optional = change.plan[run.node].step.optional
     if run.redo:
