@@ -23,7 +23,7 @@ from monitoring.views.actions import (
     sending,
     tokens,
 )
-from monitoring.views.lists import audit, decisions, events, stalled, waits
+from monitoring.views.lists import audit, decisions, events, stalled_processes, waits
 
 app_name = "monitoring"
 
@@ -88,7 +88,7 @@ urlpatterns = [
     path("views/save/", saved_views.save, name="save-view"),
     path("views/<int:pk>/", saved_views.open_view, name="saved-view"),
     path("views/<int:pk>/<slug:name>/", saved_views.act, name="act-on-view"),
-    path("stalled/", stalled.index, name="stalled"),
+    path("stalled/", stalled_processes.index, name="stalled"),
     path("waits/", waits.index, name="waits"),
     path("decisions/", decisions.index, name="decisions"),
     path("events/", events.index, name="events"),

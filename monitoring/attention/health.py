@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from monitoring.lists.bulk.bulk import LATELY
+from monitoring.lists.bulk.bulk import NEWEST
 from monitoring.lists.failures.failures import count_open_failures
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.waits.decisions import open_questions
@@ -49,5 +49,5 @@ class Health:
 def health() -> Health:
     """Return the current counts and states, from bounded counts along partial indexes."""
     parts = {name: fixed_query(rows) for name, rows in COUNTED.items()}
-    numbers = count_each(parts, {"live": MANY, "operations": LATELY})
+    numbers = count_each(parts, {"live": MANY, "operations": NEWEST})
     return Health(**numbers, failures=count_open_failures(), machinery=machinery())

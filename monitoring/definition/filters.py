@@ -26,7 +26,7 @@ class MapFilters(Filters):
     overlay: str = ""
 
     @property
-    def lately(self) -> str:
+    def window_name(self) -> str:
         """The name of the window; the first one for an unknown name."""
         return self.window if self.window in WINDOWS else next(iter(WINDOWS))
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.base.moments import exact
-from monitoring.definition.seen import SeenVisits
+from monitoring.definition.seen_visits import SeenVisits
 from monitoring.definition.step_counts import StepCounts
 from monitoring.diagrams import DiagramState, NodeState
 from monitoring.diagrams.painting import HEAT, UNVISITED

@@ -15,7 +15,7 @@ from monitoring.base.moments import full_time
 from monitoring.definition.definitions import StatusCounts, status_counts
 from monitoring.definition.filters import MapFilters
 from monitoring.definition.overlay import OVERLAYS, MapFigures, StepNumbers
-from monitoring.definition.seen import seen_visits
+from monitoring.definition.seen_visits import seen_visits
 from monitoring.definition.step_counts import step_counts
 from monitoring.diagrams import DiagramState, Drawing, MapLayer, drawing_of
 from monitoring.queries.activity import HERE, LEFT, NOW, WINDOWS, window_word
@@ -98,7 +98,7 @@ class DefinitionPage:
             # The list follows the window.
             if given.get("doing", "").startswith(LEFT):
                 given["doing"] = f"{LEFT}{name}"
-            chosen = name == self.filters.lately
+            chosen = name == self.filters.window_name
             yield urlencode(given), window_word(name), chosen
 
     @property
@@ -139,12 +139,12 @@ class DefinitionPage:
 
     @property
     def window_text(self) -> str:
-        return window_word(self.filters.lately)
+        return window_word(self.filters.window_name)
 
     @property
     def finished(self) -> str:
         """The filter `doing` for processes that finished a step in the window."""
-        return f"{LEFT}{self.filters.lately}"
+        return f"{LEFT}{self.filters.window_name}"
 
     def _links(self) -> dict[str, str]:
         left = {"finished": f"doing={self.finished}"}
@@ -191,7 +191,7 @@ def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
     figures = MapFigures(
         drawn.compared,
         step_counts(chosen, [node.id for node in graph.nodes]),
-        read_window(chosen, drawn.lately),
+        read_window(chosen, drawn.window_name),
         seen_visits(chosen, graph),
         drawing.sketch,
     )

@@ -27,7 +27,7 @@ from orchestrator.models import (
 )
 from orchestrator.setup_status import lease_counts, queue_figures
 
-LATELY = timedelta(minutes=5)
+LAST_MINUTES = timedelta(minutes=5)
 """The maximum age of ended work whose duration counts."""
 
 A_DAY = timedelta(days=1)
@@ -133,12 +133,12 @@ def _step_seconds(now: datetime) -> Iterator[float]:
     )
     for kind, status, started_at, finished_at in newest[:NEWEST]:
         done = kind in CARRIED_OUT and status == StepStatus.DONE
-        if done and finished_at and finished_at >= now - LATELY:
+        if done and finished_at and finished_at >= now - LAST_MINUTES:
             yield (finished_at - started_at).total_seconds()
 
 
 def _event_seconds(now: datetime) -> Iterator[float]:
     newest = InboxEvent.objects.order_by("-pk").values_list("received_at", "handled_at")
     for received_at, handled_at in newest[:NEWEST]:
-        if handled_at and handled_at >= now - LATELY:
+        if handled_at and handled_at >= now - LAST_MINUTES:
             yield (handled_at - received_at).total_seconds()

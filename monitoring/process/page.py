@@ -21,7 +21,7 @@ from monitoring.base.moments import full_time
 from monitoring.diagrams import DiagramState
 from monitoring.process.diagram import accepted_events, diagram_of, mark_current_steps
 from monitoring.process.history.history import history_of
-from monitoring.process.parked import NOTHING, ParkedTypes, parked_types_of
+from monitoring.process.parked_types import NOTHING, ParkedTypes, parked_types_of
 from monitoring.process.repeated_steps import RepeatedSteps
 from monitoring.process.revision.entries import HistoryPage
 from monitoring.process.revision.moment import (

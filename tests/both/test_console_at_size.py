@@ -21,7 +21,7 @@ from bench.seed.recording import Recording
 from monitoring.admin import lists
 from monitoring.attention import board, health, last_hour, problem_counts
 from monitoring.audit import pages as audit
-from monitoring.definition import definitions, seen, step_counts
+from monitoring.definition import definitions, seen_visits, step_counts
 from monitoring.definition.versions import preview
 from monitoring.lists.bulk import bulk
 from monitoring.lists.events import event_search, event_volume, events, selected_events
@@ -152,7 +152,7 @@ BOUNDS: dict[str, Sequence[object]] = {
     "NEWEST": (trends,),
     "FAILURES": (last_hour,),
     "VISITS": (window,),
-    "PROCESSES": (seen, narrowing),
+    "PROCESSES": (seen_visits, narrowing),
     "LOOKED_AT": (
         *(
             audit,
@@ -169,7 +169,7 @@ BOUNDS: dict[str, Sequence[object]] = {
             step_counts,
             window,
             preview,
-            seen,
+            seen_visits,
             lists,
             narrowing,
         ),

@@ -68,8 +68,8 @@ def sent_by_hand(page: Page, order: Order) -> None:
     page.fill("[name=process]", str(order.process_id))
     page.press("[name=process]", "Enter")
 
-    expect(page.locator("#foreseen")).to_contain_text("It would move it from")
-    expect(page.locator("#foreseen")).to_contain_text("It would issue ListOnExternal")
+    expect(page.locator("#preview")).to_contain_text("It would move it from")
+    expect(page.locator("#preview")).to_contain_text("It would issue ListOnExternal")
     assert not InboxEvent.objects.filter(source="console").exists()
     page.fill("[name=reason]", "the exchange does not call")
     page.click("#send-button")

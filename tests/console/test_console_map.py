@@ -16,11 +16,11 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from examples.order_listing.processes import OrderListing
 from monitoring.base.graphs import stored_graph
-from monitoring.definition import seen as visits
+from monitoring.definition import seen_visits as visits
 from monitoring.definition import step_counts as standings
 from monitoring.definition.filters import MapFilters
 from monitoring.definition.page import DefinitionPage, definition_page
-from monitoring.definition.seen import seen_visits
+from monitoring.definition.seen_visits import seen_visits
 from monitoring.diagrams.drawing import Drawing, MapLayer
 from monitoring.diagrams.layout import lay_out_small
 from monitoring.diagrams.painting import DiagramState, NodeState

@@ -85,7 +85,7 @@ def press(client: Client, kind: str, given: dict[str, Any]) -> HttpResponse:
 
 def text_of(page: str) -> str:
     """What the page says that an event would do."""
-    part = between(page, 'id="foreseen"', "</section>")
+    part = between(page, 'id="preview"', "</section>")
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", part)).split())
 
 

@@ -45,7 +45,7 @@ SHOWN = 20
 
 PAGE = 50
 
-LATELY = 200
+NEWEST = 200
 """The number of newest operations that are searched for one on the same selection."""
 
 GROUPS = 50
@@ -364,7 +364,7 @@ def newest_operation(
     selection: str, about: Mapping[str, Any], *, going_on: bool = False
 ) -> BulkOperation | None:
     """Return the newest recent operation on the same selection; with `going_on` only one that has not ended."""
-    newest = _operations(going_on=going_on)[:LATELY]
+    newest = _operations(going_on=going_on)[:NEWEST]
     same = (one for one in newest if (one.selection, one.about) == (selection, about))
     return next(same, None)
 

@@ -20,7 +20,7 @@ from monitoring.lists.waits.decisions import decision_page
 from monitoring.views.actions.stored_secrets import restore_stored_secrets
 from monitoring.views.instances import instance_context
 from monitoring.views.lists.events import events_context
-from monitoring.views.lists.stalled import stalled_context
+from monitoring.views.lists.stalled_processes import stalled_context
 from monitoring.views.lists.waits import waits_context
 from monitoring.views.page import definition_in, live_parts
 from orchestrator.engine.operations import (

@@ -109,7 +109,7 @@ def _form_page(
         kind=form.event.__name__,
         operation=send,
         form=form,
-        foreseen=shown,
+        preview=shown,
         refusal=refusal,
         why=_forbidden(request, form),
     )

@@ -24,7 +24,7 @@ from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
-from orchestrator.engine.events import other_definitions, unrouted
+from orchestrator.engine.events import other_definitions, unrouted_events
 from orchestrator.engine.events.parking import Parking, Takes
 from orchestrator.engine.events.verdicts import EventHandling
 from orchestrator.engine.sql.batch import database_now, send
@@ -77,7 +77,7 @@ def _deliver(event: InboxEvent) -> bool:
             return False
         instance, now = _find(event)  # a start that was running may have been committed
     if instance is None:
-        unrouted.keep_unrouted(event, now)
+        unrouted_events.keep_unrouted(event, now)
         return True
     return _offer(event, instance, now)
 
@@ -228,7 +228,7 @@ def _start(event: InboxEvent, definition: type[ProcessManager], now: datetime) -
     first = definition(move.instance.pk, definition.first, None)
     decision = call_application(event.type, first.execute, message, move.execute)
     if decision.outcome != "moved":
-        unrouted.keep_unrouted(event, now)
+        unrouted_events.keep_unrouted(event, now)
         return True
     move.take(definition, decision)
     known, early = event.process_id is not None, list[Any]()

@@ -20,7 +20,7 @@ from orchestrator.engine.change.application_code import application_errors
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.events.other_definitions import is_ignored
-from orchestrator.engine.events.unrouted import ignores_missing
+from orchestrator.engine.events.unrouted_events import ignores_missing
 from orchestrator.engine.steps.waiting_steps import EventWaits
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.models import ProcessInstance
@@ -99,10 +99,10 @@ def preview_targets(
         For each definition its name, the process that the event would find, if any, and the effect.
     """
     known = [one for one in registry.receivers(kind) if name in ("", one.name)]
-    return [(one.name, *_foreseen(one, kind, body, key)) for one in known]
+    return [(one.name, *_effects_of(one, kind, body, key)) for one in known]
 
 
-def _foreseen(
+def _effects_of(
     definition: DefinitionClass, kind: str, body: object, key: str
 ) -> tuple[ProcessInstance | None, Preview]:
     try:

@@ -238,8 +238,8 @@ def _some(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 def _tell(found: SetBack) -> None:
     """Store the occurrence for notices, unless another supervisor has noticed it just before."""
-    lately = (found.at - MARGIN, found.at + SLACK)
-    if Worker.objects.filter(set_back_at__range=lately).exists():
+    set_back = (found.at - MARGIN, found.at + SLACK)
+    if Worker.objects.filter(set_back_at__range=set_back).exists():
         return
     gap = timedelta(seconds=round(found.gap.total_seconds()))
     said = Text("the database's clock went back by %(time)s", gap)

@@ -155,10 +155,10 @@ def _new_notice(name: str, recipient: Recipient, now: datetime) -> Notice:
     """Return a new notice, due when the pause of its recipient is over."""
     pause = timedelta(seconds=recipient.seconds)
     # The database has one clock, and hosts make ids by their own. A notice is settled after it has begun.
-    lately = Notice.objects.filter(
+    newest = Notice.objects.filter(
         Q(wake_at__isnull=False) | Q(settled_at__gt=now - pause), recipient=name
     )
-    last = lately.aggregate(at=Max("begun_at"))["at"]
+    last = newest.aggregate(at=Max("begun_at"))["at"]
     # If a clock was set back, the last notice may lie in the future.
     due = now if last is None else min(max(now, last + pause), now + pause)
     return Notice(recipient=name, wake_at=due, created_at=now)
