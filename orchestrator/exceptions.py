@@ -20,6 +20,7 @@ ProcessionError
 │   └── Skip                pass this step over, and go on
 ├── TimedOut                a step ran longer than its timeout
 ├── StoodIdle               application code kept its transaction waiting for too long
+├── TransactionAborted      application code went on after a statement that had failed
 ├── ExitRefused             a step raised SystemExit or the like
 ├── Interrupted             a step that must not run twice was cut off
 ├── ChildCancelled          a sub-process was cancelled
@@ -283,6 +284,10 @@ class TimedOut(ProcessionError):
 
 class StoodIdle(ProcessionError):
     """Application code kept its transaction waiting for too long, and the database ended it."""
+
+
+class TransactionAborted(ProcessionError):
+    """A statement of application code failed in the engine's transaction, which can only be rolled back."""
 
 
 class ExitRefused(ProcessionError):

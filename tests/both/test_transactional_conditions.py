@@ -1,11 +1,12 @@
 """What a transactional step has written stays with its result, where the condition behind the step raises."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from orchestrator.definition import Workflow, case, each, repeat, route, start, step
 from orchestrator.testing import pass_time, registered, started
@@ -38,6 +39,12 @@ def judged(paid: object) -> bool:
     if "in a savepoint" in how:
         with transaction.atomic():
             spoil()
+    if "by a statement" in how:
+        spoil_by_the_orm()
+    if "in silence" in how:
+        with suppress(IntegrityError):
+            spoil_by_the_orm()
+        return True
     if how:
         raise ValueError("out of a condition")
     return True
@@ -46,6 +53,11 @@ def judged(paid: object) -> bool:
 def spoil() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT nothing FROM nowhere")
+
+
+def spoil_by_the_orm() -> None:
+    """Store a row whose name another one has."""
+    Group.objects.create(name=f"charge {len(calls)}")
 
 
 def ship() -> None: ...
@@ -109,6 +121,32 @@ def test_its_rows_stay_and_the_decision_alone_is_tried_again(
     how.clear()
     process.retry()
     assert (process.status, charged()) == ("completed", (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("raising", "told"),
+    [
+        ("by a statement", "IntegrityError: judged: "),
+        (
+            "in silence",
+            "TransactionAborted: a condition behind charge went on after a statement",
+        ),
+    ],
+)
+def test_a_statement_of_a_condition_that_fails_is_told_and_undoes_the_step(
+    raising: str, told: str
+) -> None:
+    calls.clear()
+    how[:] = [raising]
+    process = started(Routed)
+    pass_time(LONG)
+    pass_time(LONG)
+    assert (process.status, charged()) == ("failed", (3, 0))
+    assert process.incidents[0].startswith(told)
+
+    how.clear()
+    process.retry()
+    assert (process.status, charged()) == ("completed", (4, 1))
 
 
 @NEEDS_SERVER  # on SQLite each change that is stored with others has a savepoint

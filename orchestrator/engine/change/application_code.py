@@ -29,9 +29,20 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from orchestrator.engine.change.descriptors import are_closed
-from orchestrator.engine.sql.connection import is_idle_timeout
+from orchestrator.engine.sql.connection import (
+    is_aborted,
+    is_idle_timeout,
+    passes,
+    rollback_error,
+)
 from orchestrator.engine.sql.session import own_session, session_of
-from orchestrator.exceptions import ExitRefused, InvalidMessage, Permanent, StoodIdle
+from orchestrator.exceptions import (
+    ExitRefused,
+    InvalidMessage,
+    Permanent,
+    StoodIdle,
+    TransactionAborted,
+)
 from orchestrator.text import Text
 
 log = logging.getLogger(__name__)
@@ -51,6 +62,7 @@ def apply(function: Callable[..., Any], arguments: Mapping[str, Any], name: str)
     Raises:
         ExitRefused: the function raised an exception that ends programs.
         Permanent: the function left a transaction open.
+        TransactionAborted: a statement of the function failed in the engine's transaction, and the function went on.
         InvalidMessage: its result is still to be computed.
         Exception: any error of the function.
     """
@@ -257,7 +269,7 @@ class ApplicationCall:
         ours: the classes of errors that the engine itself raises there.
 
     Raises:
-        ExitRefused, Permanent: as `apply`.
+        ExitRefused, Permanent, TransactionAborted: as `apply`.
     """
 
     def __init__(self, name: str, ours: Collection[type[Exception]] = ()) -> None:
@@ -287,16 +299,30 @@ class ApplicationCall:
             if failure is not error:
                 raise failure from error
             return
+        self._check_transaction(left_open)
+
+    def _check_transaction(self, left_open: bool) -> None:
+        """Refuse a transaction that is not as the code found it.
+
+        Raises:
+            Permanent, TransactionAborted: as `apply`.
+        """
         if left_open:
             raise Permanent(
                 "%(function)s left a database transaction open; what it wrote there is undone",
                 self.name,
             )
-        if session.is_read_only:
+        if self.session.is_read_only:
             raise Permanent(
                 "%(function)s made the transaction read only in which the engine stores its result",
                 self.name,
             )
+        if is_aborted(self.db) and not passes(broken_by := rollback_error(self.db)):
+            raise TransactionAborted(
+                "%(function)s went on after a statement that failed, and its transaction can only be rolled back: "
+                "run such a statement inside transaction.atomic()",
+                self.name,
+            ) from broken_by
 
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""

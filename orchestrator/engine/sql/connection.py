@@ -101,6 +101,20 @@ def is_idle_timeout(error: BaseException) -> bool:
     return getattr(error.__cause__, "sqlstate", None) == STOOD_IDLE
 
 
+def is_aborted(db: BaseDatabaseWrapper) -> bool:
+    """Whether the running transaction can only be rolled back, because a statement in it has failed."""
+    if not db.in_atomic_block or db.needs_rollback:
+        return db.in_atomic_block
+    info = getattr(db.connection, "info", None)
+    status = getattr(info, "transaction_status", None)  # of psycopg
+    return getattr(status, "name", "") == "INERROR"
+
+
+def rollback_error(db: BaseDatabaseWrapper) -> BaseException | None:
+    """Return the error because of which Django will roll the running transaction back."""
+    return getattr(db, "rollback_exc", None) if db.needs_rollback else None
+
+
 def _passes_on_postgresql(error: Exception, said: Any) -> bool:
     state = said.sqlstate
     if state is None:

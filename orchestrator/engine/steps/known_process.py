@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import Error as DatabaseRefusal
-from django.db import transaction
+from django.db import connection, transaction
 
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
@@ -24,7 +23,11 @@ from orchestrator.engine.change.application_code import (
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Clock
-from orchestrator.engine.sql.connection import note_uncertain_commit, passes
+from orchestrator.engine.sql.connection import (
+    is_aborted,
+    note_uncertain_commit,
+    passes,
+)
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps.attempts import policy_of
 from orchestrator.engine.storage import definitions
@@ -199,12 +202,11 @@ class KnownProcess:
         sent = self.last_change is None or self.last_change.sent
         if sent or not has_returned(run) or not condition_of(error):
             return False
+        if is_aborted(connection):  # by a statement of the condition
+            return False
         self.keep_secrets_out(error, run)
         policy = policy_of(run, self.plan[run.node])
-        try:
-            step_failures.settle_failure(run, error, self.plan, policy)
-        except DatabaseRefusal:  # the condition has broken the transaction
-            return False
+        step_failures.settle_failure(run, error, self.plan, policy)
         return True
 
     def store(

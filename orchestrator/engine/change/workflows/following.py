@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+
 from orchestrator.definition.workflow.advance import (
     Advance,
     Arrivals,
@@ -30,7 +32,7 @@ from orchestrator.engine.change.workflows.workflow_change import (
     WorkflowChange,
 )
 from orchestrator.engine.sql import tables
-from orchestrator.engine.sql.connection import allow_idle_for_rows
+from orchestrator.engine.sql.connection import allow_idle_for_rows, is_aborted
 from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidMessage, NoCase
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
@@ -61,10 +63,13 @@ def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance
     if not change.plan[settled.step].decides:
         return advance(*given)  # without a predicate: no code of the application runs
     try:
-        return call_application(settled.step, advance, *given, ours=(NoCase,))
+        name = f"a condition behind {settled.step}"
+        return call_application(name, advance, *given, ours=(NoCase,))
     except Exception as error:
         names = definitions.workflow_of(change.instance).secrets(change.plan).names
-        secret_values.attach(error, names, change.instance.data, settled.result)
+        # In an aborted transaction the data cannot be read; after its rollback the worker notes the secrets.
+        if names and not is_aborted(connection):
+            secret_values.attach(error, names, change.instance.data, settled.result)
         raise
 
 
