@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, connection, transaction
 
 from orchestrator import registry, send_event, start_process
 from orchestrator.definition import Event
@@ -85,6 +87,10 @@ PLACES: dict[str, tuple[Callable[[], object], type[Any], int]] = {
 """The places -> what leads to them, the work that fails there, and the number of its attempts."""
 
 
+SURVIVING = ("handler after the commit", "condition", "graph", "step")
+"""The places whose code runs outside of the engine's transactions, or again where that can go on."""
+
+
 @pytest.mark.parametrize("kind", ENDS)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_ends_programs_is_charged_and_told(
@@ -139,3 +145,24 @@ def test_an_exit_whose_text_raises_leaves_nothing_open() -> None:
 
     assert (len(connection.savepoint_ids), len(connection.execute_wrappers)) == before
     assert StepRun.objects.exclude(error="").get().status == "failed"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("place", PLACES)
+def test_what_goes_on_after_a_statement_that_failed_is_told_so(place: str) -> None:
+    lead, _, _ = PLACES[place]
+    lead()
+
+    def pass_over() -> None:
+        with suppress(IntegrityError):
+            for _ in range(2):
+                Group.objects.create(name="the name of both")
+
+    leaving.append(pass_over)
+    pass_time(LONG)
+
+    told = [incident.message for incident in Incident.objects.open()]
+    assert bool(told) == (place not in SURVIVING)
+    assert [
+        one for one in told if " went on after a statement that failed, " not in one
+    ] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -111,7 +112,10 @@ def fail_work(
             releasing.release_refused(work, error)
             return
         final = _is_final(work, error, attempts)
-        store_outcome(work, worker_slice, lambda: _store(work, error, final=final))
+        # Read before the transaction: code of the application that reads them could break it.
+        bodies = secret_values.bodies_of(work) if final else []
+        store = partial(_store, work, error, bodies, final=final)
+        store_outcome(work, worker_slice, store)
     except LeaseLost:
         log.info("%s failed here but was taken over by another worker", work)
 
@@ -129,12 +133,12 @@ def _without_poll(error: Exception, work: Work) -> Exception:
     return refused
 
 
-def _store(work: Work, error: Exception, *, final: bool) -> None:
+def _store(work: Work, error: Exception, bodies: list[Any], *, final: bool) -> None:
     with transaction.atomic(durable=True):
         if from_engine(error, MISSING):
             set_aside(work, error)
         else:
-            _fail(work, error, final)
+            _fail(work, error, bodies, final)
 
 
 def _is_final(work: Work, error: Exception, attempts: int | None) -> bool:
@@ -177,7 +181,7 @@ def _columns(work: Work, ended: datetime | None) -> dict[str, Any]:
     return {}  # a deadline: the step goes on waiting for it
 
 
-def _fail(work: Work, error: Exception, final: bool) -> None:
+def _fail(work: Work, error: Exception, bodies: list[Any], final: bool) -> None:
     instance, now = instances.lock(_process_of(work))
     values = {
         **incidents.error_columns(error),
@@ -190,7 +194,7 @@ def _fail(work: Work, error: Exception, final: bool) -> None:
         marks += offering.unpark(work, instance, now)
         marks += offering.wake_followers(work, instance, now) if final else []
     if final:
-        marks += _opened(work, error, instance, now)
+        marks += _opened(work, error, bodies, instance, now)
     status = Status.FAILED if final else Status.RETRYING
     at_rest = instance is None or instance.finished_at or instance.paused_at
     if instance is None or at_rest or instance.status in (status, Status.FAILED):
@@ -200,7 +204,11 @@ def _fail(work: Work, error: Exception, final: bool) -> None:
 
 
 def _opened(
-    work: Work, error: Exception, instance: ProcessInstance | None, now: datetime
+    work: Work,
+    error: Exception,
+    bodies: list[Any],
+    instance: ProcessInstance | None,
+    now: datetime,
 ) -> list[Statement]:
     """The writes of a new incident about work that has failed for good."""
     message, about = incidents.named_error(error), _about(work)
@@ -213,7 +221,7 @@ def _opened(
         definition=work.target if isinstance(work, InboxEvent) else "",
         error=error,
         detail=incidents.traceback_of(error),
-        bodies=secret_values.bodies_of(work),
+        bodies=bodies,
         **about,
     )
     return [incidents.resolve(Text("failed again"), now, **about), *opened]
