@@ -8,16 +8,22 @@ names the lock files it was filled from: while they are the same, a start costs 
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent
 STARTED_AGAIN = "PROCESSION_STARTED_AGAIN"
+PIPS = 2
+"""How many pips install at once."""
 
 
 class CannotInstall(Exception):
@@ -159,15 +165,8 @@ class Environment:
             "--no-deps",  # the lock file is complete: there is nothing to work out
             "--no-compile",  # pip does it on one core
         ]
-        command = [
-            *self.pip(),
-            "install",
-            "--no-input",
-            *options,
-            "-r",
-            str(self.root / lock),
-        ]
-        if not quiet(command, expected=packages(self.root / lock)):
+        command = [*self.pip(), "install", "--no-input", *options, "-r"]
+        if not all(side_by_side(command, self.root / lock)):
             raise CannotInstall(
                 "The packages could not be installed: see pip's lines above. When the network is back, "
                 "or the disk has room, start again."
@@ -254,13 +253,26 @@ def run(command: Sequence[str]) -> int:
     return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
 
 
-def packages(lock: Path) -> int:
-    """Return how many packages the file `lock` names."""
-    return sum("==" in line for line in lock.read_text().splitlines())
+def side_by_side(command: Sequence[str], lock: Path) -> list[bool]:
+    """Run a pip for each part of the file `lock`, and tell which of them have succeeded: each pip uses one core."""
+    packages = re.split(r"\n(?=\S)", lock.read_text().strip())
+    seen: list[str] = []
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(PIPS) as threads:
+        parts = [Path(folder, f"part-{number}.lock") for number in range(PIPS)]
+        for number, part in enumerate(parts):
+            part.write_text("\n".join(packages[number::PIPS]))
+        run_pip = partial(quiet, seen=seen, expected=len(packages))
+        return [*threads.map(run_pip, [[*command, str(part)] for part in parts])]
 
 
-def quiet(command: Sequence[str], expected: int) -> bool:
-    """Run pip with a counter instead of its many lines; show those that matter when it fails."""
+def quiet(command: Sequence[str], seen: list[str], expected: int) -> bool:
+    """Run pip with a counter instead of its many lines; show those that matter when it fails.
+
+    Args:
+        command: of pip.
+        seen: the packages that it and the pips beside it have collected.
+        expected: the number of packages of all of them.
+    """
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -268,11 +280,11 @@ def quiet(command: Sequence[str], expected: int) -> bool:
         text=True,
         errors="replace",
     )
-    complaints, collected = [], 0
+    complaints = []
     for line in process.stdout or ():
         if line.startswith("Collecting "):
-            collected += 1
-            counter(f"  {collected} of {expected}  {line.split()[1]}")
+            seen.append(line.split()[1])
+            counter(f"  {len(seen)} of {expected}  {seen[-1]}")
         elif line.startswith("Installing collected"):
             counter("  unpacking")
         elif line.startswith(("ERROR", "WARNING: Retrying")):

@@ -64,7 +64,7 @@ TESTS = [
 ]
 """Folders of tests that use a database, the longest stages first: then none is left alone at the end.
 
-That of tests/reliability waits most, and leaves the cores to the others."""
+The stage of tests/reliability mostly waits, and leaves the cores to the others."""
 
 TESTS_OF_A_FULL_RUN = [
     (name, database)
