@@ -30,7 +30,7 @@ def subject_link(instance: ProcessInstance) -> str:
     key = instance.correlation_key
     try:
         return _address(subject, key) if key else ""
-    except Exception:  # the application's code may raise anything
+    except (Exception, SystemExit):  # the application's code may raise anything
         logger.warning("No address for %s %r", subject.model, key, exc_info=True)
         return ""
 

@@ -333,7 +333,11 @@ def ask_wrongly(order: Order) -> str:
     return "/orders/"
 
 
-@cases("address", fail, ask_wrongly)
+def end_the_program(order: Order) -> str:
+    sys.exit("no such page")
+
+
+@cases("address", fail, ask_wrongly, end_the_program)
 def test_an_error_of_the_application_leaves_the_key_as_text(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
