@@ -233,6 +233,9 @@ def find_subject(definition: DefinitionClass) -> Subject:
         field = model._meta.get_field(fields[0] if fields else model._meta.pk.name)
     except (LookupError, FieldDoesNotExist) as missing:
         raise InvalidDefinition(definition.__name__, "", str(missing)) from None
+    if other := model._meta.swapped:
+        reason = f"the project has {other} in the place of {model._meta.label}"
+        raise InvalidDefinition(definition.__name__, "", reason)
     if not isinstance(field, Field) or not field.concrete or not _is_unique(field):
         reason = f"{model._meta.label}.{field.name} is no column with unique values"
         raise InvalidDefinition(definition.__name__, "", reason)

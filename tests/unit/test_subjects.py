@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import models
-from django.test.utils import isolate_apps
+from django.test.utils import isolate_apps, override_settings
 
 from orchestrator import registry
 from orchestrator.definition import Workflow, step
@@ -81,6 +81,15 @@ def test_what_a_subject_lacks_is_named(subject: str, reason: str) -> None:
         registry.find_subject(greeting(subject))
 
     assert reason in refused.value.reason
+
+
+def test_a_model_that_the_project_has_replaced_is_no_subject() -> None:
+    ours = override_settings(AUTH_USER_MODEL="shop.Customer")
+    with ours, pytest.raises(InvalidDefinition) as refused:
+        registry.find_subject(greeting("auth.User.username"))
+
+    said = "the project has shop.Customer in the place of auth.User"
+    assert said in refused.value.reason
 
 
 @pytest.mark.parametrize("kind", [models.FloatField, models.DecimalField])
