@@ -144,7 +144,7 @@ def test_what_follows_a_condition_goes_on_uncharged(
     process = started(Deciding)
 
     assert (process.status, called) == ("completed", [*HOOKS, "end"])
-    assert len(told(caplog, "begin")) == 2
+    assert len(told(caplog, "a condition behind begin")) == 2
 
 
 @pytest.mark.parametrize("kind", ["command", "reaction"])
