@@ -13,9 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -166,7 +164,7 @@ class Environment:
             "--no-compile",  # pip does it on one core
         ]
         command = [*self.pip(), "install", "--no-input", *options, "-r"]
-        if not all(side_by_side(command, self.root / lock)):
+        if not side_by_side(command, self.root / lock):
             raise CannotInstall(
                 "The packages could not be installed: see pip's lines above. When the network is back, "
                 "or the disk has room, start again."
@@ -253,33 +251,53 @@ def run(command: Sequence[str]) -> int:
     return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
 
 
-def side_by_side(command: Sequence[str], lock: Path) -> list[bool]:
-    """Run a pip for each part of the file `lock`, and tell which of them have succeeded: each pip uses one core."""
-    packages = re.split(r"\n(?=\S)", lock.read_text().strip())
+def side_by_side(command: Sequence[str], lock: Path) -> bool:
+    """Install the packages that the file `lock` names by several pips, each on its core; tell whether all have."""
     seen: list[str] = []
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(PIPS) as threads:
-        parts = [Path(folder, f"part-{number}.lock") for number in range(PIPS)]
-        for number, part in enumerate(parts):
-            part.write_text("\n".join(packages[number::PIPS]))
-        run_pip = partial(quiet, seen=seen, expected=len(packages))
-        return [*threads.map(run_pip, [[*command, str(part)] for part in parts])]
+    with TemporaryDirectory() as folder:
+        pips = []
+        for number, part in enumerate(parts(lock.read_text())):
+            file = Path(folder, f"part-{number}.lock")
+            file.write_text(part)
+            pips.append(quiet([*command, str(file)]))
+        expected = packages(lock)
+        # The lines of the second pip wait in its pipe meanwhile.
+        done = [follow(pip, seen, expected) for pip in pips]
+    return all(done)
 
 
-def quiet(command: Sequence[str], seen: list[str], expected: int) -> bool:
-    """Run pip with a counter instead of its many lines; show those that matter when it fails.
+def packages(lock: Path) -> int:
+    """Return how many packages the file `lock` names."""
+    return sum("==" in line for line in lock.read_text().splitlines())
 
-    Args:
-        command: of pip.
-        seen: the packages that it and the pips beside it have collected.
-        expected: the number of packages of all of them.
-    """
-    process = subprocess.Popen(
+
+def parts(lock: str) -> list[str]:
+    """Divide the lines of a lock file; a package has its hashes with it, and each part has the options of pip."""
+    blocks = re.split(r"\n(?=[^\s#])", lock.strip())
+    options = [block for block in blocks if "==" not in block]
+    named = [block for block in blocks if "==" in block]
+    return ["\n".join([*options, *named[number::PIPS], ""]) for number in range(PIPS)]
+
+
+def quiet(command: Sequence[str]) -> subprocess.Popen[str]:
+    """Start pip without its many lines on the terminal."""
+    return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
     )
+
+
+def follow(process: subprocess.Popen[str], seen: list[str], expected: int) -> bool:
+    """Count what pip collects, until it ends; show those of its lines that matter when it fails.
+
+    Args:
+        process: pip.
+        seen: the packages that the pips have collected so far.
+        expected: the number of all packages.
+    """
     complaints = []
     for line in process.stdout or ():
         if line.startswith("Collecting "):

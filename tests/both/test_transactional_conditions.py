@@ -129,7 +129,7 @@ def test_its_rows_stay_and_the_decision_alone_is_tried_again(
         ("by a statement", "IntegrityError: judged: "),
         (
             "in silence",
-            "TransactionAborted: a condition behind charge went on after a statement",
+            "TransactionAborted: charge: a condition behind charge left a transaction",
         ),
     ],
 )

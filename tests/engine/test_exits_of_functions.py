@@ -164,5 +164,7 @@ def test_what_goes_on_after_a_statement_that_failed_is_told_so(place: str) -> No
     told = [incident.message for incident in Incident.objects.open()]
     assert bool(told) == (place not in SURVIVING)
     assert [
-        one for one in told if " went on after a statement that failed, " not in one
+        one
+        for one in told
+        if " left a transaction that can only be rolled back, " not in one
     ] == []

@@ -187,7 +187,7 @@ def test_of_two_open_waits_the_stricter_one_decides() -> None:
 
 
 def test_the_preview_tells_what_becomes_of_the_event() -> None:
-    foreseen = [
+    previews = [
         (i.Race, came("C"), "ignored"),
         (i.Loud, came("C"), "parked"),
         (i.Strict, signed("bad"), "rejected"),
@@ -195,11 +195,11 @@ def test_the_preview_tells_what_becomes_of_the_event() -> None:
         (i.Rounds, signed("good"), "parked"),
     ]
     found = []
-    for definition, event, _ in foreseen:
+    for definition, event, _ in previews:
         process = begun(definition, f"{next(numbers)}")
         kind, body = type(event).__name__, vars(event)
         found.append(preview_event(kind, body, process.instance))
-    assert [one.outcome for one in found] == [outcome for _, _, outcome in foreseen]
+    assert [one.outcome for one in found] == [outcome for _, _, outcome in previews]
 
 
 def test_the_preview_tells_whether_a_process_that_has_ended_ignores_the_event() -> None:
@@ -220,9 +220,9 @@ def test_the_preview_tells_whether_a_process_that_has_ended_ignores_the_event() 
 def test_the_preview_tells_that_a_paused_process_keeps_the_event() -> None:
     process = begun(i.Strict)
     pause(process.id, request=asked())
-    foreseen = preview_event("OfferSigned", vars(signed("bad")), process.instance)
+    preview = preview_event("OfferSigned", vars(signed("bad")), process.instance)
 
-    assert foreseen.outcome == "paused"
+    assert preview.outcome == "paused"
     assert sent(process, signed("bad")) == ["parked"]
     unpause(process.id, request=asked())
     run()

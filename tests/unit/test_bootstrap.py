@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import bootstrap
 from tests.services.python import ran
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,6 +180,24 @@ def test_a_failed_installation_says_in_one_line_what_to_do(clone: Clone) -> None
     last = failed.stderr.splitlines()[-1]
     assert last.startswith("The packages could not be installed")
     assert "Traceback" not in failed.stderr
+
+
+def test_each_part_of_a_lock_file_has_whole_packages_and_all_options() -> None:
+    """Two pips install the parts side by side."""
+    lock = [
+        "# Made by a tool",
+        "--index-url https://packages.example/simple",
+        "",
+        "one==1 \\\n    --hash=sha256:1 \\\n    --hash=sha256:2\n    # via two",
+        "two==2 \\\n    --hash=sha256:3",
+        "three==3 \\\n    --hash=sha256:4",
+    ]
+    parts = bootstrap.parts("\n".join(lock))
+
+    assert [[line for line in lock if line in part] for part in parts] == [
+        [*lock[:4], lock[5]],
+        [*lock[:3], lock[4]],
+    ]
 
 
 def test_the_test_command_installs_the_lock_file_of_the_tests(clone: Clone) -> None:

@@ -281,6 +281,7 @@ class ApplicationCall:
         self.db = db = connections[DEFAULT_DB_ALIAS]
         self.depth, self.hooks = _depth(db), len(db.run_on_commit)
         self.session = session_of(db)
+        self.former_error = rollback_error(db)
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         db, session, failure = self.db, self.session, None
@@ -317,12 +318,17 @@ class ApplicationCall:
                 "%(function)s made the transaction read only in which the engine stores its result",
                 self.name,
             )
-        if is_aborted(self.db) and not passes(broken_by := rollback_error(self.db)):
+        if is_aborted(self.db) and not passes(broken_by := self._broken_by()):
             raise TransactionAborted(
-                "%(function)s went on after a statement that failed, and its transaction can only be rolled back: "
+                "%(function)s left a transaction that can only be rolled back, as after a statement that has failed: "
                 "run such a statement inside transaction.atomic()",
                 self.name,
             ) from broken_by
+
+    def _broken_by(self) -> BaseException | None:
+        """The error of the code because of which Django will roll its transaction back."""
+        found = rollback_error(self.db) if self.db.needs_rollback else None
+        return found if found is not self.former_error else None
 
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""

@@ -111,8 +111,9 @@ def is_aborted(db: BaseDatabaseWrapper) -> bool:
 
 
 def rollback_error(db: BaseDatabaseWrapper) -> BaseException | None:
-    """Return the error because of which Django will roll the running transaction back."""
-    return getattr(db, "rollback_exc", None) if db.needs_rollback else None
+    """Return the last error because of which Django has rolled a transaction of the connection back, or will do so."""
+    found: BaseException | None = getattr(db, "rollback_exc", None)
+    return found
 
 
 def _passes_on_postgresql(error: Exception, said: Any) -> bool:

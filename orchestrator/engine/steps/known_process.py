@@ -199,6 +199,9 @@ class KnownProcess:
             Whether it was stored; if not, the transaction is to be rolled back.
         """
         error = as_failure(raised, run.node)
+        names = self.workflow.secrets(self.plan).names
+        # Noted before the result goes with its transaction.
+        secret_values.attach(error, names, run.element, run.saved, run.result)
         sent = self.last_change is None or self.last_change.sent
         if sent or not has_returned(run) or not condition_of(error):
             return False

@@ -70,8 +70,8 @@ def front(table: Table[Any]) -> Raw:
     """Return a moment just before that of the first row of a row's queue, and before now.
 
     Work that is released uncharged has it: so it precedes all other due work, also rows of one moment with lower keys.
-    Work that is released later gets the same moment, and the keys decide. The moment is a millisecond and a microsecond
-    earlier on PostgreSQL, and a text that ends with milliseconds on SQLite.
+    Work that is released later gets the same moment, and the keys decide. It is a whole millisecond and a
+    microsecond on PostgreSQL, and a text that ends with milliseconds on SQLite.
     """
     first = (
         f"SELECT MIN(due.wake_at) FROM {table.name} AS due"  # noqa: S608  # names are the models'

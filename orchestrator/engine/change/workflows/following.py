@@ -34,7 +34,7 @@ from orchestrator.engine.change.workflows.workflow_change import (
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.connection import allow_idle_for_rows, is_aborted
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import InvalidMessage, NoCase
+from orchestrator.exceptions import InvalidMessage, NoCase, TransactionAborted
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
 
@@ -66,11 +66,20 @@ def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance
         name = f"a condition behind {settled.step}"
         return call_application(name, advance, *given, ours=(NoCase,))
     except Exception as error:
-        names = definitions.workflow_of(change.instance).secrets(change.plan).names
-        # In an aborted transaction the data cannot be read; after its rollback the worker notes the secrets.
-        if names and not is_aborted(connection):
-            secret_values.attach(error, names, change.instance.data, settled.result)
+        if isinstance(error, TransactionAborted):
+            name_condition(error, settled.step)  # which of its conditions is not known
+        _note_secrets(change, settled.result, error)
         raise
+
+
+def _note_secrets(change: WorkflowChange, result: Any, error: Exception) -> None:
+    """Note the secrets of a result, and of the process's data, with an error of a condition or of a map's list."""
+    names = definitions.workflow_of(change.instance).secrets(change.plan).names
+    if not names:
+        return
+    secret_values.attach(error, names, result)
+    if not is_aborted(connection):  # else the data cannot be read
+        secret_values.attach(error, names, change.instance.data)
 
 
 class Following:
@@ -252,8 +261,9 @@ class Following:
             given = (each, head, self._result)
             ours = (InvalidMessage,)
             rows = call_application(head.node, make_elements, *given, ours=ours)
-        except BaseException as error:
+        except Exception as error:
             name_condition(error, str(each))
+            _note_secrets(self.change, self._result, error)
             raise
         allow_idle_for_rows(len(rows))
         if not rows:

@@ -6,17 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import Error as DatabaseError
+from django.db import connection
 
 from orchestrator.engine.change import incidents
+from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.workflows import retrying, settling
 from orchestrator.engine.change.workflows.workflow_change import (
     WorkflowChange,
     cancel_child,
 )
+from orchestrator.engine.sql.connection import is_aborted
 from orchestrator.engine.storage.results import seal_result
 from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
 from orchestrator.models import ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text
+
+BROKEN = Text(
+    "a statement of its condition has failed, and the transaction can only be rolled back"
+)
+"""The reason of a refusal after which nothing can be read that would tell the secrets in an error's text."""
 
 
 def find_open_visit(instance: ProcessInstance, pk: int) -> StepRun:
@@ -43,13 +51,13 @@ def follow_or_refuse(run: StepRun, go_on: Callable[[], None]) -> None:
     """
     try:
         go_on()
-    except (DatabaseError, LeaseLost):
-        raise
     except BaseException as error:
+        if from_engine(error, (DatabaseError, LeaseLost)):
+            raise
+        # The secrets of the data are not known in a transaction in which nothing can be read.
+        why = BROKEN if is_aborted(connection) else incidents.conditional_error(error)
         raise OperationRefused(
-            "the process cannot go on from %(step)s with this: %(why)s",
-            run.node,
-            incidents.conditional_error(error),
+            "the process cannot go on from %(step)s with this: %(why)s", run.node, why
         ) from error
 
 
