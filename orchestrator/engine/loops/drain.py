@@ -50,7 +50,7 @@ FEW = 4
 GO_ON_SECONDS = 0.1
 """How long a worker goes on with steps that follow before it looks for other due work."""
 
-TURN_SECONDS = 0.03
+TURN_SECONDS = 0.015
 """How long a worker is busy with the frequent visits of a claim before it looks for work of other definitions."""
 
 Visits = Sequence[Claimed[StepRun]]
