@@ -300,7 +300,8 @@ class ApplicationCall:
             if failure is not error:
                 raise failure from error
             return
-        self._check_transaction(left_open)
+        if left_open or session.has_spoilt_transaction or db.needs_rollback:
+            self._check_transaction(left_open)
 
     def _check_transaction(self, left_open: bool) -> None:
         """Refuse a transaction that is not as the code found it.

@@ -78,6 +78,14 @@ class DatabaseSession:
     is_read_only = False
     """Whether the running transaction can write nothing any more, which nothing can undo."""
 
+    is_aborted = False
+    """Whether the running transaction can only be rolled back, because a statement in it has failed."""
+
+    @property
+    def has_spoilt_transaction(self) -> bool:
+        """Whether the engine cannot go on in the running transaction. The last `restore` has found it out."""
+        return self.is_read_only or self.is_aborted
+
     @property
     def is_lost(self) -> bool:
         """Whether the database has ended the session."""
@@ -121,6 +129,7 @@ class PostgresSession(DatabaseSession):
 
     def _send(self, watched: _Watched) -> None:
         if self.raw.info.transaction_status.name == "INERROR":
+            self.is_aborted = self.db.in_atomic_block
             return  # its rollback undoes what was set
         try:
             settings = watched.settings + idle_limit_call(self.db)
