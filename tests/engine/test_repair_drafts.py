@@ -179,9 +179,9 @@ def test_s7_4_never_the_same_nor_one_who_may_not(by_two: None, operator: User) -
 
     may = [one for one in OPERATOR_MAY if one != "approve_repair_processinstance"]
     nor(person("third", *may), "", PermissionMissing)
-    nor(operator, "a repair is not applied by the person")
+    nor(operator, "the person who has proposed a repair")
     operator.delete()  # nor with a new account of the same name
-    nor(person(name, *OPERATOR_MAY), "a repair is not applied by the person")
+    nor(person(name, *OPERATOR_MAY), "the person who has proposed a repair")
 
     assert moved(parcel) == ("Packing", 1)
 

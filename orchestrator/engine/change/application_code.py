@@ -30,7 +30,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from orchestrator.engine.change.descriptors import are_closed
 from orchestrator.engine.sql.connection import (
-    is_aborted,
     is_idle_timeout,
     passes,
     rollback_error,
@@ -301,10 +300,10 @@ class ApplicationCall:
                 raise failure from error
             return
         if left_open or session.has_spoilt_transaction or db.needs_rollback:
-            self._check_transaction(left_open)
+            self._refuse_transaction(left_open)
 
-    def _check_transaction(self, left_open: bool) -> None:
-        """Refuse a transaction that is not as the code found it.
+    def _refuse_transaction(self, left_open: bool) -> None:
+        """Raise the error about a transaction in which the engine cannot go on, unless the cause passes by itself.
 
         Raises:
             Permanent, TransactionAborted: as `apply`.
@@ -319,7 +318,7 @@ class ApplicationCall:
                 "%(function)s made the transaction read only in which the engine stores its result",
                 self.name,
             )
-        if is_aborted(self.db) and not passes(broken_by := self._broken_by()):
+        if not passes(broken_by := self._broken_by()):
             raise TransactionAborted(
                 "%(function)s left a transaction that can only be rolled back, as after a statement that has failed: "
                 "run such a statement inside transaction.atomic()",

@@ -139,7 +139,7 @@ def lock_proposal(instance: ProcessInstance, pk: str) -> Repair:
 
 
 OWN_REPAIR = Text(
-    "a repair is not applied by the person who has proposed it",
+    "the person who has proposed a repair does not apply it",
     was="whoever has proposed a repair does not apply it",
 )
 
