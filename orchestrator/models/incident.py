@@ -19,6 +19,11 @@ class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model 
         """Return the incidents whose cause is still there."""
         return self.filter(resolved_at__isnull=True)
 
+    def without_code(self) -> Self:
+        """Return the open incidents about the missing code of a visit."""
+        about = {"kind": Incident.Kind.HANDLER_MISSING, "step_run__isnull": False}
+        return self.open().filter(**about)
+
     def renamed(self, fingerprint: object) -> Self:
         """Return the open incidents to which an earlier release would have given this fingerprint, newest first."""
         own = {"earlier__range": (fingerprint, fingerprint), "earlier__gt": ""}
@@ -110,6 +115,16 @@ class Incident(WithText):
                 fields=["earlier", "-id"],
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents_by_earlier",
+            ),
+            # The open incidents about the missing code of a visit, which is looked at now and then.
+            models.Index(
+                fields=["step_run"],
+                condition=Q(
+                    resolved_at__isnull=True,
+                    kind="handler_missing",
+                    step_run__isnull=False,
+                ),
+                name="visits_without_code",
             ),
             # The resolved incidents, the last resolved first.
             models.Index(

@@ -32,6 +32,7 @@ from orchestrator.engine.loops.clock_watch import ClockWatch, SetBack
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.work import leases, take_over
 from orchestrator.engine.work.claims import sweep
+from orchestrator.engine.work.failures import HOLD, resolve_left_visits
 from orchestrator.models import Lost, Worker
 from orchestrator.workers.shared_memory.claims import parse_results
 
@@ -118,20 +119,43 @@ class DatabaseProcess(process_group.Helper):
 
 def _store_all(line: Connection[Any, Any]) -> None:
     """Store report after report, until the supervisor has ended or kills this process."""
-    watch: ClockWatch | None = None
+    sweeps: Sweeps | None = None
     with limit_lock_waiting(), suppress(EOFError):
         while True:
             report = decode(WorkerReport, json.loads(line.recv_bytes()))
-            watch = watch or ClockWatch(report.queue)
-            line.send_bytes(json.dumps(_store(report, watch)).encode())
+            sweeps = sweeps or Sweeps(report.queue)
+            line.send_bytes(json.dumps(_store(report, sweeps)).encode())
 
 
-def _store(report: WorkerReport, watch: ClockWatch) -> bool | None:
+class Sweeps:
+    """The looks of one supervisor that come with a sweep.
+
+    Args:
+        queue: its queue.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self.clock = ClockWatch(queue)
+        self._visits_at = 0.0
+
+    def look(self) -> None:
+        """Look at the clock, and now and then at incidents about visits that have ended.
+
+        Raises:
+            DatabaseError: the next look does the same.
+        """
+        self.clock.look()
+        if time.monotonic() >= self._visits_at:
+            resolve_left_visits()
+            self._visits_at = time.monotonic() + HOLD.total_seconds()
+
+
+def _store(report: WorkerReport, sweeps: Sweeps) -> bool | None:
     """Store a report; return whether calls are due, None if the database has refused it."""
     try:
         if report.sweep:
-            watch.look()
-        return report.store(watch.last)
+            sweeps.look()
+        return report.store(sweeps.clock.last)
     except DatabaseError as error:
         log.warning("the database refused the supervisor, trying again: %s", error)
         connections.close_all()

@@ -9,6 +9,7 @@ from orchestrator.engine.operations import discard
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, ProcessInstance
 from orchestrator.testing import run
 from tests.apps.releases import after, before
+from orchestrator.workers.database_process import Sweeps
 from tests.services.doing import did, fresh
 from tests.services.releases import deploy, packed, placed, ran, releases, sent, told
 
@@ -139,6 +140,22 @@ def test_a_process_manager_waits_for_its_step_and_its_deadline(
     assert told() == why
     ran(before)
     assert not Incident.objects.open().exists()
+
+
+def test_an_incident_about_a_deadline_ends_when_its_step_was_left() -> None:
+    order = placed()
+    why = gone_deadline(order)
+    ran(after)
+    supervisor = Sweeps("default")
+    supervisor.look()
+    assert told() == why  # the step still waits
+
+    sent(before, before.OrderPaid("O-1", 5))
+    run()
+    assert fresh(order).step == "Paid"
+    Sweeps("default").look()
+    assert not Incident.objects.open().exists()
+    assert Incident.objects.get(message=why).resolved_by == "its step was left"
 
 
 def test_a_step_waits_for_the_code_that_reads_the_result_before_it() -> None:

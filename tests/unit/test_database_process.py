@@ -10,7 +10,7 @@ from django.db import InterfaceError
 from orchestrator import process_group
 from orchestrator.engine.loops.clock_watch import ClockWatch
 from orchestrator.workers import database_process
-from orchestrator.workers.database_process import DatabaseProcess, WorkerReport
+from orchestrator.workers.database_process import DatabaseProcess, Sweeps, WorkerReport
 from tests.services.patience import wait_for
 
 NOTHING = WorkerReport("supervisor", "default")
@@ -57,4 +57,4 @@ def test_a_connection_that_was_closed_is_a_refusal_and_does_not_end_the_process(
 
     monkeypatch.setattr(ClockWatch, "look", closed)
     sweep = WorkerReport("supervisor", "default", sweep=True)
-    assert database_process._store(sweep, ClockWatch("default")) is None
+    assert database_process._store(sweep, Sweeps("default")) is None

@@ -126,6 +126,9 @@ MAX_DETAIL = 16 * 1024
 CANCELLED = Text("cancelled")
 """The resolution of the incidents of a cancelled process or step."""
 
+STEP_LEFT = Text("its step was left")
+"""The resolution of the incidents about a step's deadline."""
+
 
 def open_incident(
     kind: Incident.Kind,

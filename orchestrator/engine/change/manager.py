@@ -21,7 +21,7 @@ from orchestrator.engine.change.application_code import (
     call_application,
 )
 from orchestrator.engine.change.change import ProcessChange
-from orchestrator.engine.change.incidents import resolve
+from orchestrator.engine.change.incidents import STEP_LEFT, resolve
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import commands, outside_ids, step_runs
 from orchestrator.engine.storage import inbox
@@ -187,7 +187,7 @@ class ManagerChange(ProcessChange):
     def _deadline_matters_no_more(self) -> Statement:
         kind = Incident.Kind.DEADLINE_FAILED
         about = {"kind": kind, "instance_id": self.instance.pk}
-        return resolve(Text("its step was left"), self.now, **about)
+        return resolve(STEP_LEFT, self.now, **about)
 
     # Writing
 

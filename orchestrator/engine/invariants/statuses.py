@@ -80,8 +80,8 @@ def incidents(part: StoredPart = WHOLE) -> Iterator[str]:
     wrong = {
         "command": Q(command__status__in=IssuedCommand.SETTLED),
         "event": Q(event__verdict__in=OVER),
-        # The incident of a failed step is open until its process is undone. One about missing code stays when its
-        # step is left without the deadline.
+        # The incident of a failed step is open until its process is undone. One about missing code stays for half a
+        # minute when its step is left.
         "step run": Q(step_run__finished_at__isnull=False)
         & ~Q(step_run__status=StepStatus.FAILED)
         & ~Q(kind=KINDS.HANDLER_MISSING),

@@ -69,6 +69,9 @@ log = logging.getLogger(__name__)
 HOLD = timedelta(seconds=30)
 """How long work without a handler is set aside, uncharged: a deploy will bring the handler."""
 
+MOST_LEFT = 500
+"""The most incidents that one look resolves."""
+
 HOPELESS = InvalidMessage | WorkerDied | LimitReached
 """The engine's errors that another attempt cannot change; the application raises Permanent for the same."""
 
@@ -262,6 +265,19 @@ def code_missing(work: Work, error: Exception, now: datetime) -> list[Statement]
     return incidents.open_incident(
         message=said, now=now, instance=process, error=error, **about
     )
+
+
+def resolve_left_visits() -> int:
+    """Resolve the incidents about missing code whose visit has ended meanwhile; return how many there were.
+
+    The move out of a step does not look for them: it would cost each move a statement.
+    """
+    left = Incident.objects.without_code().exclude(step_run__finished_at=None)
+    found = list(left.values_list("pk", flat=True)[:MOST_LEFT])
+    if not found:
+        return 0
+    resolved = {"resolved_at": database_now(), "resolution": str(incidents.STEP_LEFT)}
+    return Incident.objects.open().filter(pk__in=found).update(**resolved)
 
 
 KINDS: dict[type[Work], Incident.Kind] = {
