@@ -8,8 +8,8 @@ from orchestrator import start_process
 from orchestrator.engine.operations import discard
 from orchestrator.models import InboxEvent, Incident, IssuedCommand, ProcessInstance
 from orchestrator.testing import run
-from tests.apps.releases import after, before
 from orchestrator.workers.database_process import Sweeps
+from tests.apps.releases import after, before
 from tests.services.doing import did, fresh
 from tests.services.releases import deploy, packed, placed, ran, releases, sent, told
 
