@@ -13,9 +13,8 @@ import psutil
 
 from tests.services.valkey import ValkeyServer
 
-OUTCOMES = ("killed", "timed out", "survived", "in doubt", "unreached", "not made")
-"""What comes of a mutant: "in doubt" if its test fails without it too, "unreached" if no test runs its statement, "not
-made" where its function is not found."""
+OUTCOMES = ("killed", "timed out", "survived", "unreached", "not made")
+"""What comes of a mutant: "unreached" if no test runs its statement, "not made" where its function is not found."""
 
 STILL_SECONDS = 180.0
 """For how long a copy computes nothing until it counts as one that waits for ever."""
