@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.worker_slice import UNSEEN, HeldWork, Reporting
 from orchestrator.models import Lost
-from orchestrator.workers.shared_memory.slot import Slot
+from orchestrator.workers.shared_memory.slot import Slot, WatchedWork
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,16 @@ class CurrentWorker:
                 return self._drain(queue)
             except (DatabaseError, InterfaceError) as error:
                 log.warning("the database refused, trying again: %s", error)
-                note_uncertain_commit()  # the lost answer may be that of a claim
-                connections.close_all()
+                self._begin_anew()
+            except BaseException:
+                self._begin_anew()
+                raise
         return 0
+
+    def _begin_anew(self) -> None:
+        """Give up what this worker may hold without knowing it, and its connections, which may be spoilt."""
+        note_uncertain_commit()  # the lost answer may be that of a claim
+        connections.close_all()
 
     def _drain(self, queue: str) -> int:
         self._end_cut_off()
@@ -52,27 +59,29 @@ class CurrentWorker:
             held=self.held,
         )
 
-    @contextmanager
     def _watch(
         self, seconds: float, work: str, heartbeat: float | None = None
-    ) -> Iterator[Reporting]:
-        """Watch a piece of work. If the database refuses its outcome, the slot keeps its name.
-
-        By that the worker, or its supervisor, ends it later.
-        """
-        try:
-            with self.slot.watch(seconds, work, heartbeat) as reporting:
-                yield reporting
-        except (DatabaseError, InterfaceError):
-            if not self.slot.work:  # else it is a part of work that still runs
-                self.slot.write(0.0, work)
-            raise
+    ) -> AbstractContextManager[Reporting]:
+        return _WorkOfWorker(self.slot, seconds, work, heartbeat)
 
     def _end_cut_off(self) -> None:
         """End the piece of work without a stored outcome, as one that may have had its effect."""
         if work := self.slot.work:
             leases.end_leases([self.owner], running={work: Lost.CUT_OFF})
             self.slot.write(0.0, "")
+
+
+class _WorkOfWorker(WatchedWork):
+    """A watched piece of work. If the database refuses its outcome, the slot keeps its name.
+
+    By that the worker, or its supervisor, ends it later.
+    """
+
+    def __exit__(self, *failure: object) -> None:
+        super().__exit__()
+        refused = isinstance(failure[1], DatabaseError | InterfaceError)
+        if refused and not self._slot.work:  # else it is a part of work that still runs
+            self._slot.write(0.0, self._work)
 
 
 _mine: list[CurrentWorker] = []

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 import traceback
+from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -18,9 +19,9 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import ContextDecorator, contextmanager, suppress
+from contextlib import ContextDecorator, suppress
 from contextvars import copy_context
-from decimal import getcontext
+from decimal import getcontext, setcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from orchestrator.engine.change import error_texts
 from orchestrator.engine.change.descriptors import are_closed
 from orchestrator.engine.sql.connection import (
     is_idle_timeout,
@@ -99,37 +101,20 @@ def _value(result: Any, name: str) -> Any:
     return result
 
 
-@contextmanager
-def application_errors(name: str, *ours: type[Exception]) -> Iterator[None]:
-    """Mark errors inside this context as the application's.
-
-    Args:
-        name: the name of the code that runs inside.
-        ours: the classes of errors that the engine itself raises there.
-
-    Raises:
-        ExitRefused: the code raised an exception that ends programs.
-    """
-    try:
-        yield
-    except BaseException as error:
-        failure = _of_application(error, name, ours)
-        if failure is error:
-            raise
-        raise failure from error
-
-
 def _of_application(
     error: BaseException, name: str, ours: tuple[type[Exception], ...]
 ) -> Exception:
-    """The error of code of the application, marked as such unless it is one of `ours`."""
+    """The error of code of the application, marked as such unless it is one of `ours`, with its texts."""
     if isinstance(error, Exception):
+        failure = error
         if not isinstance(error, ours):
             vars(error).setdefault(FROM_APPLICATION, True)
-        return error
-    refused = refuse_exit(name, error)
-    vars(refused)[FROM_APPLICATION] = True
-    return refused
+    else:
+        failure = refuse_exit(name, error)
+        failure.__cause__ = error
+        vars(failure)[FROM_APPLICATION] = True
+    error_texts.keep(failure)
+    return failure
 
 
 class CommitHook:
@@ -167,7 +152,8 @@ def _name_hooks(db: BaseDatabaseWrapper, first: int, name: str) -> None:
 
 def refuse_exit(name: str, ending: BaseException) -> ExitRefused:
     """Return the error of code of the application that raised an exception that ends programs."""
-    said = f": {ending}" if str(ending) else ""
+    text = error_texts.message_of(ending)
+    said = f": {text}" if text else ""
     return ExitRefused(
         "%(function)s raised %(error)s, which ends programs; a step fails by raising an Exception",
         name,
@@ -221,7 +207,7 @@ def call_application(
 ) -> T:
     """Call code of the application, in context variables of its own.
 
-    A language or a time zone that it activates ends with it, and so do the precision and the rounding of decimals.
+    A language or a time zone that it activates ends with it, and so does what it changes in the context of decimals.
 
     Args:
         name: the name of the code.
@@ -232,15 +218,14 @@ def call_application(
     Raises:
         ExitRefused, Permanent: as `apply`.
     """
-    # The context of decimals is one object for all contexts, which a copy would share.
-    decimals = getcontext()
-    kept = decimals.prec, decimals.rounding
     with ApplicationCall(name, ours):
-        try:
-            return copy_context().run(function, *arguments)
-        finally:
-            if (decimals.prec, decimals.rounding) != kept:
-                decimals.prec, decimals.rounding = kept
+        return copy_context().run(_with_own_decimals, function, arguments)
+
+
+def _with_own_decimals(function: Callable[..., T], arguments: Collection[object]) -> T:
+    """Call code with a context of decimals of its own: a copy of the context variables shares that object."""
+    setcontext(getcontext().copy())
+    return function(*arguments)
 
 
 def own_thread() -> None:
@@ -287,12 +272,14 @@ class ApplicationCall:
         try:
             if error is not None:
                 failure = self._failure(error)
-            elif len(db.run_on_commit) > self.hooks:
+            elif LOST_IN_A_ROW:
+                LOST_IN_A_ROW.pop(self._key, None)
+            if len(db.run_on_commit) > self.hooks:
                 _name_hooks(db, self.hooks, self.name)
-        finally:  # the text of an error is code of the application too, and may raise
+        finally:
             _end_spoilt_process(self.worker, self.name)
             session.restore()
-            left_open = _depth(db) != self.depth
+            left_open = session.is_left_open or _depth(db) != self.depth
             if left_open:
                 _clear(db, self.depth)
         if failure is not None:
@@ -332,10 +319,32 @@ class ApplicationCall:
 
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""
+        inner = FROM_APPLICATION in vars(error)
         failure = _of_application(error, self.name, self.ours)
-        if self.session.is_lost:
+        if inner:
+            return failure  # the call inside which it was raised has decided
+        if not self.session.is_lost:
+            LOST_IN_A_ROW.pop(self._key, None)
+            return failure
+        LOST_IN_A_ROW[self._key] += 1
+        if LOST_IN_A_ROW[self._key] <= FREE_LOSSES:
             vars(failure)[FROM_APPLICATION] = False
         return failure
+
+    @property
+    def _key(self) -> object:
+        return type(self), self.name
+
+
+class ReadingCall(ApplicationCall):
+    """The context in which a stored value is read, whose class may have code of its own."""
+
+
+LOST_IN_A_ROW = Counter[object]()
+"""How often in a row the session of this process was lost inside a piece of code."""
+
+FREE_LOSSES = 2
+"""The number of losses in a row that are taken for the database's: code may end its own session each time."""
 
 
 def _end_spoilt_process(worker: int, name: str) -> None:
@@ -347,30 +356,51 @@ def _end_spoilt_process(worker: int, name: str) -> None:
         os._exit(1)  # its supervisor charges this attempt alone
 
 
-@contextmanager
-def blocking_transaction(name: str) -> Iterator[None]:
-    """Run code of the application in a transaction of the engine, which the database ends if it stands idle too long.
+class BlockingTransaction:
+    """Code of the application in a transaction of the engine, which the database ends if it stands idle too long.
 
-    Only here the engine knows that this code was the reason, and not a busy machine.
+    Only here the engine knows that this code was the reason, and not a busy machine. It is no generator, which would
+    change each error that passes, and some cannot be changed.
+
+    Args:
+        name: the name of the code.
 
     Raises:
         StoodIdle: the database has ended the transaction.
     """
-    begun = time.monotonic()
-    try:
-        with application_errors(name):
-            yield
-        if time.monotonic() - begun > SHORTEST_IDLE_LIMIT:
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        self.begun = time.monotonic()
+
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
+        if error is None:
+            if time.monotonic() - self.begun > SHORTEST_IDLE_LIMIT:
+                self._ask()
+            return
+        failure = _of_application(error, self.name, ())
+        if isinstance(failure, DatabaseError) and is_idle_timeout(failure):
+            raise self._stood_idle() from failure
+        if failure is not error:
+            raise failure from error
+
+    def _ask(self) -> None:
+        try:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
-    except DatabaseError as error:
-        if not is_idle_timeout(error):
-            raise
-        raise StoodIdle(
+        except DatabaseError as error:
+            if not is_idle_timeout(error):
+                raise
+            raise self._stood_idle() from error
+
+    def _stood_idle(self) -> StoodIdle:
+        return StoodIdle(
             "%(function)s kept its transaction waiting until the database ended it: do what takes long after "
             "the commit",
-            name,
-        ) from error
+            self.name,
+        )
 
 
 def _depth(db: BaseDatabaseWrapper) -> tuple[bool, int, bool]:

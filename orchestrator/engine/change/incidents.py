@@ -10,7 +10,6 @@ place; indexes find the open incidents of a group by its keys.
 from __future__ import annotations
 
 import re
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -21,7 +20,7 @@ from uuid import UUID
 from orchestrator.configuration.notice_settings import Topic, is_notice_wanted
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
-from orchestrator.engine.change import secret_values
+from orchestrator.engine.change import error_texts, secret_values
 from orchestrator.engine.change.code_places import (
     error_class_name,
     origin,
@@ -36,7 +35,6 @@ from orchestrator.text import (
     first_wording,
     pack_text,
     storable_text,
-    text_from,
     with_error_type,
 )
 
@@ -280,10 +278,7 @@ OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
 
 def error_text(error: BaseException) -> str:
     """Return the message of an error with masked secret values; the error's class may raise instead of returning it."""
-    try:
-        return secret_values.mask_error_text(error, text_from(error))
-    except BaseException as unspoken:  # noqa: BLE001  # the application's
-        return Text("its text cannot be had (%(error)s)", type(unspoken).__name__)
+    return secret_values.mask_error_text(error, error_texts.message_of(error))
 
 
 def named_error(error: BaseException) -> str:
@@ -304,8 +299,5 @@ def error_columns(error: BaseException) -> dict[str, Any]:
 
 def traceback_of(error: BaseException) -> str:
     """Return the traceback of an error as text; only the end of a long one."""
-    try:
-        text = "".join(traceback.format_exception(error))
-    except Exception:  # noqa: BLE001  # the error's class raises
-        text = named_error(error)
+    text = error_texts.traceback_of(error)
     return storable_text(secret_values.mask_error_text(error, text))[-MAX_DETAIL:]

@@ -16,8 +16,8 @@ from orchestrator.definition.declarations.handlers import CommandContext
 from orchestrator.definition.declarations.message_forms import encode_message
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.application_code import (
+    BlockingTransaction,
     EngineErrors,
-    blocking_transaction,
     call_application,
 )
 from orchestrator.engine.change.change import ProcessChange
@@ -95,7 +95,7 @@ class ManagerChange(ProcessChange):
             self.instance.pk, row.id, self.attempt, self.instance.correlation_key
         )
         own = decode(type(command), row.body)  # the data must not share its lists
-        with blocking_transaction(kind):
+        with BlockingTransaction(kind):
             answer = call_application(kind, handler, own, context)
         said = secret_values.mask_line(answer.text, kind, row.body)
         row.answer, row.finished_at = storable_text(said), self.now

@@ -7,12 +7,14 @@ without them. The engine cannot know a secret that a function itself has fetched
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from orchestrator import secret_names
+from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.secrets import mask_values, secret_texts
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import call_application
 from orchestrator.models import (
     InboxEvent,
     IssuedCommand,
@@ -83,11 +85,20 @@ def bodies_of(work: Work) -> list[Any]:
     """Return the JSON values of a piece of work; of a message as it is stored, and in today's form."""
     if isinstance(work, InboxEvent | IssuedCommand):
         of_command = isinstance(work, IssuedCommand)
-        read = secret_names.current_message(work.type, work.body, of_command=of_command)
+        read = _read_message(work.type, work.body, of_command=of_command)
         return [work.body, read] if read is not None else [work.body]
     if isinstance(work, StepRun):
         return [work.element, work.result, work.saved]
     return []
+
+
+def _read_message(kind: str, body: Any, *, of_command: bool) -> Any:
+    """The body of a message in today's form; None where the running code cannot read it."""
+    read = partial(secret_names.current_message, of_command=of_command)
+    try:
+        return call_application(kind, read, kind, body)
+    except Exception:  # noqa: BLE001  # its class may raise anything
+        return None
 
 
 def attach_process(
@@ -138,7 +149,7 @@ def mask_line(text: str, name: str, body: Any) -> str:
     names = secret_names.code_secrets(name).names | secret_names.message_secrets(name)
     if not names:
         return text
-    read = secret_names.current_message(name, body, of_command=True)
+    read = _read_message(name, body, of_command=True)
     bodies = (body, read) if read is not None else (body,)
     return mask_values(
         text, set[str]().union(*(secret_texts(one, names) for one in bodies))
@@ -156,6 +167,7 @@ def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:
     Raises:
         Exception: any error of the application's code.
     """
-    with application_errors(definition.name):
-        said = definition.summary(value)[:2_000]
-    return mask_line(said, definition.name, body)[:200]
+    if definition.summary is ProcessDefinition.summary:
+        return ""
+    said = call_application(definition.name, definition.summary, value)
+    return mask_line(said[:2_000], definition.name, body)[:200]

@@ -19,7 +19,7 @@ from orchestrator.definition.declarations.handlers import (
 )
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
-    blocking_transaction,
+    BlockingTransaction,
     call_application,
 )
 from orchestrator.engine.change.change import settle_without_move
@@ -94,7 +94,7 @@ def _carry_out(
                 send([releasing.release(command, later or database_now())])
                 return
             kind = command.type
-            with blocking_transaction(kind):
+            with BlockingTransaction(kind):
                 answer = call_application(kind, handler, message, context)
             _settle(command, answer)
     else:

@@ -16,7 +16,7 @@ from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.events.other_definitions import is_ignored
@@ -123,7 +123,7 @@ def _effects_of(
 def _starting(definition: type[ProcessManager], kind: str, body: object) -> Preview:
     """The effect of an event that starts a process."""
     message = inbox.parse_event(kind, body)
-    with application_errors(definition.name):
+    with ApplicationCall(definition.name):
         decision = definition.decide(definition.first, None, message)
     if decision.outcome != "moved":
         return _without_process(definition)
@@ -163,7 +163,7 @@ def _decided(kind: str, body: object, process: ProcessInstance) -> Preview:
         return Preview("not_known", process.step)
     message = inbox.parse_event(kind, body)
     if issubclass(definition, ProcessManager):
-        with application_errors(definition.name):
+        with ApplicationCall(definition.name):
             data = decode(definition.Data, process.data)
             return _by_manager(definition, process.step, data, message)
     waits = EventWaits(process, definitions.plan_of(process))

@@ -102,9 +102,11 @@ def is_idle_timeout(error: BaseException) -> bool:
 
 
 def is_aborted(db: BaseDatabaseWrapper) -> bool:
-    """Whether the running transaction can only be rolled back, because a statement in it has failed."""
-    if not db.in_atomic_block or db.needs_rollback:
+    """Whether the running transaction can only be rolled back: a statement has failed, or the session was lost."""
+    if not db.in_atomic_block or db.needs_rollback or db.connection is None:
         return db.in_atomic_block
+    if getattr(db.connection, "closed", False):  # of psycopg
+        return True
     info = getattr(db.connection, "info", None)
     status = getattr(info, "transaction_status", None)  # of psycopg
     return getattr(status, "name", "") == "INERROR"

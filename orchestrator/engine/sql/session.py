@@ -6,13 +6,14 @@ that sends nothing costs none.
 
 On PostgreSQL each answer that psycopg waits for counts, also one that Django does not know. A setting goes back to the
 value that it had when the connection was new: `DISCARD ALL` would also drop prepared statements, and `RESET ALL` alone
-the time zone that Django has set. On SQLite only other statements than those of the ORM change a session.
+the time zone that Django has set. On SQLite only other statements than those of the ORM change a session, which is then
+opened anew.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -39,8 +40,19 @@ RESET SESSION AUTHORIZATION; RESET ALL; CLOSE ALL; UNLISTEN *; DISCARD TEMP; DIS
 SELECT pg_catalog.current_setting('transaction_read_only') = 'on', pg_catalog.pg_advisory_unlock_all(), {settings}
 """
 
-PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "SAVEPOINT", "RELEASE", "ROLLBACK")
-"""The statements of the ORM, which change no session of SQLite."""
+PLAIN = (
+    *("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "EXPLAIN", "--"),
+    *("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"),
+)
+"""The beginnings of statements that change no session of SQLite: those of the ORM, and notes about triggers."""
+
+OPTIONS = (
+    *("isolation_level", "read_only", "deferrable"),
+    *("row_factory", "cursor_factory", "prepare_threshold"),
+)
+"""The attributes of a connection of psycopg that change what the next transactions and cursors do."""
+
+read_options = attrgetter(*OPTIONS)
 
 
 class _Watched:
@@ -50,7 +62,7 @@ class _Watched:
         self.answers = self.restored = 0
         """The number of answers, and that at which the session was last restored."""
         self.settings: str = raw.execute(SETTINGS, prepare=False).fetchone()[0]
-        self.options = _options(raw)
+        self.options = read_options(raw)
         plain = raw.wait
 
         def wait(*args: Any, **kwargs: Any) -> Any:
@@ -58,11 +70,6 @@ class _Watched:
             return plain(*args, **kwargs)
 
         raw.wait = wait
-
-
-def _options(raw: Any) -> tuple[object, ...]:
-    """The options of psycopg for the next transactions and cursors."""
-    return raw.isolation_level, raw.read_only, raw.deferrable, raw.row_factory
 
 
 class DatabaseSession:
@@ -81,6 +88,9 @@ class DatabaseSession:
     is_aborted = False
     """Whether the running transaction can only be rolled back, because a statement in it has failed."""
 
+    is_left_open = False
+    """Whether the code has begun a transaction by a statement, and has not ended it."""
+
     @property
     def has_spoilt_transaction(self) -> bool:
         """Whether the engine cannot go on in the running transaction. The last `restore` has found it out."""
@@ -94,20 +104,45 @@ class DatabaseSession:
     def restore(self) -> None:
         """Leave the session as it was before."""
 
-    def renew(self) -> None:
-        """Close the connection, after the running transaction if there is one; the next statement opens another."""
-        if not self.db.in_atomic_block:
-            self.db.close()
-        else:
-            self.db.on_commit(self.db.close, robust=True)
 
-
-class PostgresSession(DatabaseSession):
-    """The session of a connection of psycopg."""
+class _EngineSession(DatabaseSession):
+    """A session that is the engine's: it is restored."""
 
     def __init__(self, db: BaseDatabaseWrapper) -> None:
         self.db = db
         self.raw: Any = db.connection
+        self.wrappers = tuple(db.execute_wrappers)
+
+    def restore(self) -> None:
+        if tuple(self.db.execute_wrappers) != self.wrappers:
+            self.db.execute_wrappers[:] = self.wrappers
+        if self.db.connection is not self.raw:
+            self.renew()  # the code has opened it
+        elif self.raw is not None:
+            self._restore_raw()
+
+    def _restore_raw(self) -> None:
+        """Restore what the driver's connection holds."""
+
+    def renew(self) -> None:
+        """Close the connection, after the running transaction if there is one; the next statement opens another."""
+        if not self.db.in_atomic_block:
+            self.db.close()
+            return
+        vars(self.db)[SPOILT] = True  # a transaction that is rolled back calls no hook
+        self.db.on_commit(self.db.close, robust=True)
+
+    def _leave_transaction(self) -> None:
+        """Roll a transaction of the code back, which would hold all that the engine stores from now on."""
+        self.is_left_open = True
+        self.renew()
+
+
+class PostgresSession(_EngineSession):
+    """The session of a connection of psycopg."""
+
+    def __init__(self, db: BaseDatabaseWrapper) -> None:
+        super().__init__(db)
         self.watched = _watch(db, self.raw)
         self.answers = self.watched.answers if self.watched is not None else 0
         if not db.in_atomic_block:
@@ -117,19 +152,34 @@ class PostgresSession(DatabaseSession):
     def is_lost(self) -> bool:
         return bool(getattr(self.raw, "broken", False))
 
-    def restore(self) -> None:
+    def _restore_raw(self) -> None:
         raw, watched = self.raw, self.watched
-        if self.db.connection is not raw:
-            self.renew()  # the code has opened it
-        elif watched is not None:
-            if raw.closed or _options(raw) != watched.options:
+        if watched is None:
+            return
+        if raw.closed:
+            self.renew()
+            return
+        if read_options(raw) != watched.options:
+            self._restore_options(watched)
+        if watched.answers not in (self.answers, watched.restored):
+            self._send(watched)
+
+    def _restore_options(self, watched: _Watched) -> None:
+        """Set the options of psycopg again. Those of transactions cannot be set inside one."""
+        for name, value in zip(OPTIONS, watched.options, strict=True):
+            try:
+                if getattr(self.raw, name) != value:
+                    setattr(self.raw, name, value)
+            except self.raw.Error:
                 self.renew()
-            elif watched.answers not in (self.answers, watched.restored):
-                self._send(watched)
 
     def _send(self, watched: _Watched) -> None:
-        if self.raw.info.transaction_status.name == "INERROR":
-            self.is_aborted = self.db.in_atomic_block
+        status = self.raw.info.transaction_status.name
+        if status != "IDLE" and not self.db.in_atomic_block:
+            self._leave_transaction()
+            return
+        if status == "INERROR":
+            self.is_aborted = True
             return  # its rollback undoes what was set
         try:
             settings = watched.settings + idle_limit_call(self.db)
@@ -157,23 +207,59 @@ def _watch(db: BaseDatabaseWrapper, raw: Any) -> _Watched | None:
     return found
 
 
-class SqliteSession(DatabaseSession):
-    """A connection of SQLite."""
+class SqliteSession(_EngineSession):
+    """A connection of SQLite, which tells of each statement, whoever sends it."""
 
     def __init__(self, db: BaseDatabaseWrapper) -> None:
-        self.db, self.changed = db, False
-        db.execute_wrappers.append(self._note)
+        super().__init__(db)
+        self.changed = False
+        self.around: SqliteSession | None = vars(db).get(TRACING)
+        """The session of the code inside which this code runs."""
+        if self.raw is not None:
+            self.factories = self.raw.row_factory, self.raw.text_factory
+            self._trace(self)
 
-    def _note(self, execute: Callable[..., Any], sql: str, *about: Any) -> Any:
+    def _trace(self, session: SqliteSession | None) -> None:
+        vars(self.db)[TRACING] = session
+        self.raw.set_trace_callback(None if session is None else session._note)
+
+    def _note(self, sql: str) -> None:
         self.changed |= not sql.lstrip().upper().startswith(PLAIN)
-        return execute(sql, *about)
 
     def restore(self) -> None:
-        self.db.execute_wrappers.remove(self._note)
-        raw: Any = self.db.connection
-        if self.changed and raw is not None:
-            raw.execute("PRAGMA query_only = OFF")
+        vars(self.db)[TRACING] = self.around
+        super().restore()
+
+    def _restore_raw(self) -> None:
+        raw = self.raw
+        try:
+            self._trace(self.around)
+            raw.row_factory, raw.text_factory = self.factories
+            if self.changed:
+                raw.execute("PRAGMA query_only = OFF")
+            is_left_open = raw.in_transaction and not self.db.in_atomic_block
+        except raw.Error as error:
+            log.info("a connection could not be restored: %s", error)
             self.renew()
+            return
+        if is_left_open:
+            self._leave_transaction()
+        elif self.changed:
+            self.renew()
+
+
+TRACING = "procession_tracing"
+"""The attribute of a connection of SQLite with the session that is told of its statements."""
+
+SPOILT = "procession_spoilt"
+"""The mark of a connection that is closed when its transaction ends."""
+
+
+def close_spoilt(db: BaseDatabaseWrapper) -> None:
+    """Close a connection that code of the application has spoilt, where the transaction was rolled back since."""
+    if SPOILT in vars(db) and not db.in_atomic_block:
+        del vars(db)[SPOILT]
+        db.close()
 
 
 OWNED = "procession_owned"
@@ -193,4 +279,7 @@ def own_session() -> None:
 def session_of(db: BaseDatabaseWrapper) -> DatabaseSession:
     """Return the session of a connection, before code of the application runs; only the engine's is restored."""
     kind = SESSIONS.get(db.vendor) if OWNED in vars(db) else None
-    return (kind or DatabaseSession)(db)
+    if kind is None:
+        return DatabaseSession(db)
+    close_spoilt(db)
+    return kind(db)

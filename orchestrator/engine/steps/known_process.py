@@ -6,12 +6,12 @@ Every error is stored with the visit (`work.step_failures`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import connection, transaction
+from django.db import connection
+from django.db.transaction import Atomic
 
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
@@ -271,12 +271,9 @@ class KnownProcess:
         over = self.instance.finished_at is not None
         return self.sure and not over and self.instance.paused_at is None
 
-    @contextmanager
-    def committing(self) -> Iterator[None]:
+    def committing(self) -> AbstractContextManager[None]:
         """A transaction of its own, after whose commit the knowledge agrees with the stored rows."""
-        with transaction.atomic(durable=True):
-            yield
-        self.sure = True
+        return _SureTransaction(self)
 
     def lock(self, run: StepRun, *what: object) -> WorkflowChange:
         """Lock the process. Return its change, caused by this visit; `what` tells several changes of one visit apart.
@@ -317,6 +314,18 @@ class KnownProcess:
             self.worker_slice.queue,
         )
         return self.last_change
+
+
+class _SureTransaction(Atomic):
+    """A transaction, after whose commit a process is known for sure."""
+
+    def __init__(self, process: KnownProcess) -> None:
+        super().__init__(using=None, savepoint=True, durable=True)
+        self.process = process
+
+    def __exit__(self, *failure: Any) -> None:
+        super().__exit__(*failure)
+        self.process.sure |= failure[0] is None
 
 
 class HeldResult(NamedTuple):

@@ -177,7 +177,7 @@ class Session(KnownProcess):
         try:
             with self.committing():
                 instances.lock(run.instance_id)
-                with application_code.blocking_transaction(run.node):
+                with application_code.BlockingTransaction(run.node):
                     result = self._call(run, vertex, policy)
                 try:
                     return self.settle(run, result)

@@ -11,12 +11,23 @@ from typing import TypeVar
 from orchestrator import registry
 from orchestrator.definition import Command, Event, ProcessManager
 from orchestrator.definition.declarations.message_forms import decode_stored
-from orchestrator.exceptions import HandlerMissing, InvalidMessage, UnreadableValue
+from orchestrator.engine.change.application_code import ReadingCall, from_engine
+from orchestrator.exceptions import (
+    ExitRefused,
+    HandlerMissing,
+    InvalidMessage,
+    Permanent,
+    TransactionAborted,
+    UnreadableValue,
+)
 from orchestrator.models import InboxEvent, ProcessInstance
 from orchestrator.text import Text
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Command | Event)
+
+SPOILT = Permanent | TransactionAborted
+"""The engine's errors about code that has spoilt its transaction."""
 
 
 def read_stored(form: type[T], body: object, name: str) -> T:
@@ -31,10 +42,13 @@ def read_stored(form: type[T], body: object, name: str) -> T:
         UnreadableValue: the running code cannot read it.
     """
     try:
-        return decode_stored(form, body)
+        with ReadingCall(name):
+            return decode_stored(form, body)
     except InvalidMessage as error:
         raise UnreadableValue(name, error) from None
     except Exception as error:  # the class's own checks may raise anything
+        if isinstance(error, ExitRefused) or from_engine(error, SPOILT):
+            raise  # another release would not help
         told = InvalidMessage(Text("it raised %(error)s", type(error).__name__))
         raise UnreadableValue(name, told) from error
 

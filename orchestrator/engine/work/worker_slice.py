@@ -7,8 +7,8 @@ supervisor, which after a moment has other workers take them over (`take_over`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -215,12 +215,11 @@ class Watch(Protocol):
         """
 
 
-@contextmanager
 def no_watch(
     seconds: float, work: str, heartbeat: float | None = None
-) -> Iterator[Reporting]:
+) -> AbstractContextManager[Reporting]:
     """Watch nothing."""
-    yield nullcontext
+    return nullcontext(nullcontext)
 
 
 @dataclass(frozen=True)

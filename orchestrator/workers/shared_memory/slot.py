@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from ctypes import Structure, c_char, c_double
 
 from orchestrator.workers.shared_memory.calls import shared_value
@@ -26,24 +26,16 @@ class Slot:
     def __init__(self) -> None:
         self._shown = shared_value(_ShownWork)
 
-    @contextmanager
     def watch(
         self, seconds: float, work: str, heartbeat: float | None = None
-    ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    ) -> WatchedWork:
         """Show a piece of work that may take `seconds`; the supervisor kills a child that overruns.
 
         With a `heartbeat`, the work must also report within that many seconds, again and again, by a block of the
-        yielded function. The seconds begin anew at the end of the block, and do not pass inside it. Pieces of work may
-        nest: after the inner one, the slot shows the outer one again.
+        function that the context gives. The seconds begin anew at the end of the block, and do not pass inside it.
+        Pieces of work may nest: after the inner one, the slot shows the outer one again.
         """
-        around = self._shown.until, self._shown.name
-        reports = _Reports(self, work, time.monotonic() + seconds, heartbeat)
-        with reports:
-            pass
-        try:
-            yield lambda: reports
-        finally:
-            self._shown.until, self._shown.name = around
+        return WatchedWork(self, seconds, work, heartbeat)
 
     @property
     def until(self) -> float:
@@ -78,3 +70,24 @@ class _Reports(AbstractContextManager[None]):
         if self._heartbeat is not None:
             until = min(self._ends, time.monotonic() + self._heartbeat)
             self._slot.write(until, self._work)
+
+
+class WatchedWork(AbstractContextManager[Callable[[], AbstractContextManager[None]]]):
+    """A piece of work that a slot shows. It is no generator, which could not let errors pass that cannot be changed."""
+
+    def __init__(
+        self, slot: Slot, seconds: float, work: str, heartbeat: float | None
+    ) -> None:
+        self._slot, self._work = slot, work
+        self._seconds, self._heartbeat = seconds, heartbeat
+
+    def __enter__(self) -> Callable[[], AbstractContextManager[None]]:
+        self._around = self._slot.until, self._slot.work
+        ends = time.monotonic() + self._seconds
+        reports = _Reports(self._slot, self._work, ends, self._heartbeat)
+        with reports:
+            pass
+        return lambda: reports
+
+    def __exit__(self, *failure: object) -> None:
+        self._slot.write(*self._around)

@@ -3,9 +3,12 @@
 import os
 import sys
 from collections.abc import Callable
+from decimal import Decimal, getcontext
 
+from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.utils import timezone, translation
+from psycopg.rows import dict_row
 
 from orchestrator.definition import Workflow, step, then
 from tests.apps.patterns.ledger import note
@@ -33,6 +36,18 @@ def fail() -> None:
     raise RuntimeError("it cannot be done")
 
 
+def have_rows_as_dictionaries() -> None:
+    connection.connection.row_factory = dict_row
+
+
+def leave_a_wrapper() -> None:
+    connection.execute_wrappers.append(lambda *given: fail())
+
+
+def fail_with_a_query() -> None:
+    raise RuntimeError(Group.objects.extra(where=["nonsense = 1"]))
+
+
 def leave_a_hook() -> None:
     transaction.on_commit(fail)
 
@@ -49,11 +64,19 @@ SPOILS: dict[str, Callable[[], object]] = {
     "exit": lambda: sys.exit(1),
     "error": fail,
     "files": lambda: os.closerange(3, 1024),
+    "begin": tell("BEGIN"),
+    "rows": have_rows_as_dictionaries,
+    "wrapper": leave_a_wrapper,
+    "query": fail_with_a_query,
+    "exponents": lambda: setattr(getcontext(), "Emax", 0),
 }
 """What a function does to its worker, by its name."""
 
-FAILING = ("exit", "error", "files")
+FAILING = ("exit", "error", "files", "begin", "query")
 """Those that fail."""
+
+AT_ONCE = ("begin",)
+"""Those that no other attempt can help."""
 
 
 def spoil(how: str) -> str:
@@ -65,6 +88,7 @@ def spoil(how: str) -> str:
 
 def look(spoil: str) -> str:
     """Return what the next function meets."""
+    assert Decimal(10) * 10 == 100
     return f"{translation.get_language()} {timezone.get_current_timezone_name()}"
 
 

@@ -14,7 +14,7 @@ from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.definition.codec import limited_digest
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, refuse_errors
@@ -153,7 +153,7 @@ def _interested_names(kind: str) -> list[str]:
 
 def _read(wanted: EventToSend) -> Event:
     limited_digest(dict(wanted.body))  # the size limit of events from other senders
-    with application_errors(wanted.type, ProcessionError):
+    with ApplicationCall(wanted.type, [ProcessionError]):
         return inbox.parse_event(wanted.type, dict(wanted.body))
 
 

@@ -12,7 +12,7 @@ from orchestrator.definition.process_manager.migration import (
     migrate_place,
 )
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import paused_time
 from orchestrator.engine.operations.base import Press
@@ -134,7 +134,7 @@ def plan_manager_migration(
     check_commands_done(instance)
     steps = [str(step) for step in definition.Step]
     mapping = target.row.mapping([run.node], steps, target.chosen)
-    with application_errors(definition.name, NotMigrated):
+    with ApplicationCall(definition.name, [NotMigrated]):
         place = migrate_place(definition, run.node, mapping, instance.data, target.row)
     check_key_kept(definition, instance, place.data)
     return ManagerMigration(definition, run, place, target.pinned)

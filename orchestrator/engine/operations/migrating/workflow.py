@@ -10,7 +10,7 @@ from orchestrator.definition.codec import encode
 from orchestrator.definition.declarations.migrating import migrate_data
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.workflows.settling import fill_windows
 from orchestrator.engine.change.workflows.visits import queue_of
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -155,7 +155,7 @@ def _pin(instance: ProcessInstance, target: MigrationTarget) -> Pin:
     """The input as the other version reads it, and the graph of the other version for this input."""
     definition: Any = target.definition
     ours = (InvalidDefinition, InvalidMessage, NotMigrated)
-    with application_errors(target.definition.name, *ours):
+    with ApplicationCall(target.definition.name, ours):
         made = migrate_data(definition.Input, instance.data, target.row)
         check_key_kept(definition, instance, made)
         try:

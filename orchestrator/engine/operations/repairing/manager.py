@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows import retrying
@@ -97,7 +97,7 @@ class ManagerPlan(RepairPlan):
                 Text("the process would have ended: nothing takes it")
             )
         try:
-            with application_errors(self.definition.name):
+            with ApplicationCall(self.definition.name):
                 decision = self.definition.decide(step, data, message)
         except BaseException as error:  # noqa: BLE001  # predicates may raise anything
             secret_values.attach_process(error, self.instance, edit.value)
