@@ -11,6 +11,8 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
@@ -150,13 +152,26 @@ def _values(row: StepRun) -> tuple[Any, ...]:
 
 
 def undoable_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
-    """Return the finished visits that can be undone, the last one first; for a redone visit its last round."""
+    """Return the ended visits that can be undone, the last one first; for a redone visit its last round.
+
+    Those among them that were cancelled before the way on from their results was decided count as done (`has_effect`).
+    """
     if not plan.undoable:
         return []
-    runs = instance.step_runs.filter(node__in=plan.undoable, status=StepStatus.DONE)
-    runs = runs.exclude(kind__in=[StepKind.UNDO, StepKind.MAP])
-    last = {(run.node, run.visit, run.item): run for run in runs.order_by("round")}
-    return sorted(last.values(), key=lambda run: (run.left or 0, run.pk), reverse=True)
+    undecided = Q(status=StepStatus.CANCELLED) & ~Q(checksum="")
+    ended = Q(status=StepStatus.DONE) | undecided
+    runs = instance.step_runs.filter(ended, node__in=plan.undoable)
+    runs = runs.exclude(kind__in=[StepKind.UNDO, StepKind.MAP]).order_by("round")
+    found = (
+        run for run in runs if run.status == StepStatus.DONE or has_effect(run, plan)
+    )
+    last = {(run.node, run.visit, run.item): run for run in found}
+    return sorted(last.values(), key=_end_of, reverse=True)
+
+
+def _end_of(run: StepRun) -> tuple[bool, int, int]:
+    """When a visit has ended, to be compared; a cancelled one is done only now."""
+    return run.status == StepStatus.CANCELLED, run.left or 0, run.pk
 
 
 def must_end_first(run: StepRun, plan: Plan) -> bool:
@@ -171,7 +186,7 @@ def must_end_first(run: StepRun, plan: Plan) -> bool:
 
 
 def has_effect(run: StepRun, plan: Plan) -> bool:
-    """Whether the function of an open visit has returned, so that it is undone: only what follows was not decided."""
+    """Whether the function of an open or cancelled visit has returned: it is undone though nothing followed it."""
     plain = run.kind in (StepKind.STEP, StepKind.ITEM)
     return bool(run.checksum) and plain and run.node in plan.undoable and not run.redo
 
