@@ -148,7 +148,8 @@ def undecided(definition: type[Workflow]) -> Process:
     calls.clear()
     process = started(definition)
     pass_time(LONG)
-    assert calls["charge"] and not calls["refund"]
+    assert calls["charge"]
+    assert not calls["refund"]
     return process
 
 

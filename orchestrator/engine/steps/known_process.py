@@ -187,10 +187,10 @@ class KnownProcess:
         given = result_columns(
             run, Any if anything else self.plan[run.node].returns, result
         )
-        if skip is None:
-            keep_result(run, given)  # whatever follows may raise
+        skipped = None if skip is None else self._said(skip, run)
+        keep_result(run, given, skipped)  # whatever follows may raise
         change = self.change_alone(run) if alone else self.lock(run)
-        return self.store(change, run, result, given, skip)
+        return self.store(change, run, result, given, skipped)
 
     def store_undecided(self, run: StepRun, raised: BaseException) -> bool:
         """Store a result alone, in the transaction of its function, since what follows it cannot be decided now.
@@ -218,12 +218,19 @@ class KnownProcess:
         run: StepRun,
         result: Any,
         given: dict[str, Any],
-        skip: Skip | None = None,
+        skipped: str | None = None,
     ) -> StepRun | None:
-        """Write the change that settles a visit. Return the visit that this worker goes on with."""
-        status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
-        error = "" if skip is None else self._said(skip, run)
-        change.close(run, status, **given, error=error)
+        """Write the change that settles a visit. Return the visit that this worker goes on with.
+
+        Args:
+            change: the change.
+            run: the visit.
+            result: its result, as the type of its step.
+            given: the columns of the result.
+            skipped: why the visit skipped itself; None if it did not.
+        """
+        status = StepStatus.DONE if skipped is None else StepStatus.SKIPPED
+        change.close(run, status, **given, error=skipped or "")
         settling.follow(change, run, result, status)
         change.write()
         self.ended |= change.closed

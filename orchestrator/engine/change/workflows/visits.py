@@ -17,6 +17,7 @@ from orchestrator.definition.codec import encode_as
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.definition.workflow.steps import Step
+from orchestrator.engine.storage.results import has_returned
 from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.queue import base_queue, calls_queue
 
@@ -186,9 +187,14 @@ def must_end_first(run: StepRun, plan: Plan) -> bool:
 
 
 def has_effect(run: StepRun, plan: Plan) -> bool:
-    """Whether the function of an open or cancelled visit has returned: it is undone though nothing followed it."""
-    plain = run.kind in (StepKind.STEP, StepKind.ITEM)
-    return bool(run.checksum) and plain and run.node in plan.undoable and not run.redo
+    """Whether the function of an open or cancelled visit has returned: it is undone though nothing followed it.
+
+    A step that has skipped itself has done nothing.
+    """
+    if run.kind not in (StepKind.STEP, StepKind.ITEM) or run.redo:
+        return False
+    returned = bool(run.checksum) and run.skipped_because is None
+    return returned and run.node in plan.undoable
 
 
 def is_undone_later(run: StepRun, plan: Plan) -> bool:
@@ -196,6 +202,13 @@ def is_undone_later(run: StepRun, plan: Plan) -> bool:
     if run.kind == StepKind.UNDO or run.node not in plan.undoable:
         return False
     return StepRun.objects.filter(pk=run.pk, blocked=Blocked.UNDOING).exists()
+
+
+def status_at_end(run: StepRun) -> StepStatus:
+    """Return the status of a visit that has come to its end while its process was being undone, and goes no further."""
+    if not has_returned(run):
+        return StepStatus.CANCELLED
+    return StepStatus.DONE if run.skipped_because is None else StepStatus.SKIPPED
 
 
 def make_undo(
