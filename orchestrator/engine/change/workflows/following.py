@@ -20,7 +20,7 @@ from orchestrator.definition.workflow.advance import (
     advance,
     is_starved,
 )
-from orchestrator.definition.workflow.conditions import name_condition
+from orchestrator.definition.workflow.conditions import condition_of, name_condition
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import secret_values
@@ -34,7 +34,12 @@ from orchestrator.engine.change.workflows.workflow_change import (
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.connection import allow_idle_for_rows, is_aborted
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import InvalidMessage, NoCase, TransactionAborted
+from orchestrator.exceptions import (
+    InvalidMessage,
+    NoCase,
+    Permanent,
+    TransactionAborted,
+)
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
 
@@ -66,10 +71,18 @@ def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance
         name = f"a condition behind {settled.step}"
         return call_application(name, advance, *given, ours=(NoCase,))
     except Exception as error:
-        if isinstance(error, TransactionAborted):
-            name_condition(error, settled.step)  # which of its conditions is not known
+        _note_origin(error, settled.step)
         _note_secrets(change, settled.result, error)
         raise
+
+
+def _note_origin(error: Exception, step: str) -> None:
+    """Note that an error about the transaction of a decision came out of the conditions."""
+    if condition_of(error) or not isinstance(error, Permanent | TransactionAborted):
+        return
+    name_condition(error, step)  # which of its conditions is not known
+    if connection.in_atomic_block:  # which one of them has spoilt
+        connection.set_rollback(True)
 
 
 def _note_secrets(change: WorkflowChange, result: Any, error: Exception) -> None:
