@@ -19,6 +19,7 @@ from orchestrator.definition import (
     step,
     undo,
 )
+from orchestrator.exceptions import NoCase
 from orchestrator.testing import pass_time, registered, started
 from tests.services.database import NEEDS_SERVER
 from tests.services.noting import noting
@@ -34,6 +35,7 @@ ENDS: dict[str, type[BaseException]] = {
     "by an exit": SystemExit,
     "as a generator does": GeneratorExit,
     "as an iterator does": StopIteration,
+    "as a route does": NoCase,
 }
 
 

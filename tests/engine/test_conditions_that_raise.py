@@ -33,6 +33,8 @@ from orchestrator.definition import (
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.loops.drain import drain
 from orchestrator.exceptions import (
+    InvalidMessage,
+    NoCase,
     OperationRefused,
     Permanent,
 )
@@ -372,7 +374,7 @@ def told(process: Process, named: str, tries: int) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError, Permanent, StopIteration, SystemExit],
+    [ValueError, Permanent, NoCase, InvalidMessage, StopIteration, SystemExit],
 )
 def test_the_decision_alone_is_tried_again_fails_and_is_retried(
     error: type[BaseException],

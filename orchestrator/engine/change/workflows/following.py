@@ -24,7 +24,10 @@ from orchestrator.definition.workflow.conditions import condition_of, name_condi
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.change.application_code import (
+    FROM_APPLICATION,
+    call_application,
+)
 from orchestrator.engine.change.workflows import redoing, retrying
 from orchestrator.engine.change.workflows.visits import make_elements
 from orchestrator.engine.change.workflows.workflow_change import (
@@ -77,12 +80,13 @@ def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance
 
 
 def _note_origin(error: Exception, step: str) -> None:
-    """Note that an error about the transaction of a decision came out of the conditions."""
-    if condition_of(error) or not isinstance(error, Permanent | TransactionAborted):
-        return
-    name_condition(error, step)  # which of its conditions is not known
-    if connection.in_atomic_block:  # which one of them has spoilt
-        connection.set_rollback(True)
+    """Note that an error of a decision came out of the application's conditions, unless it is the engine's NoCase."""
+    if condition_of(error):
+        vars(error).setdefault(FROM_APPLICATION, True)  # a NoCase too
+    elif isinstance(error, Permanent | TransactionAborted):
+        name_condition(error, step)  # which of its conditions is not known
+        if connection.in_atomic_block:  # which one of them has spoilt
+            connection.set_rollback(True)
 
 
 def _note_secrets(change: WorkflowChange, result: Any, error: Exception) -> None:
