@@ -20,7 +20,7 @@ def name_condition(error: BaseException, name: str) -> None:
 def condition_of(error: BaseException) -> str:
     """Return the condition that raised an error; "" for an error that came out of no condition.
 
-    The error that takes the place of one that ends programs has come out of the same condition.
+    An `ExitRefused` comes out of the condition that raised what ends programs.
     """
     if isinstance(error, ExitRefused) and CONDITION not in vars(error):
         return str(vars(error.__cause__ or error).get(CONDITION, ""))

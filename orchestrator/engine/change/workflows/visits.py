@@ -173,7 +173,7 @@ def undoable_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
 
 
 def _end_of(run: StepRun) -> tuple[bool, int, int]:
-    """When a visit has ended, to be compared; a cancelled one is done only now."""
+    """The end of a visit, to be compared; a cancelled one is done only now."""
     return run.status == StepStatus.CANCELLED, run.left or 0, run.pk
 
 
