@@ -19,6 +19,7 @@ from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
     as_failure,
     from_application,
+    from_engine,
 )
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -40,7 +41,7 @@ from orchestrator.engine.storage.results import (
 from orchestrator.engine.work import step_failures
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
-from orchestrator.exceptions import HandlerMissing, LeaseLost, Skip
+from orchestrator.exceptions import HandlerMissing, LeaseLost, Permanent, Skip
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -205,7 +206,8 @@ class KnownProcess:
         sent = self.last_change is None or self.last_change.sent
         if sent or not has_returned(run) or not condition_of(error):
             return False
-        if is_aborted(connection):  # by a statement of the condition
+        # By a statement of the condition, or by a transaction that it has left open.
+        if is_aborted(connection) or from_engine(error, Permanent):
             return False
         self.keep_secrets_out(error, run)
         policy = policy_of(run, self.plan[run.node])

@@ -85,8 +85,6 @@ def _note_origin(error: Exception, step: str) -> None:
         vars(error).setdefault(FROM_APPLICATION, True)  # a NoCase too
     elif isinstance(error, Permanent | TransactionAborted):
         name_condition(error, step)  # which of its conditions is not known
-        if connection.in_atomic_block:  # which one of them has spoilt
-            connection.set_rollback(True)
 
 
 def _note_secrets(change: WorkflowChange, result: Any, error: Exception) -> None:
