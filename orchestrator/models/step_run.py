@@ -51,6 +51,8 @@ class Blocked(models.TextChoices):
 HELD = "held"
 """The mark in the progress of a map that begins no further element."""
 FIRST_CALLED = "first_called"
+SKIPPED_BECAUSE = "skipped"
+"""In the progress of an open step that has returned: why it skipped itself."""
 
 
 class StepRun(Work):
@@ -201,3 +203,9 @@ class StepRun(Work):
         """The part of its progress that a step has once it polls: the seconds from its start to its first call."""
         shown = self.progress if isinstance(self.progress, dict) else {}
         return {name: shown[name] for name in (FIRST_CALLED,) if name in shown}
+
+    @property
+    def skipped_because(self) -> str | None:
+        """Why a step that has returned skipped itself; None if it did not. What follows it is not decided yet."""
+        shown = self.progress if isinstance(self.progress, dict) else {}
+        return shown.get(SKIPPED_BECAUSE)

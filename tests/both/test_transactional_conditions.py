@@ -8,7 +8,18 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, transaction
 
-from orchestrator.definition import Workflow, case, each, repeat, route, start, step
+from orchestrator.definition import (
+    Workflow,
+    case,
+    catch,
+    each,
+    repeat,
+    route,
+    start,
+    step,
+    undo,
+)
+from orchestrator.exceptions import NoCase
 from orchestrator.testing import pass_time, registered, started
 from tests.services.database import NEEDS_SERVER
 from tests.services.noting import noting
@@ -18,6 +29,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LONG = timedelta(hours=1)
 calls: list[str] = []
 how: list[str] = []
+
+
+ENDS: dict[str, type[BaseException]] = {
+    "by an exit": SystemExit,
+    "as a generator does": GeneratorExit,
+    "as an iterator does": StopIteration,
+    "as a route does": NoCase,
+}
 
 
 def charge() -> int:
@@ -45,8 +64,11 @@ def judged(paid: object) -> bool:
         with suppress(IntegrityError):
             spoil_by_the_orm()
         return True
+    if "and leaves a transaction open" in how:
+        transaction.atomic().__enter__()
+        return True
     if how:
-        raise ValueError("out of a condition")
+        raise ENDS.get(how[0], ValueError)("out of a condition")
     return True
 
 
@@ -88,12 +110,23 @@ class Mapped(Workflow):
     )
 
 
+class Caught(Workflow):
+    """The step has not failed, so nothing catches it."""
+
+    flow = (
+        start(step(charge, transactional=True, retries=0)),
+        route(charge, case(judged, to=ship), otherwise=hold),
+        catch(charge, error=Exception, to=count),
+        undo(charge, by=hold),
+    )
+
+
 KINDS = (Routed, Looped, Mapped)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
-    with registered(*KINDS):
+    with registered(*KINDS, Caught):
         yield
 
 
@@ -102,7 +135,7 @@ def charged() -> tuple[int, int]:
     return len(calls), Group.objects.filter(name__startswith="charge").count()
 
 
-@pytest.mark.parametrize("raising", ["plainly", "in a savepoint"])
+@pytest.mark.parametrize("raising", ["plainly", "in a savepoint", *ENDS])
 @pytest.mark.parametrize("definition", KINDS)
 def test_its_rows_stay_and_the_decision_alone_is_tried_again(
     definition: type[Workflow], raising: str
@@ -147,6 +180,20 @@ def test_a_statement_of_a_condition_that_fails_is_told_and_undoes_the_step(
     how.clear()
     process.retry()
     assert (process.status, charged()) == ("completed", (4, 1))
+
+
+@pytest.mark.parametrize(
+    ("raising", "rows"),
+    [*((end, 1) for end in ENDS), ("and leaves a transaction open", 0)],
+)
+def test_nothing_catches_it_and_the_process_is_not_undone(
+    raising: str, rows: int
+) -> None:
+    calls.clear()
+    how[:] = [raising]
+    process = started(Caught)
+    assert (process.status, process.open_steps) == ("failed", ["charge"])
+    assert charged() == (1, rows)
 
 
 @NEEDS_SERVER  # on SQLite each change that is stored with others has a savepoint

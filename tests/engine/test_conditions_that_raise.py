@@ -32,7 +32,12 @@ from orchestrator.definition import (
 )
 from orchestrator.engine.invariants import violations
 from orchestrator.engine.loops.drain import drain
-from orchestrator.exceptions import OperationRefused, Permanent
+from orchestrator.exceptions import (
+    InvalidMessage,
+    NoCase,
+    OperationRefused,
+    Permanent,
+)
 from orchestrator.queue import suppress_all_wakes
 from orchestrator.testing import Process, found, pass_time, registered, started
 from orchestrator.testing import run as run_due_work
@@ -51,7 +56,7 @@ calls = Counter[str]()
 class Judge:
     """How the conditions answer: they raise the error if there is one."""
 
-    error: type[Exception] | None = None
+    error: type[BaseException] | None = None
 
     def __bool__(self) -> bool:
         calls["condition"] += 1
@@ -328,13 +333,15 @@ def known() -> Iterator[None]:
         yield
 
 
-def story(definition: type[Workflow], error: type[Exception]) -> list[str]:
+def story(definition: type[Workflow], error: type[BaseException]) -> list[str]:
     """Return what is wrong in the story of one process, whose condition raises until it is mended after a retry."""
     calls.clear()
     judge.error = error
     process = started(definition)
     pass_time(LONG)
     named = f"{error.__name__}: {BY_THEMSELVES[definition]}: out of a condition"
+    if not issubclass(error, Exception):
+        named = f"ExitRefused: {BY_THEMSELVES[definition]}: "
     tries = 1 if error is Permanent else TRIES.get(definition, 3)
     wrong = [*told(process, named, tries)]
     process.retry()
@@ -365,9 +372,12 @@ def told(process: Process, named: str, tries: int) -> Iterator[str]:
         yield f"the condition was tried {calls['condition']} times, and not {tries}"
 
 
-@pytest.mark.parametrize("error", [ValueError, Permanent])
+@pytest.mark.parametrize(
+    "error",
+    [ValueError, Permanent, NoCase, InvalidMessage, StopIteration, SystemExit],
+)
 def test_the_decision_alone_is_tried_again_fails_and_is_retried(
-    error: type[Exception],
+    error: type[BaseException],
 ) -> None:
     stories = {one.__name__: story(one, error) for one in BY_THEMSELVES}
 

@@ -7,6 +7,7 @@ from typing import Any
 from orchestrator.definition.codec import copied
 from orchestrator.definition.labels import name_of
 from orchestrator.definition.workflow.rows import ResultPredicate
+from orchestrator.exceptions import ExitRefused
 
 CONDITION = "_procession_condition"
 
@@ -17,7 +18,12 @@ def name_condition(error: BaseException, name: str) -> None:
 
 
 def condition_of(error: BaseException) -> str:
-    """Return the condition that raised an error; "" for an error that came out of no condition."""
+    """Return the condition that raised an error; "" for an error that came out of no condition.
+
+    An `ExitRefused` comes out of the condition that raised what ends programs.
+    """
+    if isinstance(error, ExitRefused) and CONDITION not in vars(error):
+        return str(vars(error.__cause__ or error).get(CONDITION, ""))
     return str(vars(error).get(CONDITION, ""))
 
 

@@ -11,7 +11,6 @@ import types
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal, NoReturn
 
 from orchestrator.definition import topology
@@ -91,9 +90,14 @@ class Choice:
         """
         if not self.conditional:
             return list(self.links)
-        fitting = (link for link in self.links if self._fits(link, result, form))
-        if found := list(islice(fitting, 1 if self.exclusive else None)):
-            return found  # an exclusive choice evaluates no further conditions
+        found = []  # by no generator, which would raise another error for a StopIteration
+        for link in self.links:
+            if self._fits(link, result, form):
+                found.append(link)
+                if self.exclusive:
+                    break  # it evaluates no further conditions
+        if found:
+            return found
         if self.default is not None:
             return [self.default]
         if self.exclusive:

@@ -19,6 +19,7 @@ from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.application_code import (
     as_failure,
     from_application,
+    from_engine,
 )
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -40,7 +41,7 @@ from orchestrator.engine.storage.results import (
 from orchestrator.engine.work import step_failures
 from orchestrator.engine.work.keeping import store_outcome
 from orchestrator.engine.work.worker_slice import WorkerSlice
-from orchestrator.exceptions import HandlerMissing, LeaseLost, Skip
+from orchestrator.exceptions import HandlerMissing, LeaseLost, Permanent, Skip
 from orchestrator.models import (
     Cause,
     CauseKind,
@@ -187,10 +188,10 @@ class KnownProcess:
         given = result_columns(
             run, Any if anything else self.plan[run.node].returns, result
         )
-        if skip is None:
-            keep_result(run, given)  # whatever follows may raise
+        skipped = None if skip is None else self._said(skip, run)
+        keep_result(run, given, skipped)  # whatever follows may raise
         change = self.change_alone(run) if alone else self.lock(run)
-        return self.store(change, run, result, given, skip)
+        return self.store(change, run, result, given, skipped)
 
     def store_undecided(self, run: StepRun, raised: BaseException) -> bool:
         """Store a result alone, in the transaction of its function, since what follows it cannot be decided now.
@@ -205,7 +206,8 @@ class KnownProcess:
         sent = self.last_change is None or self.last_change.sent
         if sent or not has_returned(run) or not condition_of(error):
             return False
-        if is_aborted(connection):  # by a statement of the condition
+        # By a statement of the condition, or by a transaction that it has left open.
+        if is_aborted(connection) or from_engine(error, Permanent):
             return False
         self.keep_secrets_out(error, run)
         policy = policy_of(run, self.plan[run.node])
@@ -218,12 +220,19 @@ class KnownProcess:
         run: StepRun,
         result: Any,
         given: dict[str, Any],
-        skip: Skip | None = None,
+        skipped: str | None = None,
     ) -> StepRun | None:
-        """Write the change that settles a visit. Return the visit that this worker goes on with."""
-        status = StepStatus.DONE if skip is None else StepStatus.SKIPPED
-        error = "" if skip is None else self._said(skip, run)
-        change.close(run, status, **given, error=error)
+        """Write the change that settles a visit. Return the visit that this worker goes on with.
+
+        Args:
+            change: the change.
+            run: the visit.
+            result: its result, as the type of its step.
+            given: the columns of the result.
+            skipped: why the visit skipped itself; None if it did not.
+        """
+        status = StepStatus.DONE if skipped is None else StepStatus.SKIPPED
+        change.close(run, status, **given, error=skipped or "")
         settling.follow(change, run, result, status)
         change.write()
         self.ended |= change.closed

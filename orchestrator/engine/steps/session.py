@@ -45,10 +45,10 @@ from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import (
     CALLED,
-    decode_result,
     drop_result,
     has_returned,
     result_columns,
+    returned_result,
 )
 from orchestrator.engine.work import leases, releasing, step_failures
 from orchestrator.engine.work.keeping import store_outcome
@@ -157,7 +157,7 @@ class Session(KnownProcess):
             self.worker_slice.held.show_calling()
         begun = time.monotonic()
         result = (
-            decode_result(vertex.returns, run.result, run.node)
+            returned_result(run, vertex)
             if returned
             else self._call(run, vertex, policy)
         )

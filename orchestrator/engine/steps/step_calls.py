@@ -29,9 +29,9 @@ from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.steps.session import Session
 from orchestrator.engine.storage.results import (
-    decode_result,
     has_returned,
     result_columns,
+    returned_result,
 )
 from orchestrator.engine.work import releasing
 from orchestrator.engine.work.call_room import Room
@@ -193,7 +193,7 @@ def prepare_call(session: Session, run: StepRun | None, room: Room) -> Call | No
             if hold_back(session.instance, run, vertex):
                 return None
             if has_returned(run):
-                result = decode_result(vertex.returns, run.result, run.node)
+                result = returned_result(run, vertex)
                 following = session.settle_result(run, result)
                 return prepare_call(session, following, room)
             if not _has_room(session, run, policy, room):

@@ -24,9 +24,10 @@ from orchestrator.definition.workflow.validation.signatures import (
 )
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.stored_values import read_stored
-from orchestrator.exceptions import CorruptInput, InvalidMessage
+from orchestrator.exceptions import CorruptInput, InvalidMessage, Skip
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
-from orchestrator.text import Text
+from orchestrator.models.step_run import SKIPPED_BECAUSE
+from orchestrator.text import Text, storable_text
 
 GIVEN = (StepStatus.DONE, StepStatus.SKIPPED)
 """The statuses of visits that have a result."""
@@ -305,20 +306,59 @@ def has_returned(run: StepRun) -> bool:
     return bool(run.checksum) and run.kind in CALLED and is_intact(run)
 
 
-def keep_result(run: StepRun, given: Mapping[str, Any]) -> None:
-    """Note with an open visit the columns of the result that its function has returned."""
+def returned_result(run: StepRun, vertex: Vertex) -> Any:
+    """Return the result that the function of an open visit has returned, as its type.
+
+    Raises:
+        Skip: the function has skipped its step, with that result.
+        UnreadableValue: the running code cannot read it.
+    """
+    why = run.skipped_because
+    if why is not None and run.result is None:
+        raise Skip(why)
+    result = decode_result(vertex.returns, run.result, run.node)
+    if why is not None:
+        raise Skip(why, result)
+    return result
+
+
+def keep_result(
+    run: StepRun, given: Mapping[str, Any], skipped: str | None = None
+) -> None:
+    """Note with an open visit the columns of the result that its function has returned.
+
+    Args:
+        run: the visit.
+        given: the columns.
+        skipped: why the function has skipped its step; None if it has not.
+    """
     if run.kind in CALLED:
         run.result, run.checksum = given["result"], given["checksum"]
+        _note_skip(run, skipped)
 
 
 def drop_result(run: StepRun) -> None:
     """Forget the result of an open visit, so that its function is called again."""
     run.result, run.checksum = None, ""
+    _note_skip(run, None)
+
+
+def _note_skip(run: StepRun, why: str | None) -> None:
+    """Note with an open visit why it skipped itself; for None that it did not."""
+    if why is None and run.skipped_because is None:
+        return
+    noted = {} if why is None else {SKIPPED_BECAUSE: storable_text(why)}
+    shown = run.progress or {}
+    kept = {name: shown[name] for name in shown if name != SKIPPED_BECAUSE}
+    run.progress = kept | noted
 
 
 def returned_columns(run: StepRun) -> dict[str, Any]:
     """Return the columns of the result of an open visit, or of none if its function has not returned."""
-    return {"result": run.result, "checksum": run.checksum}
+    found = {"result": run.result, "checksum": run.checksum}
+    if run.kind in CALLED and run.progress is not None:
+        found["progress"] = run.progress
+    return found
 
 
 def is_intact(run: StepRun | StoredResult) -> bool:

@@ -53,7 +53,7 @@ def release(work: Work, due: datetime | Raw, **noted: Any) -> Statement:
         if work.status == StepStatus.RUNNING:
             values["status"] = StepStatus.READY
         if has_returned(work):
-            values |= returned_columns(work)
+            values = {**returned_columns(work), **values}
     elif isinstance(work, IssuedCommand):
         again = work.attempt > 1
         values["status"] = CommandStatus.RETRYING if again else CommandStatus.READY

@@ -45,7 +45,6 @@ from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
 from orchestrator.engine.storage.results import (
     drop_result,
-    has_returned,
     returned_columns,
     seal_result,
 )
@@ -161,7 +160,7 @@ def settle_failure(run: StepRun, error: Exception, plan: Plan, policy: Policy) -
     """
     change = _change(run, plan)
     if visits.is_undone_later(run, plan):
-        status = StepStatus.DONE if has_returned(run) else StepStatus.CANCELLED
+        status = visits.status_at_end(run)
         told = {**returned_columns(run), **incidents.error_columns(error)}
         change.close(run, status, **told)
         settling.undo_after_end(change, run, status)

@@ -20,11 +20,14 @@ from orchestrator.definition.workflow.advance import (
     advance,
     is_starved,
 )
-from orchestrator.definition.workflow.conditions import name_condition
+from orchestrator.definition.workflow.conditions import condition_of, name_condition
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.change.application_code import (
+    FROM_APPLICATION,
+    call_application,
+)
 from orchestrator.engine.change.workflows import redoing, retrying
 from orchestrator.engine.change.workflows.visits import make_elements
 from orchestrator.engine.change.workflows.workflow_change import (
@@ -34,7 +37,12 @@ from orchestrator.engine.change.workflows.workflow_change import (
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.connection import allow_idle_for_rows, is_aborted
 from orchestrator.engine.storage import definitions
-from orchestrator.exceptions import InvalidMessage, NoCase, TransactionAborted
+from orchestrator.exceptions import (
+    InvalidMessage,
+    NoCase,
+    Permanent,
+    TransactionAborted,
+)
 from orchestrator.models import Blocked, StepKind, StepRun, StepStatus
 
 
@@ -66,10 +74,17 @@ def decide(change: WorkflowChange, settled: Settled, look: ReadJoins) -> Advance
         name = f"a condition behind {settled.step}"
         return call_application(name, advance, *given, ours=(NoCase,))
     except Exception as error:
-        if isinstance(error, TransactionAborted):
-            name_condition(error, settled.step)  # which of its conditions is not known
+        _note_origin(error, settled.step)
         _note_secrets(change, settled.result, error)
         raise
+
+
+def _note_origin(error: Exception, step: str) -> None:
+    """Note that an error of a decision came out of the application's conditions, unless it is the engine's NoCase."""
+    if condition_of(error):
+        vars(error).setdefault(FROM_APPLICATION, True)  # a NoCase too
+    elif isinstance(error, Permanent | TransactionAborted):
+        name_condition(error, step)  # which of its conditions is not known
 
 
 def _note_secrets(change: WorkflowChange, result: Any, error: Exception) -> None:

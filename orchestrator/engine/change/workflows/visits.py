@@ -11,10 +11,14 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from orchestrator.definition.codec import encode_as
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.definition.workflow.steps import Step
+from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.storage.results import has_returned
 from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.queue import base_queue, calls_queue
 
@@ -66,7 +70,8 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
     Raises:
         InvalidMessage: the result is no list, or an element cannot be stored.
     """
-    given = list(getattr(result, row.over) if row.over else result)
+    with application_errors(str(row)):  # an InvalidMessage of its property too
+        given = list(getattr(result, row.over) if row.over else result)
     values = encode_as(list, given, exact=False)  # read as the type of the parameter
     window = row.window or len(values)
     head.status, head.wake_at, head.expected = StepStatus.WAITING, None, len(values)
@@ -150,13 +155,26 @@ def _values(row: StepRun) -> tuple[Any, ...]:
 
 
 def undoable_visits(instance: ProcessInstance, plan: Plan) -> list[StepRun]:
-    """Return the finished visits that can be undone, the last one first; for a redone visit its last round."""
+    """Return the ended visits that can be undone, the last one first; for a redone visit its last round.
+
+    Those among them that were cancelled before the way on from their results was decided count as done (`has_effect`).
+    """
     if not plan.undoable:
         return []
-    runs = instance.step_runs.filter(node__in=plan.undoable, status=StepStatus.DONE)
-    runs = runs.exclude(kind__in=[StepKind.UNDO, StepKind.MAP])
-    last = {(run.node, run.visit, run.item): run for run in runs.order_by("round")}
-    return sorted(last.values(), key=lambda run: (run.left or 0, run.pk), reverse=True)
+    undecided = Q(status=StepStatus.CANCELLED) & ~Q(checksum="")
+    ended = Q(status=StepStatus.DONE) | undecided
+    runs = instance.step_runs.filter(ended, node__in=plan.undoable)
+    runs = runs.exclude(kind__in=[StepKind.UNDO, StepKind.MAP]).order_by("round")
+    found = (
+        run for run in runs if run.status == StepStatus.DONE or has_effect(run, plan)
+    )
+    last = {(run.node, run.visit, run.item): run for run in found}
+    return sorted(last.values(), key=_end_of, reverse=True)
+
+
+def _end_of(run: StepRun) -> tuple[bool, int, int]:
+    """The end of a visit, to be compared; a cancelled one is done only now."""
+    return run.status == StepStatus.CANCELLED, run.left or 0, run.pk
 
 
 def must_end_first(run: StepRun, plan: Plan) -> bool:
@@ -171,9 +189,14 @@ def must_end_first(run: StepRun, plan: Plan) -> bool:
 
 
 def has_effect(run: StepRun, plan: Plan) -> bool:
-    """Whether the function of an open visit has returned, so that it is undone: only what follows was not decided."""
-    plain = run.kind in (StepKind.STEP, StepKind.ITEM)
-    return bool(run.checksum) and plain and run.node in plan.undoable and not run.redo
+    """Whether the function of an open or cancelled visit has returned: it is undone though nothing followed it.
+
+    A step that has skipped itself has done nothing.
+    """
+    if run.kind not in (StepKind.STEP, StepKind.ITEM) or run.redo:
+        return False
+    returned = bool(run.checksum) and run.skipped_because is None
+    return returned and run.node in plan.undoable
 
 
 def is_undone_later(run: StepRun, plan: Plan) -> bool:
@@ -181,6 +204,13 @@ def is_undone_later(run: StepRun, plan: Plan) -> bool:
     if run.kind == StepKind.UNDO or run.node not in plan.undoable:
         return False
     return StepRun.objects.filter(pk=run.pk, blocked=Blocked.UNDOING).exists()
+
+
+def status_at_end(run: StepRun) -> StepStatus:
+    """Return the status of a visit that has come to its end while its process was being undone, and goes no further."""
+    if not has_returned(run):
+        return StepStatus.CANCELLED
+    return StepStatus.DONE if run.skipped_because is None else StepStatus.SKIPPED
 
 
 def make_undo(

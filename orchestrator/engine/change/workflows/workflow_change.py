@@ -78,6 +78,8 @@ class WorkflowChange(ProcessChange):
         self.round = 1
         """The round of the settled visit; the visits that follow have the same."""
         self.closed: set[int] = set()
+        self.has_done = False
+        """Whether a visit among the closed ones is done."""
         self.joins: dict[str, StepRun | None] = {}
         """The joins as this change has read or made them, by their steps; None for a join without a row."""
         self.counted: dict[int, Update] = {}
@@ -138,6 +140,7 @@ class WorkflowChange(ProcessChange):
 
     def _count_out(self, run: StepRun, status: StepStatus) -> None:
         self.closed.add(run.pk)
+        self.has_done |= status == StepStatus.DONE
         self.instance.open_steps -= 1
         self.touch(run, status)
 
@@ -240,11 +243,14 @@ class WorkflowChange(ProcessChange):
     def undo(self) -> None:
         """Cancel all open visits and begin to undo. With nothing to undo the process ends."""
         self.stop(undo=True)
-        if StepStatus.DONE in self.steps.values():
+        if self.has_done:
             self.flush()  # a query finds them
         done = undoable_visits(self.instance, self.plan)
         allow_idle_for_rows(len(done))
         for number, run in enumerate(done):
+            if run.status == StepStatus.CANCELLED:  # before anything followed it
+                over = {"status": StepStatus.DONE, **self._over()}
+                self.mark(step_runs.update(over, {"id": run.pk}))
             self.undo_visit(run, begins=number == 0)
 
     def undo_visit(self, run: StepRun, *, begins: bool) -> None:
