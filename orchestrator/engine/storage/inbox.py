@@ -273,11 +273,26 @@ def early_events(
 
 def release_claimed(instance: ProcessInstance, now: datetime) -> list[Statement]:
     """Return the updates that release the claimed events of a process uncharged, since older ones came to be due."""
+    return release_line(instance.pk, instance.name, instance.correlation_key, now)
+
+
+def release_line(
+    process_id: UUID | None, name: str, key: str, now: datetime
+) -> list[Statement]:
+    """Return the updates that release the claimed events of an addressee uncharged, since older ones came to be due.
+
+    Args:
+        process_id: the process id; None for none.
+        name: the definition's name.
+        key: the correlation key; "" for none.
+        now: the database's time.
+    """
     free = {"owner": "", "wake_at": now, "attempt": Raw("attempt - 1")}
-    address: dict[str, Any] = {"process_id": instance.pk}
-    lines = [(address, BY_ID)]
-    if key := instance.correlation_key:
-        lines.append(({"target": instance.name, "correlation_key": key}, BY_KEY))
+    lines = list[tuple[dict[str, Any], Condition]]()
+    if process_id is not None:
+        lines.append(({"process_id": process_id}, BY_ID))
+    if key:
+        lines.append(({"target": name, "correlation_key": key}, BY_KEY))
     return [
         events.update(
             free, line, None, Condition(f"{which.sql} AND NOT owner = ''", ())
