@@ -28,7 +28,7 @@ from orchestrator.definition.declarations.message_forms import (
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.sql.batch import Raw, RowReceiver, Statement, at_commit
-from orchestrator.engine.sql.row_statements import Condition
+from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.tables import BY_ID, BY_KEY, commands, events
 from orchestrator.engine.storage import definitions, receipts, start_locks
 from orchestrator.engine.storage.receipts import Arrival, Receipt
@@ -201,8 +201,8 @@ def event_inserts(rows: Sequence[InboxEvent]) -> list[Statement]:
         firsts.setdefault(row.event_id, row)
     found = [command for row in firsts.values() for command in reactions_to([row])]
     receipts.put_in_order(found)
-    reactions = [commands.insert(*found)] if found else []
-    return [*events.inserts(rows), *reactions]
+    stored = [commands.insert_if(found, ALL, [], len(found))] if found else []
+    return [*events.inserts(rows), *stored]
 
 
 def reactions_to(
