@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator import Retry, start_process
+from orchestrator import Permanent, Retry, start_process
 from orchestrator.definition import (
     Event,
     ProcessManager,
@@ -24,17 +24,20 @@ from orchestrator.definition import (
     then,
     when,
 )
+from orchestrator.definition import run as run_step
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.loops import drain as draining
 from orchestrator.engine.loops.drain import ReadyWork, WorkKind, drain
+from orchestrator.engine.operations import skip
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.sql.tables import events, step_runs
 from orchestrator.engine.steps.runner import StepRunner
 from orchestrator.engine.work import leases, step_claims
 from orchestrator.engine.work.step_claims import StepClaims
 from orchestrator.models import Checkpoint, ProcessInstance, Status, StepRun
-from orchestrator.testing import run
+from orchestrator.testing import failing, run, started
 from orchestrator.testing.clock import move_times_back
+from tests.services.asking import asked as pressed
 from tests.services.crews import knowing
 from tests.services.noting import noting
 from tests.services.supervised import Supervised, unhurried
@@ -152,8 +155,16 @@ def other(number: int) -> type[Workflow]:
 
 OTHERS = [other(number) for number in range(6)]
 
+inner_one = run_step(OTHERS[0], "inner_one")
 
-definitions = knowing(Nap, LongNap, Loop, Retried, Late, Chain, *OTHERS)
+
+class Outer(Workflow):
+    """Runs a process of one step."""
+
+    flow = (inner_one,)
+
+
+definitions = knowing(Nap, LongNap, Loop, Retried, Late, Chain, Outer, *OTHERS)
 
 
 def naps_due(number: int) -> None:
@@ -505,6 +516,18 @@ def test_visits_that_workers_of_an_earlier_release_have_made_have_a_turn() -> No
     StepRun.objects.update(wake_at=database_now())
     run()
     assert statuses(Nap) == statuses(OTHERS[0]) == {Status.COMPLETED}
+
+
+def test_a_step_that_has_failed_and_goes_on_with_its_sub_process_has_a_turn() -> None:
+    """Its visit is due while it still counts as failed."""
+    with failing(note, Permanent("no")):
+        child = started(Outer).children[0]
+    naps_due(40)
+    failed = child.instance.step_runs.get(node="same")
+    skip(child.id, failed.pk, None, request=pressed())
+    waiting = StepRun.objects.get(node="inner_one", status=Status.FAILED)
+
+    assert claim(crowded(), 8)[0].pk == waiting.pk
 
 
 def test_work_of_a_lost_worker_is_taken_among_the_turns() -> None:

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from uuid6 import uuid7
 
-from orchestrator import send_event, start_process
+from orchestrator import Permanent, send_event, start_process
 from orchestrator.definition import (
     Event,
     ProcessManager,
@@ -30,7 +30,7 @@ from orchestrator.definition import (
 from orchestrator.engine.events.delivery import deliver_claimed
 from orchestrator.engine.events.other_definitions import FIRST_LOOK
 from orchestrator.engine.loops import drain as draining
-from orchestrator.engine.operations import pause, unpause
+from orchestrator.engine.operations import pause, redeliver, retry, unpause
 from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import events
 from orchestrator.engine.work.claims import ClaimedElsewhere, postpone
@@ -76,7 +76,15 @@ class Coat:
     done: tuple[int, ...] = ()
 
 
+broken: set[str] = set()
+"""The coats with work that cannot be read."""
+HARD = (3, 6)
+"""The numbers of such work."""
+
+
 def one_more(data: Coat, event: Work) -> tuple[int, ...]:
+    if event.number in HARD and event.coat in broken:
+        raise Permanent("unreadable")
     return (*data.done, event.number)
 
 
@@ -280,11 +288,15 @@ class Schedule:
     depth: int = 0
 
     def __post_init__(self) -> None:
+        broken.add(self.coat)
         self.ids = {one: uuid7() for one in (Tailoring, Fitting)}
         self.owners = count()
 
     def send(self, act: tuple[str, ...]) -> None:
         what, way, number = act
+        if what == "Mend":
+            self.mend()
+            return
         if what in ("Tailoring", "Fitting"):
             definition, id = globals()[what], self.ids[globals()[what]]
             given = Ordered(self.coat) if what == "Tailoring" else Coat(self.coat)
@@ -297,6 +309,31 @@ class Schedule:
             "key": {"correlation_key": self.coat},
         }
         send_event(event, id=f"{self.coat} {number}", **addresses[way])  # type: ignore[arg-type]
+
+    def mend(self, *, by_retry: bool = False) -> None:
+        """Deploy readable code; operators try the failed events again."""
+        broken.discard(self.coat)
+        mine = InboxEvent.objects.filter(event_id__startswith=f"{self.coat} ")
+        failed = mine.filter(verdict="failed").order_by("pk")
+        for number, pk in list(failed.values_list("pk", "process")):
+            if not by_retry:
+                redeliver(number, request=asked())
+            elif InboxEvent.objects.filter(pk=number, verdict="failed").exists():
+                retry(pk, request=asked())
+
+    def mend_among_later(self) -> None:
+        """What is sent after the operators' action is claimed before it, and delivered after it."""
+        run()
+        del self.left[0]
+        for _ in range(self.chance.randint(0, 3)):
+            if self.left and self.left[0][0] != "Mend":
+                self.send(self.left.pop(0))
+        held = events.claim("default", "another worker", 1, 60)
+        self.mend(by_retry=self.chance.random() < 0.5)
+        for item in held:
+            if not item.ahead:
+                deliver_claimed(item.work)
+        end_leases(["another worker"])
 
     def singly(self, acts: list[tuple[str, ...]]) -> None:
         for act in acts:
@@ -322,8 +359,10 @@ class Schedule:
         if self.chance.random() < 0.1:
             move_times_back(FIRST_LOOK)
         for _ in range(self.chance.randint(0, 4)):
-            if self.left:
+            if self.left and self.left[0][0] != "Mend":
                 self.send(self.left.pop(0))
+        if self.left and self.left[0][0] == "Mend" and not self.depth:
+            self.mend_among_later()
         if self.chance.random() < 0.6:
             self.work()
 
@@ -398,6 +437,8 @@ def some_acts(chance: random.Random) -> list[tuple[str, ...]]:
     ]
     for start in ("Tailoring", "Fitting"):
         acts.insert(chance.randint(0, 6), (start, ""))
+    if chance.random() < 0.5:
+        acts.insert(chance.randint(3, len(acts)), ("Mend", ""))
     return [(*act, str(number)) for number, act in enumerate(acts)]
 
 

@@ -13,6 +13,7 @@ from orchestrator.definition import Event, Workflow, stored, then, wait
 from orchestrator.engine.change import offering
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import found, pass_time, registered, run, started
+from tests.services.pruned import prune
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -123,6 +124,23 @@ def test_nobody_is_told_of_them_when_their_processes_end() -> None:
         "wheels": "ignored",
     }
     assert verdicts("wheel")["frames"] == verdicts("gear")["frames"] == "ignored"
+    assert told() == []
+
+
+def test_nobody_is_told_of_them_after_the_process_that_took_the_event_was_removed() -> (
+    None
+):
+    """Not when the event is offered once more, either."""
+    begin()
+    arrive("frame")
+    pass_time(days=3)
+    prune("--keep", "2")
+    assert verdicts("frame") == {"gears": "parked", "wheels": "parked"}
+    send_event(DoorOpened("1"), id="door")
+    pass_time(PATIENCE)
+    pass_time(PATIENCE)
+
+    assert verdicts("frame") == {"gears": "parked", "wheels": "parked"}
     assert told() == []
 
 

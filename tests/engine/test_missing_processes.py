@@ -14,6 +14,7 @@ from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import InboxEvent, Incident
 from orchestrator.testing import found, pass_time, registered, run, started
 from tests.apps.process_managers import several as s
+from tests.services.pruned import prune
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("known")]
 
@@ -52,6 +53,23 @@ def test_where_one_definition_takes_an_event_nobody_is_told_of_the_others() -> N
     pass_time(LONG)
     assert verdicts()["store"] == "ignored"
     assert told() == []
+
+
+def test_nobody_is_told_after_the_process_that_has_taken_it_was_removed() -> None:
+    started(s.Accounts, s.OrderPaid("1"))
+    shipped()
+    pass_time(days=3)
+    prune("--keep", "2")
+    assert verdicts() == {
+        "bystander": "ignored",
+        "feedback": "ignored",
+        "store": "unrouted",
+    }
+    pass_time(days=5)
+    assert told() == []
+
+    started(s.Store, s.OrderPacked("1"))
+    assert verdicts()["store"] == "moved"
 
 
 def test_the_others_take_it_when_their_process_starts() -> None:

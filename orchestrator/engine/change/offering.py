@@ -18,6 +18,7 @@ from django.db import connection
 from orchestrator import registry
 from orchestrator.definition import ProcessManager
 from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.sql.batch import Statement, Touched
 from orchestrator.engine.sql.tables import BY_ID, BY_KEY, events, instances
 from orchestrator.engine.storage import definitions
@@ -118,9 +119,13 @@ def is_offered(event: InboxEvent) -> bool:
 
 
 def is_overtaking(event: InboxEvent, instance: ProcessInstance) -> bool:
-    """Whether an older event of a locked process is undecided: a parked one was offered after the claim of this one."""
-    if instance.parked <= (event.verdict == Verdict.PARKED):
-        return False  # no other event is parked
+    """Whether an older event of a locked process is undecided: it came to be so after the claim of this one.
+
+    A parked event was offered, or a failed one is to be tried again.
+    """
+    parked = instance.parked > (event.verdict == Verdict.PARKED)
+    if not parked and instance.status not in TROUBLED:
+        return False  # no other event is parked, and none has failed
     older = InboxEvent.objects.filter(UNDECIDED, process=instance.pk, pk__lt=event.pk)
     return older.exists()
 

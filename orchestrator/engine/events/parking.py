@@ -50,13 +50,22 @@ class Parking(EventHandling):
     def park(self, definition: DefinitionClass, takes: Takes) -> None:
         """Park the event; when its patience is over, an incident is opened."""
         until = self._until(definition)
-        if until > self.now:
+        if self._is_taken_elsewhere:
+            marks = [self.verdict(Verdict.PARKED, attempt=0), *self.clear()]
+        elif until > self.now:
             kept = {"wake_at": until, "patience_until": until, "attempt": 0}
             marks = [self.verdict(Verdict.PARKED, **kept), *self.clear()]
         else:
             marks = self._late(definition, until)
         marks += self._counted(1)
         self._put_aside([*marks, *self._behind(takes)])
+
+    @property
+    def _is_taken_elsewhere(self) -> bool:
+        """Whether it was noted that another definition has taken the event: the rows of its process may be removed."""
+        event = self.event
+        at_rest = event.patience_until is None and event.remaining is None
+        return at_rest and event.verdict == Verdict.PARKED
 
     def _until(self, definition: DefinitionClass) -> datetime:
         return self.event.patience_until or self.now + inbox.patience(definition)

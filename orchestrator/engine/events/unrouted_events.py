@@ -21,16 +21,16 @@ from orchestrator.engine.storage import inbox
 from orchestrator.models import InboxEvent, Incident, Verdict
 from orchestrator.text import Text, pack_text
 
-TAKEN = Q(verdict__in=[Verdict.STARTED, Verdict.MOVED, Verdict.IGNORED])
+TAKEN = (Verdict.STARTED, Verdict.MOVED, Verdict.IGNORED)
 KEPT = Q(verdict=Verdict.PARKED, process__finished_at=None)
-"""Events that a process has taken, and those that a live one keeps until it can."""
+"""The verdicts of events that a process has taken, and the events that a live one keeps until it can."""
 
 
 def keep_unrouted(event: InboxEvent, now: datetime) -> None:
     """Keep a claimed event until its process starts; give it up when its retention is over."""
     retention = timedelta(seconds=conf().UNROUTED_SECONDS)
     handling, over = EventHandling(event, now), now >= event.received_at + retention
-    if _is_ignored(event) or (over and _is_taken(event)):
+    if _is_ignored(event) or (over and _takers(event)):
         send([handling.verdict(Verdict.IGNORED), *handling.clear()])
     elif over:
         reason = Text(
@@ -58,27 +58,36 @@ def ignores_missing(name: str) -> bool:
     return any(one.missing == "ignore" for one in known)
 
 
-def _is_taken(event: InboxEvent) -> bool:
-    """Return whether another definition has taken the same event, or has not decided about it."""
-    takes = ((TAKEN | KEPT) & Q(process__isnull=False)) | Q(verdict=Verdict.RECEIVED)
-    return other_definitions.same_event(event).filter(takes).exists()
+def _takers(event: InboxEvent) -> set[str]:
+    """Return the verdicts of the definitions that have taken the same event, keep it, or have not decided about it.
+
+    Once one has taken it, that is noted: the rows of its process may be removed.
+    """
+    if _is_noted(event):
+        return {Verdict.MOVED}
+    taken = (Q(verdict__in=TAKEN) | KEPT) & Q(process__isnull=False)
+    rows = other_definitions.same_event(event)
+    found = rows.filter(taken | Q(verdict=Verdict.RECEIVED))
+    return set(found.values_list("verdict", flat=True))
+
+
+def _is_noted(event: InboxEvent) -> bool:
+    return event.verdict == Verdict.UNROUTED and event.patience_until is None
 
 
 def _kept(handling: EventHandling, ends: datetime) -> list[Statement]:
     event, now = handling.event, handling.now
     until = event.patience_until or now + inbox.patience(None)
     told = event.verdict == Verdict.UNROUTED and event.error
-    moments = [
-        ends,
-        now + other_definitions.next_look(event, now),
-        *([until] if until > now else []),
-    ]
+    waits = until > now and not _is_noted(event)
+    takers = set() if waits else _takers(event)
+    look = now + other_definitions.next_look(event, now)
     kept: dict[str, Any] = {
-        "patience_until": until,
-        "wake_at": min(moments),
+        "patience_until": until if takers.isdisjoint(TAKEN) else None,
+        "wake_at": min(ends, look, until) if waits else min(ends, look),
         "attempt": 0,
     }
-    if until > now or _is_taken(event):
+    if waits or takers:
         return [handling.verdict(Verdict.UNROUTED, **kept), *handling.clear()]
     if told:
         return [handling.verdict(Verdict.UNROUTED, error=event.error, **kept)]

@@ -40,8 +40,6 @@ log = logging.getLogger(__name__)
 
 SLACK = timedelta(seconds=5)
 """The longest jump back that goes unnoticed; due work then waits no longer than that."""
-A_MOMENT = timedelta(seconds=1)
-"""The lead of a row whose moment was read after the clock."""
 MARGIN = timedelta(seconds=60)
 """The longest time by which other rows may be ahead of the newest known moment."""
 SETTLE_SECONDS = CLOCK_SECONDS + 5
@@ -131,35 +129,33 @@ class ClockWatch:
             DatabaseError: the next look notices it again.
         """
         begun, now, at = time.monotonic(), database_now(), time.monotonic()
-        if self._told is None:
-            was, passed = newest_stored() or now, timedelta(0)
-        else:
+        was = newest_stored() or now if self._told is None else self._told
+        if self._told is not None:
             # The least time that has passed: an answer that comes late is no earlier moment.
-            passed = timedelta(seconds=begun - self._at)
-            was = self._told + passed
+            was += timedelta(seconds=begun - self._at)
         if was - now > SLACK:
-            self._notice(SetBack(now, was), passed, at)
+            self._notice(SetBack(now, was), at)
         elif self.last is not None and at < self._mends_until:
-            self._mend_again(SetBack(now, now + self.last.gap), passed, at)
+            self._mend_again(SetBack(now, now + self.last.gap), at)
         self._told, self._at = now, at
 
-    def _notice(self, found: SetBack, passed: timedelta, at: float) -> None:
+    def _notice(self, found: SetBack, at: float) -> None:
         with transaction.atomic():
             changed = self._mend(self._works(found), self._pauses(found))
             number = sum(changed)
             if self._told is None and not number:
                 return  # others have mended it, or it went back long before
-            changed += self._mend(self._others(found, passed))
+            changed += self._mend(self._others(found))
             _tell(found)
         said = "the database's clock has gone back by %s; work that was due goes on: %s"
         log.error(said, found.gap, number)
         self.last, self._mends_until = found, at + SETTLE_SECONDS
         self._is_whole = MOST not in changed
 
-    def _mend_again(self, found: SetBack, passed: timedelta, at: float) -> None:
+    def _mend_again(self, found: SetBack, at: float) -> None:
         changed = self._mend(self._works(found))
         if not self._is_whole:
-            changed += self._mend(self._pauses(found), self._others(found, passed))
+            changed += self._mend(self._pauses(found), self._others(found))
         self._is_whole = MOST not in changed
         if not self._is_whole:
             self._mends_until = at + SETTLE_SECONDS
@@ -187,11 +183,10 @@ class ClockWatch:
             rows = model._default_manager.filter(between, queue__in=self._queues)
             yield _waking(rows.filter(owner=""), first, last), {"wake_at": first}
 
-    def _others(self, found: SetBack, passed: timedelta) -> Iterator[Mend]:
+    def _others(self, found: SetBack) -> Iterator[Mend]:
         """Rows that are mended once: pauses that begin later stay as they are."""
         now, until = found.at, found.was + MARGIN
         mine = Q(queue__in=self._queues)
-        self._keep_order(now, now - passed)
         paced = Q(wake_at__isnull=False, paced_at__gt=now + SLACK)
         yield BulkOperation.objects.filter(mine, paced), {"paced_at": now}
         waiting, sending = Q(owner=""), ~Q(owner="")
@@ -201,20 +196,6 @@ class ClockWatch:
         # A lost worker would count as alive until the clock has caught up.
         for beat in ("seen_at", "swept_at"):
             yield Worker.objects.filter(**{f"{beat}__gt": now + SLACK}), {beat: now}
-
-    def _keep_order(self, now: datetime, back_at: datetime) -> None:
-        """Let the simple event handlers' calls that wait go before those of events that came after the clock went back.
-
-        Args:
-            now: the time.
-            back_at: a moment before which the clock has not gone back, by the clock as it is.
-        """
-        late = Q(wake_at__isnull=False, issued_at__gt=now + A_MOMENT) & ~Q(line="")
-        rows = IssuedCommand.objects.filter(late, queue__in=self._queues)
-        found = list(rows.only("issued_at").order_by("issued_at", "pk")[:MOST])
-        for place, row in enumerate(found):
-            row.issued_at = back_at + timedelta(microseconds=place)
-        IssuedCommand.objects.bulk_update(found, ["issued_at"], batch_size=500)
 
 
 def newest_stored() -> datetime | None:

@@ -15,7 +15,7 @@ from orchestrator.engine.operations.base import LockedOperation, Press, lock_row
 from orchestrator.engine.operations.process import ENDED, check_revision
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import events, instances
-from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage import definitions, inbox
 from orchestrator.exceptions import (
     OperationRefused,
     PermissionMissing,
@@ -25,6 +25,7 @@ from orchestrator.exceptions import (
 from orchestrator.grants import definition_name_of
 from orchestrator.models import InboxEvent, ProcessInstance, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
+from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 NO_STEP_TAKES = Text("%(name)s takes no %(type)s in any step")
@@ -123,6 +124,31 @@ def give_verdict(
         change.write()
     else:
         send(marks)
+
+
+def offer_again(
+    press: Press,
+    event: InboxEvent,
+    resolution: Text,
+    process: ProcessInstance | None,
+    **more: Any,
+) -> None:
+    """Offer a locked event as if it had just arrived; later ones that workers have claimed wait for it.
+
+    Args:
+        press: the request.
+        event: the event.
+        resolution: of its incidents.
+        process: its locked process; None where it has none.
+        more: further columns of the event.
+    """
+    values = {**inbox.offered_columns(press.now), **more}
+    give_verdict(press, event, values, resolution)
+    line = (event.process_id, event.target, event.correlation_key)
+    if process is not None:
+        line = (process.pk, process.name, process.correlation_key)
+    send(inbox.release_line(*line, press.now))
+    wake_queue_after_commit(event.queue)
 
 
 def check_takes(process: ProcessInstance, kind: str, seen: int | None) -> None:

@@ -16,8 +16,16 @@ from orchestrator.models import StepRun, StepStatus
 UNCLAIMED = "owner = '' AND wake_at IS NOT NULL"
 """The condition of the index by definition, word by word: else SQLite does not use the index."""
 
-STATUSES = (StepStatus.READY, StepStatus.WAITING, StepStatus.RETRYING)
-"""The statuses of unclaimed due visits: begun or under way, asleep until a moment, and tried again."""
+STATUSES = (
+    StepStatus.READY,
+    StepStatus.WAITING,
+    StepStatus.RETRYING,
+    StepStatus.FAILED,
+)
+"""The statuses of unclaimed due visits: under way, asleep until a moment, tried again, or failed with a sub-process.
+
+The last looks at the sub-process, which goes on.
+"""
 
 
 class Turn(NamedTuple):

@@ -129,11 +129,16 @@ class Table(Generic[M]):
     def _insert_if(self, columns: tuple[JsonColumn, ...], which: str) -> str:
         names = ", ".join(column.quoted for column in columns)
         new = ", ".join(f"{one.typed('given')} AS {one.quoted}" for one in columns)
+        stored = ", ".join(self._of_new(column) for column in columns)
         return (
-            f"INSERT INTO {self.name} ({names}) SELECT {names} FROM"  # noqa: S608  # names are the model's
+            f"INSERT INTO {self.name} ({names}) SELECT {stored} FROM"  # noqa: S608  # names are the model's
             f" (SELECT given.place, {new} FROM {recordset(columns)}) AS new WHERE TRUE{which}"
             f" ORDER BY place ON CONFLICT DO NOTHING RETURNING {self.key}"
         )
+
+    def _of_new(self, column: JsonColumn) -> str:
+        """The SQL of a column's value in the row `new`, which is about to be inserted; `new.place` counts from 0."""
+        return column.quoted
 
     @cache  # noqa: B019  # there is one Table a model, for the life of the process
     def _insert(self, count: int, keyed: bool, plain: tuple[str | None, ...]) -> str:
@@ -211,11 +216,8 @@ class Table(Generic[M]):
         }
 
     def lock(self, pk: Any) -> tuple[M | None, datetime]:
-        """Return a row, locked until the transaction ends, and the database's time; None and the time for no key.
-
-        SQLite locks by transaction.
-        """
-        postgresql = connection.vendor == "postgresql"
+        """Return a row, locked until the transaction ends, and the database's time; None and the time for no key."""
+        postgresql = connection.vendor == "postgresql"  # SQLite locks by transaction
         return self._one(pk, "= %s FOR UPDATE" if postgresql else "= %s")
 
     def read(self, pk: Any) -> tuple[M | None, datetime]:

@@ -18,6 +18,7 @@ from orchestrator.definition.declarations.outside_ids import (
 )
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.engine.sql.batch import Statement, Touched
+from orchestrator.engine.sql.json_rows import JsonColumn
 from orchestrator.engine.sql.row_statements import Condition
 from orchestrator.engine.sql.step_table import StepTable
 from orchestrator.engine.sql.table import Table
@@ -133,6 +134,24 @@ class CommandTable(Table[IssuedCommand]):
 
     def place(self, row: IssuedCommand) -> Any:
         return row.issued_at, row.pk
+
+    def _of_new(self, column: JsonColumn) -> str:
+        """A reaction is issued after the unsettled ones of its line, also where the clock has gone back meanwhile."""
+        if column.column.field.name != "issued_at":
+            return super()._of_new(column)
+        last = (
+            f"SELECT older.issued_at AS at FROM {self.name} AS older WHERE older.type = new.type"  # noqa: S608  # names are the model's
+            " AND older.line = new.line AND older.wake_at IS NOT NULL AND NOT (older.line = '')"
+            " ORDER BY older.issued_at DESC LIMIT 1"
+        )
+        if connection.vendor == "postgresql":
+            tick = "(new.place + 1) * INTERVAL '1 microsecond'"
+            return f"GREATEST(new.issued_at, ({last}) + {tick})"
+        # SQLite calculates in milliseconds: the microseconds are a number of their own.
+        ticks = "SUBSTR(at || '.000000', 21, 6) + new.place + 1"
+        second = f"DATETIME(SUBSTR(at, 1, 19), (({ticks}) / 1000000) || ' seconds')"
+        later = f"{second} || PRINTF('.%%06d', ({ticks}) %% 1000000)"
+        return f"MAX(new.issued_at, COALESCE((SELECT {later} FROM ({last})), ''))"  # noqa: S608  # names are the model's
 
 
 MOST_FIELDS = 50

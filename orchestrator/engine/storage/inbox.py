@@ -28,7 +28,7 @@ from orchestrator.definition.declarations.message_forms import (
 )
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
 from orchestrator.engine.sql.batch import Raw, RowReceiver, Statement, at_commit
-from orchestrator.engine.sql.row_statements import Condition
+from orchestrator.engine.sql.row_statements import ALL, Condition
 from orchestrator.engine.sql.tables import BY_ID, BY_KEY, commands, events
 from orchestrator.engine.storage import definitions, receipts, start_locks
 from orchestrator.engine.storage.receipts import Arrival, Receipt
@@ -201,8 +201,8 @@ def event_inserts(rows: Sequence[InboxEvent]) -> list[Statement]:
         firsts.setdefault(row.event_id, row)
     found = [command for row in firsts.values() for command in reactions_to([row])]
     receipts.put_in_order(found)
-    reactions = [commands.insert(*found)] if found else []
-    return [*events.inserts(rows), *reactions]
+    stored = [commands.insert_if(found, ALL, [], len(found))] if found else []
+    return [*events.inserts(rows), *stored]
 
 
 def reactions_to(
@@ -273,11 +273,26 @@ def early_events(
 
 def release_claimed(instance: ProcessInstance, now: datetime) -> list[Statement]:
     """Return the updates that release the claimed events of a process uncharged, since older ones came to be due."""
+    return release_line(instance.pk, instance.name, instance.correlation_key, now)
+
+
+def release_line(
+    process_id: UUID | None, name: str, key: str, now: datetime
+) -> list[Statement]:
+    """Return the updates that release the claimed events of an addressee uncharged, since older ones came to be due.
+
+    Args:
+        process_id: the process id; None for none.
+        name: the definition's name.
+        key: the correlation key; "" for none.
+        now: the database's time.
+    """
     free = {"owner": "", "wake_at": now, "attempt": Raw("attempt - 1")}
-    address: dict[str, Any] = {"process_id": instance.pk}
-    lines = [(address, BY_ID)]
-    if key := instance.correlation_key:
-        lines.append(({"target": instance.name, "correlation_key": key}, BY_KEY))
+    lines = list[tuple[dict[str, Any], Condition]]()
+    if process_id is not None:
+        lines.append(({"process_id": process_id}, BY_ID))
+    if key:
+        lines.append(({"target": name, "correlation_key": key}, BY_KEY))
     return [
         events.update(
             free, line, None, Condition(f"{which.sql} AND NOT owner = ''", ())

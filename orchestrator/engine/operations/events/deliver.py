@@ -11,13 +11,11 @@ from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.event import (
     EventOperation,
     check_takes,
-    give_verdict,
+    offer_again,
 )
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage import inbox
 from orchestrator.exceptions import OperationRefused
 from orchestrator.models import InboxEvent, ProcessInstance
-from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 
@@ -44,11 +42,8 @@ class DeliverEvent(EventOperation):
             raise OperationRefused("there is no process %(process)s", given[0])
         check_takes(process, event.type, press.request.expected_revision)
         address = {"process_id": process.pk, "starts": False}
-        values = {**inbox.offered_columns(press.now), **address, "error": ""}
-        give_verdict(
-            press, event, values, Text("delivered to a process by an operator")
-        )
-        wake_queue_after_commit(event.queue)
+        said = Text("delivered to a process by an operator")
+        offer_again(press, event, said, process, **address, error="")
 
 
 def _process_id(text: Any) -> UUID:

@@ -8,12 +8,10 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.operations.base import Press, Tried
-from orchestrator.engine.operations.event import EventOperation, give_verdict
+from orchestrator.engine.operations.event import EventOperation, offer_again
 from orchestrator.engine.operations.registry import register
-from orchestrator.engine.storage import inbox
 from orchestrator.models import InboxEvent, Verdict
 from orchestrator.models.inbox_event import PROBLEMS
-from orchestrator.queue import wake_queue_after_commit
 from orchestrator.text import Text
 
 STILL_UNROUTED = Text("there is still no process that takes it")
@@ -51,9 +49,8 @@ class RedeliverEvent(EventOperation):
     outcomes = staticmethod(delivery_outcomes)
 
     def effect(self, press: Press, event: InboxEvent, *given: Any) -> None:
-        values = inbox.offered_columns(press.now)
-        give_verdict(press, event, values, Text("redelivered by an operator"))
-        wake_queue_after_commit(event.queue)
+        said = Text("redelivered by an operator")
+        offer_again(press, event, said, press.instance)
 
 
 redeliver = register(RedeliverEvent())
