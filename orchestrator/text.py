@@ -161,3 +161,21 @@ def _of(stored: dict[str, Any]) -> Text:
 def storable_text(text: str) -> str:
     """Return a text that every database takes: without NUL and lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def storable_words(text: str) -> str:
+    """Return a text that every database takes; a `Text` stays translatable."""
+    if isinstance(text, Text):
+        return text.changed(storable_text)
+    return storable_text(text)
+
+
+def spoken_text(value: object) -> str:
+    """Return what a value of the application says, as a storable text; its class may raise instead of saying it."""
+    try:
+        return storable_words(text_from(value))
+    except BaseException as unspoken:  # noqa: BLE001  # the application's
+        return UNSPOKEN.filled(type(unspoken).__name__)
+
+
+UNSPOKEN = Text("its text cannot be had (%(error)s)")

@@ -32,10 +32,12 @@ from orchestrator.engine.sql.batch import Statement
 from orchestrator.exceptions import SubprocessFailed
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.text import (
+    UNSPOKEN,
     Text,
     first_wording,
     pack_text,
     storable_text,
+    storable_words,
     text_from,
     with_error_type,
 )
@@ -279,11 +281,15 @@ OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error with masked secret values; the error's class may raise instead of returning it."""
+    """Return the message of an error with masked secret values, as a storable text.
+
+    The error's class may raise instead of returning it.
+    """
     try:
-        return secret_values.mask_error_text(error, text_from(error))
+        said = secret_values.mask_error_text(error, text_from(error))
+        return storable_words(said)
     except BaseException as unspoken:  # noqa: BLE001  # the application's
-        return Text("its text cannot be had (%(error)s)", type(unspoken).__name__)
+        return UNSPOKEN.filled(type(unspoken).__name__)
 
 
 def named_error(error: BaseException) -> str:

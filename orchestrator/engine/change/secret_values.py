@@ -21,7 +21,7 @@ from orchestrator.models import (
     Work,
 )
 from orchestrator.registry import DefinitionClass
-from orchestrator.text import Text
+from orchestrator.text import Text, storable_text
 
 NOTED = "_procession_secret_values"
 
@@ -157,5 +157,5 @@ def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:
         Exception: any error of the application's code.
     """
     with application_errors(definition.name):
-        said = definition.summary(value)[:2_000]
+        said = storable_text(definition.summary(value)[:2_000])
     return mask_line(said, definition.name, body)[:200]
