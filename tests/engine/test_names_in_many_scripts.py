@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
@@ -125,8 +126,33 @@ def test_names_that_steer_or_are_blank_are_refused_in_messages(name: str) -> Non
     for one in given:
         with pytest.raises(InvalidMessage, match=r"the (id|source) must"):
             send_event(ParcelNamed("a"), **one)
+        with pytest.raises(InvalidMessage, match=r"the (id|source) must"):
+            start_process(Keyed, Named("a"), **one)
     with pytest.raises(InvalidMessage):
         start_process(Keyed, Named(name))
+
+
+def test_two_sources_never_start_one_process() -> None:
+    """The line end once stood between source and id in what makes the process id."""
+    start_process(Keyed, Named("x"), source="shop", id="b")
+    with pytest.raises(InvalidMessage, match="the source must"):
+        start_process(Keyed, Named("y"), source="shop\na", id="b")
+    with pytest.raises(InvalidMessage, match="the id must"):
+        start_process(Keyed, Named("y"), source="shop", id="a\nb")
+
+
+@pytest.mark.parametrize("given", [{"id": "x" * 201}, {"id": "1", "source": "x" * 101}])
+def test_ids_and_sources_of_starts_are_as_long_as_those_of_events(
+    given: dict[str, Any],
+) -> None:
+    with pytest.raises(InvalidMessage, match="must have at most"):
+        start_process(Keyed, Named("a"), **given)
+
+
+def test_an_ordinary_id_makes_the_process_id_that_it_always_made() -> None:
+    receipt = start_process(Keyed, Named("a"), id="web-1", source="web")
+    made = uuid5(NAMESPACE_URL, f"{Keyed.name}\nweb\nweb-1")
+    assert receipt.process_id == made
 
 
 @pytest.mark.parametrize("name", [*STEERING, *BLANK], ids=ascii)
