@@ -51,6 +51,8 @@ class Blocked(models.TextChoices):
 HELD = "held"
 """The mark in the progress of a map that begins no further element."""
 FIRST_CALLED = "first_called"
+CALLS = "calls"
+"""The number of calls of a function that has returned, in the progress of a step whose condition is tried again."""
 
 
 class StepRun(Work):
