@@ -29,7 +29,7 @@ from orchestrator.engine.change.code_places import (
 )
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.batch import Statement
-from orchestrator.exceptions import SubprocessFailed
+from orchestrator.exceptions import InvalidMessage, SubprocessFailed
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.text import (
     UNSPOKEN,
@@ -201,7 +201,9 @@ def _cause_columns(
     if source:
         cause = fingerprint(kind, name, step, "", raised, source)
     else:
-        plain = storable_text(without_values(message, bodies, step))[:500]
+        # Of a value that is not of its type, the message has the value itself.
+        said = (isinstance(error, InvalidMessage) and error.alike) or message
+        plain = storable_text(without_values(said, bodies, step))[:500]
         cause = fingerprint(kind, name, step, plain, raised, place)
     columns = {"error": raised, "place": place, "fingerprint": cause}
     return columns, earlier if earlier != cause else ""
