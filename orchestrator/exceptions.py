@@ -242,8 +242,9 @@ class Poll(Outcome):
     It is called again later, which counts no attempt. With `TimedOut` it fails when its time is over.
 
     Args:
-        after: how long to wait before the next call.
-        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end.
+        after: how long to wait before the next call; at least a second.
+        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end. A time
+            of 0 or less is over at the first call.
         message: the text for people.
 
     Raises:

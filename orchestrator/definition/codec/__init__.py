@@ -21,7 +21,7 @@ from orchestrator.definition.annotations import (
     is_dataclass_type,
     is_immutable,
 )
-from orchestrator.definition.codec.exactness import find_change, takes_sequences
+from orchestrator.definition.codec.exactness import find_change, leeway_of
 from orchestrator.definition.codec.json_values import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -45,6 +45,7 @@ from orchestrator.exceptions import InvalidMessage
 __all__ = [
     "MAX_BYTES",
     "MAX_DEPTH",
+    "UNWRITABLE",
     "adapter",
     "canonical_json",
     "check_json",
@@ -268,8 +269,7 @@ def _exact(form: TypeAdapter[Any], annotation: Any, value: object, body: Any) ->
     """Bring JSON values into the stored form, and compare what is read of them with the value."""
     body = settled(body)
     read = _read(form, body)
-    sequences = takes_sequences(annotation)
-    if found := find_change(value, read, sequences=sequences):
+    if found := find_change(value, read, leeway_of(annotation)):
         *path, reason = found
         raise InvalidMessage(str(reason), ".".join(map(str, path)))
     return body
