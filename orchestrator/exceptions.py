@@ -243,8 +243,8 @@ class Poll(Outcome):
 
     Args:
         after: how long to wait before the next call; at least a second.
-        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end. A time
-            of 0 or less is over at the first call.
+        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end. With
+            0 or less, the first call is the last.
         message: the text for people.
 
     Raises:

@@ -349,7 +349,7 @@ def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
 
 
 def _calls_of(run: StepRun) -> int:
-    """The number of calls of a visit's function; later attempts of one that has returned only decide."""
+    """The number of calls of a visit's function, without the attempts after its return, which try a condition alone."""
     noted: int = (run.progress or {}).get(CALLS, 0)
     return noted or run.attempt - _is_uncalled(run)
 
