@@ -90,10 +90,14 @@ class InvalidMessage(ProcessionError):
     Args:
         message: what is wrong and what would be right.
         path: where in the message, like "items.3.price"; "" for the whole.
+
+    Attributes:
+        alike: the message without what differs between failures of one cause, the values and the keys of dictionaries;
+            "" if it has none of these.
     """
 
-    def __init__(self, message: str, path: str = "") -> None:
-        self.path = path
+    def __init__(self, message: str, path: str = "", alike: str = "") -> None:
+        self.path, self.alike = path, alike
         super().__init__(with_error_type(path, message) if path else message)
 
 
@@ -110,6 +114,7 @@ class UnreadableValue(InvalidMessage):
             Text("the running code cannot read %(name)s: %(why)s", name, error)
         )
         self.path = error.path
+        self.alike = error.alike and f"{name}: {error.alike}"
 
 
 class UnknownEventType(ProcessionError):
@@ -237,8 +242,9 @@ class Poll(Outcome):
     It is called again later, which counts no attempt. With `TimedOut` it fails when its time is over.
 
     Args:
-        after: how long to wait before the next call.
-        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end.
+        after: how long to wait before the next call; at least a second.
+        within: how long the step may poll, from its first call; at most 1,000 years. The last call is at its end. With
+            0 or less, the first call is the last.
         message: the text for people.
 
     Raises:

@@ -158,6 +158,59 @@ def _of(stored: dict[str, Any]) -> Text:
     return Text(stored["template"], *told, code=stored["code"])
 
 
+STEERING = re.compile(
+    r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+"
+)
+"""Characters that steer what shows a text: they end a line, change its direction, or are controls or half a pair.
+
+They are listed here, since the Unicode table of each Python knows other characters.
+"""
+
+UNSEEN_MARKS = re.compile(
+    r"[\s\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\u2800\u3164\ufe00-\ufe0f\ufeff]*"
+)
+"""Spaces, joiners and other characters that cannot be seen alone."""
+
+PLAIN_NAME = (
+    "not blank, without control characters, lone surrogates, and characters that end a line or change its "
+    "direction"
+)
+"""The rule for names, as refusals word it."""
+
+
+def steers(text: str) -> bool:
+    """Return whether a text has characters that steer the page, the terminal or the file that shows it."""
+    return STEERING.search(text) is not None
+
+
+def is_blank(text: str) -> bool:
+    """Return whether nothing of a text is seen."""
+    return UNSEEN_MARKS.fullmatch(text) is not None
+
+
+def is_plain_name(text: str) -> bool:
+    """Return whether a text can be a name: something of it is seen, and nothing in it steers what shows it."""
+    return not steers(text) and not is_blank(text)
+
+
 def storable_text(text: str) -> str:
     """Return a text that every database takes: without NUL and lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def storable_words(text: str) -> str:
+    """Return a text that every database takes; a `Text` stays translatable."""
+    if isinstance(text, Text):
+        return text.changed(storable_text)
+    return storable_text(text)
+
+
+def spoken_text(value: object) -> str:
+    """Return what a value of the application says, as a storable text; its class may raise instead of saying it."""
+    try:
+        return storable_words(text_from(value))
+    except BaseException as unspoken:  # noqa: BLE001  # the application's
+        return UNSPOKEN.filled(type(unspoken).__name__)
+
+
+UNSPOKEN = Text("its text cannot be had (%(error)s)")

@@ -29,6 +29,7 @@ from orchestrator.engine.operations import ActionRequest, ProcessOperation, on_p
 from orchestrator.exceptions import OperationRefused, PermissionMissing
 from orchestrator.missing_tables import lacks_tables
 from orchestrator.models import ProcessInstance, Status
+from orchestrator.text import is_plain_name
 
 WAY = "command line"
 ALL_DONE, SOME_REFUSED, INTERRUPTED = 0, 1, 130
@@ -97,7 +98,7 @@ def active_user(name: str) -> Any:
     """
     model = get_user_model()
     users = model._default_manager.filter(**{model.USERNAME_FIELD: name})
-    user = users.first() if name.isprintable() else None
+    user = users.first() if is_plain_name(name) else None
     if user is None or not user.is_active:
         raise CommandError(f"there is no active user {name!r}", returncode=USAGE)
     return user

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import IO, Any
 
 from monitoring.base.statuses import look
+from orchestrator.text import STEERING
 
 COLOURS = {
     "running": "34",
@@ -156,6 +157,9 @@ def pad_text(text: str, width: int) -> str:
     return text + " " * (width - text_width(text))
 
 
+LINE_SPACES = re.compile(r"[ \t-\r\x1c-\x1f\x85\u2028\u2029]+")
+"""Spaces and the ends of lines."""
+
 UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 """Characters that may be unprintable; most of them are printable."""
 
@@ -166,6 +170,8 @@ def escape_char(char: str) -> str:
 
 
 def printable_line(text: object) -> str:
-    """Return a text on one line without control characters, since data may have any."""
-    said = " ".join(str(text).split()) if not str(text).isprintable() else str(text)
-    return "".join(char if char.isprintable() else "�" for char in said)
+    """Return a text on one line without characters that steer a terminal, since data may have any."""
+    said = str(text)
+    if said.isprintable():
+        return said
+    return STEERING.sub("�", " ".join(LINE_SPACES.split(said)).strip())

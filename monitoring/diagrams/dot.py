@@ -182,4 +182,4 @@ def _replace_unprintable(text: str) -> str:
 
 def _is_unprintable(char: str) -> bool:
     # Cs: lone surrogates; Cc: control characters; both would break the XML of the picture.
-    return unicodedata.category(char) in {"Cc", "Cs", "Cn"} or char in "\ufffe\uffff"
+    return unicodedata.category(char) in {"Cc", "Cs"} or char in "\ufffe\uffff"

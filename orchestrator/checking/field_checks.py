@@ -1,7 +1,8 @@
-"""The system check of fields whose values JSON cannot tell apart.
+"""The system check of fields whose values JSON cannot tell apart, or that cannot be read back at all.
 
-E016 no value of a union's member, or of a type of keys, is read back as itself. A sample of the type is written and
-read; values that only sometimes come back as others are refused where they are written.
+E016 no value of a union's member, or of a type of keys, is read back as itself; or what is written of an enumeration, a
+type of keys or a dataclass is never read. A sample of the type is written and read; values that only sometimes come
+back as others are refused where they are written.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from orchestrator.definition.annotations import (
     is_dataclass_type,
     possible_values,
 )
-from orchestrator.definition.codec import decode, encode_as
+from orchestrator.definition.codec import UNWRITABLE, adapter, decode, encode_as
 from orchestrator.definition.codec.exactness import find_change
 from orchestrator.definition.process_manager.state_machine import copied_fields
+from orchestrator.exceptions import InvalidMessage
 
 SAMPLES: Mapping[Any, Any] = {
     str: "text",
@@ -93,6 +95,7 @@ def _declared() -> Iterator[tuple[str, Any]]:
     forms += map(registry.event_class, registry.event_types())
     for form in components(*forms):
         if is_dataclass_type(form):
+            yield form.__qualname__, form
             for name, hint in _hints(form).items():
                 yield f"{form.__qualname__}.{name}", hint
 
@@ -105,12 +108,19 @@ def _hints(form: Any) -> Mapping[str, Any]:
 
 
 def mistakes(annotation: Any) -> Iterator[str]:
-    """Yield a reason for each member of a union, and each type of keys, of which no value is read back as itself."""
+    """Yield a reason for each member of a union, and each type of keys, of which no value is read back as itself.
+
+    And for each enumeration, type of keys and dataclass of which nothing that is written can be read.
+    """
     for hint in _arguments(annotation):
-        for values in _probes(hint):
-            found = [_change(hint, value) for value in values]
-            if found and all(found):
-                yield found[0]
+        changed = [
+            [_change(hint, value) for value in values] for values in _probes(hint)
+        ]
+        refused = [
+            [_refused(form, one) for one in values] for form, values in _parts(hint)
+        ]
+        told = [found[0] for found in changed if found and all(found)]
+        yield from told or [found[0] for found in refused if found and all(found)]
 
 
 def _arguments(annotation: Any, within: tuple[Any, ...] = ()) -> Iterator[Any]:
@@ -132,6 +142,51 @@ def _probes(hint: Any) -> Iterator[list[Any]]:
         given = samples(value)[:1]
         for one in alternatives(key):
             yield [{sample: item} for sample in samples(one) for item in given]
+
+
+def _parts(hint: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield what may be written and never read: an enumeration, each type of a dictionary's keys, a dataclass.
+
+    With each come its samples.
+    """
+    if listed := possible_values(hint):
+        yield hint, list(listed)
+    elif get_origin(hint) is dict:
+        for one in alternatives(get_args(hint)[0]):
+            yield dict[one, Any], [{sample: None} for sample in samples(one)]  # type: ignore[valid-type]
+    elif is_dataclass_type(hint) and not all(field.init for field in fields(hint)):
+        yield hint, samples(hint)
+
+
+def _refused(form: Any, value: Any) -> str:
+    """Why what is written of a value is refused when it is read; "" if it is read, or cannot be written anyway.
+
+    Of a dataclass only a field counts that is not given when it is made: its other fields are looked at by themselves.
+    """
+    try:
+        writer = adapter(form)
+        writer.validate_python(value, strict=True)
+    except Exception:  # noqa: BLE001  # the class may refuse it in any way
+        return ""
+    try:
+        decode(form, writer.dump_python(value, mode="json", warnings="error"))
+    except InvalidMessage as error:
+        return _why_unread(form, value, error.path.partition(".")[0])
+    except UNWRITABLE:
+        return _why_unread(form, value, "")
+    except Exception:  # noqa: BLE001  # the class may refuse it in any way
+        return ""
+    return ""
+
+
+def _why_unread(form: Any, value: Any, name: str) -> str:
+    """Say why what is written of a sample is not read; `name` is the refused field of a dataclass."""
+    if not is_dataclass_type(form):
+        shown = next(iter(value)) if isinstance(value, dict) else value
+        return f"what is written of {shown!r} is refused when it is read"
+    if name in {field.name for field in fields(form) if not field.init}:
+        return f"{name} is written, and not given when a {form.__name__} is made: leave init=False out"
+    return ""
 
 
 def _change(hint: Any, value: Any) -> str:

@@ -31,6 +31,7 @@ from orchestrator.configuration.conf import (
     refusal,
     split_at_commas,
 )
+from orchestrator.text import PLAIN_NAME, is_plain_name
 
 
 class Topic(StrEnum):
@@ -169,7 +170,7 @@ def _texts(value: Any) -> Iterator[str]:
 RecipientName = Annotated[
     str,
     Field(min_length=1, max_length=50),
-    Form("have a name of up to 50 printable letters", str.isprintable, hides=object),
+    Form(f"have a name of up to 50 letters, {PLAIN_NAME}", is_plain_name, hides=object),
 ]
 Recipients = Annotated[
     dict[RecipientName, Annotated[Recipient, DICTIONARY]], DICTIONARY

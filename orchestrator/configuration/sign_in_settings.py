@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from orchestrator.configuration.conf import Form, SettingRefused, split_at_commas
+from orchestrator.text import PLAIN_NAME, is_plain_name
 
 LONGEST_ISSUER = 200
 """Characters: the column of django-allauth with the issuer of an account has no room for more."""
@@ -54,11 +55,6 @@ def is_issuer(address: str) -> bool:
     )
 
 
-def is_name(text: str) -> bool:
-    """Return whether a text can be read on a button."""
-    return text.isprintable() and bool(text.strip())
-
-
 def split_group(entry: str) -> tuple[str, str]:
     """Return the group of the provider and the group of Django that one entry names; they may have one name."""
     theirs, equals, ours = (part.strip() for part in entry.rpartition("="))
@@ -94,7 +90,9 @@ ClientSecret = Annotated[
     Form("have 1 to 255 letters, digits and signs of ASCII", hides=str),
 ]
 ProviderName = Annotated[
-    str, Field(max_length=40), Form("have up to 40 characters", is_name)
+    str,
+    Field(max_length=40),
+    Form(f"have up to 40 characters, {PLAIN_NAME}", is_plain_name),
 ]
 GroupsClaim = Annotated[
     str,

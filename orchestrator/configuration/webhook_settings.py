@@ -27,6 +27,7 @@ from orchestrator.configuration.conf import (
     split_variable,
     whole_bounds,
 )
+from orchestrator.text import PLAIN_NAME, is_plain_name
 
 RAREST, MOST = 0.0001, 1_000_000  # events a second
 LONGEST_NAME = 100  # letters
@@ -50,14 +51,14 @@ def parse_rate(value: Any, info: ValidationInfo) -> Any:
 
 def is_source_name(value: str) -> bool:
     """Return whether a text can name a source."""
-    plain = value.isprintable() and "/" not in value and SECRET not in value
-    return plain and 0 < len(value) <= LONGEST_NAME
+    plain = is_plain_name(value) and "/" not in value and SECRET not in value
+    return plain and len(value) <= LONGEST_NAME
 
 
 SourceName = Annotated[
     str,
     Form(
-        f"have the name of a source: up to {LONGEST_NAME} printable letters without /",
+        f"have the name of a source: up to {LONGEST_NAME} letters without /, {PLAIN_NAME}",
         is_source_name,
         hides=object,
     ),

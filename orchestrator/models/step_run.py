@@ -53,6 +53,8 @@ HELD = "held"
 FIRST_CALLED = "first_called"
 SKIPPED_BECAUSE = "skipped"
 """In the progress of an open step that has returned: why it skipped itself."""
+CALLS = "calls"
+"""The number of calls of a function that has returned, in the progress of a step whose condition is tried again."""
 
 
 class StepRun(Work):

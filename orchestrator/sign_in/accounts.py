@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from orchestrator.configuration.sign_in_settings import ANYBODY
+from orchestrator.text import STEERING
 
 security = logging.getLogger("orchestrator.security")
 
@@ -19,10 +20,6 @@ LONGEST_NAME = 140
 """Characters of a user name without its number."""
 LONGEST_ADDRESS = 254
 NOT_IN_NAMES = re.compile(r"[^\w.@+-]")
-NOT_SHOWN = re.compile(
-    r"[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+"
-)
-"""Characters that end a line, cannot be seen or change the direction of a text, and could disguise a name."""
 
 
 def mapped_groups(claims: Mapping[str, Any]) -> set[str]:
@@ -87,7 +84,7 @@ def free_name(claims: Mapping[str, Any]) -> str:
 
 def _text(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
-    text = NOT_SHOWN.sub(" ", value) if isinstance(value, str) else ""
+    text = STEERING.sub(" ", value) if isinstance(value, str) else ""
     return text.strip()[:150]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator import Permanent
 from orchestrator.definition import Workflow, each
+from orchestrator.engine.change.workflows.visits import tolerated_failures
 from orchestrator.engine.operations import pause, skip, unpause
 from orchestrator.models import StepKind, StepRun
 from orchestrator.testing import Process, run, started
@@ -130,3 +131,10 @@ def test_a_map_that_tolerates_none_tries_all_others() -> None:
 
     assert process.status == "failed"
     assert elements(process) == {"failed": 1, "done": DEVICES - 1}
+
+
+@pytest.mark.parametrize("hundredths", range(101))
+def test_a_share_of_a_hundred_elements_is_what_is_written(hundredths: int) -> None:
+    share = float(f"{hundredths / 100:.2f}")
+    row = each(devices, over="", do=update, into=report, tolerate=share)
+    assert tolerated_failures(row, StepRun(expected=100)) == hundredths

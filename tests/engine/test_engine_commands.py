@@ -153,7 +153,7 @@ DEEP = "[" * 1000 + "]" * 1000
     (["ParcelOrdered", '"' + "x" * 1_048_576 + '"'], "larger than 256 KiB"),
     (["ParcelOrdered", "\udcff"], "not UTF-8"),
     (["ParcelOrdered", ORDER, "--process", "7"], "must be a UUID"),
-    (["ParcelOrdered", ORDER, "--id", "a\nb"], "printable characters"),
+    (["ParcelOrdered", ORDER, "--id", "a\nb"], "no control characters"),
 )
 def test_bad_input_is_one_line_and_stores_nothing(words: list[str], said: str) -> None:
     with pytest.raises(CommandError) as refused:

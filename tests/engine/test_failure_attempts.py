@@ -20,7 +20,7 @@ from orchestrator.definition import (
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.steps.runner import CLAIMED
 from orchestrator.engine.work.leases import work_name
-from orchestrator.exceptions import SubprocessFailed
+from orchestrator.exceptions import NoCase, SubprocessFailed
 from orchestrator.models import Lost, StepRun
 from orchestrator.testing import Process, registered
 from orchestrator.workers.current_worker import CurrentWorker
@@ -130,9 +130,55 @@ class Parent(Workflow):
     flow = (child, catch(child, error=SubprocessFailed, to=tell))
 
 
+class Rates:
+    """A service that a condition asks: it answers at the third time."""
+
+    asked = 0
+
+
+def give() -> int:
+    Rates.asked = 0
+    return 5
+
+
+async def give_abroad() -> int:
+    Rates.asked = 0
+    return 5
+
+
+def is_high(value: int) -> bool:
+    Rates.asked += 1
+    if Rates.asked < 3:
+        raise ValueError("the service of rates is away")
+    return False
+
+
+giving = step(give, retries=3, backoff=0.001)
+giving_abroad = step(give_abroad, retries=3, backoff=0.001)
+
+
+class Undecided(Workflow):
+    """A step that is called once, with a condition that is tried three times and then fits nothing."""
+
+    flow = (
+        fork(giving, into=[case(is_high, to=left)]),
+        catch(giving, error=NoCase, to=tell),
+    )
+
+
+class UndecidedAbroad(Workflow):
+    """The same with a step that waits outside."""
+
+    flow = (
+        fork(giving_abroad, into=[case(is_high, to=left)]),
+        catch(giving_abroad, error=NoCase, to=tell),
+    )
+
+
 @pytest.fixture(scope="module")
 def known() -> Iterator[None]:
-    with registered(Twice, Once, Abroad, Elements, Starved, Child, Parent):
+    kinds = Twice, Once, Abroad, Elements, Starved, Child, Parent
+    with registered(*kinds, Undecided, UndecidedAbroad):
         yield
 
 
@@ -168,6 +214,9 @@ CASES: list[tuple[type[Workflow], tuple[Lost, ...], str]] = [
     (Elements, (), "ConnectionError, 2"),
     (Parent, (), "SubprocessDeclined, 1"),
     (Starved, (), "Permanent, 0"),
+    (Undecided, (), "NoCase, 1"),
+    (UndecidedAbroad, (), "NoCase, 1"),
+    (Undecided, (Lost.TIMED_OUT,), "NoCase, 2"),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import Poll, Retry, start_process
+from orchestrator import Permanent, Poll, Retry, start_process
 from orchestrator.definition import (
     Failure,
     StepContext,
@@ -398,6 +398,39 @@ def test_its_time_stands_still_while_its_process_is_paused() -> None:
     pass_time(minutes=5)
 
     assert process.result == "3 calls"
+
+
+@pytest.mark.parametrize("within", [timedelta.min, -HOUR, timedelta(0)])
+def test_a_time_that_is_over_before_the_first_call_is_caught(within: timedelta) -> None:
+    def never() -> int:
+        outside.calls["fetch"] += 1
+        raise Poll(MINUTE, within=within)
+
+    with replaced(fetch, never):
+        process = started(Caught)
+
+    told = process.result_of("tell")
+    assert (told, outside.calls) == (
+        "TimedOut 1: not done after 0 seconds: The step is not done yet.",
+        {"fetch": 1},
+    )
+
+
+@pytest.mark.parametrize("after", [timedelta.min, -MINUTE, timedelta(0)])
+def test_a_step_that_polls_without_a_pause_waits_for_a_second(after: timedelta) -> None:
+    def ask() -> int:
+        outside.calls["fetch"] += 1
+        if outside.calls["fetch"] > 100:
+            raise Permanent("it spins")
+        raise Poll(after, within=timedelta(seconds=10))
+
+    with replaced(fetch, ask):
+        process = started(Fetching)
+        assert outside.calls == {"fetch": 1}
+        pass_time(seconds=60)
+
+    assert process.status == "failed"
+    assert outside.calls["fetch"] <= 11
 
 
 def test_what_undoes_a_step_may_poll() -> None:

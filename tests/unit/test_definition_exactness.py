@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum, Flag, IntEnum, StrEnum
 from types import SimpleNamespace
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -22,7 +22,7 @@ from pydantic import (
 
 from orchestrator.checking.field_checks import mistakes
 from orchestrator.definition import Event
-from orchestrator.definition.codec import decode, encode, encode_as
+from orchestrator.definition.codec import decode, encode, encode_as, make_strict
 from orchestrator.exceptions import InvalidMessage
 from tests.services.cases import cases
 
@@ -70,6 +70,49 @@ class Model(BaseModel):
 
 class Further(Model):
     mark: str = ""
+
+
+@dataclass
+class Account:
+    """An account with a field of its own making, and with a cache."""
+
+    total: int
+    spent: int = field(init=False)
+    cache: Any = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.spent, self.cache = 0, object()
+
+
+def spent(amount: int) -> Account:
+    account = Account(10)
+    account.spent = amount
+    return account
+
+
+@dataclass(frozen=True)
+class Order:
+    number: int
+    state: str = field(init=False, default="new")
+
+
+make_strict(Order)
+
+
+class Place(Enum):
+    HOME = (0, 0)
+
+
+class Rate(Enum):
+    HALF = Decimal("0.5")
+
+
+class Level(Enum):
+    LOW = 1
+
+
+class Right(Flag):
+    READ = 1
 
 
 T = TypeVar("T")
@@ -134,6 +177,17 @@ SECONDS = "its offset from UTC has seconds"
     (date | datetime, MIDNIGHT, ""),
     (list[int] | tuple[int, ...], (1,), "tuple would be read back as list"),
     (int | float, 1e22, ""),
+    (int | float, 1e23, "float would be read back as int"),
+    (list[int | float], [1e300], "0: float would be read back as int"),
+    (float, 1e23, ""),
+    (Literal[1] | bool, True, "it would be read back as another value"),
+    (Literal[1] | bool, 1, ""),
+    (set[Literal[1] | bool], {True}, "it would be read back as another value"),
+    (int | bool, True, ""),
+    # fields that are not given when an instance is made
+    (Account, Account(10), ""),
+    (Account, spent(7), "spent: it would be read back as another value"),
+    (list[Account], [spent(7)], "0.spent: it would be read back"),
     # subclasses
     (Metres, Marked(1, "x"), "Marked would be read back as Metres"),
     (dict[str, list[Metres]], {"a": [Marked(1)]}, "a.0: Marked would be read back"),
@@ -155,6 +209,10 @@ SECONDS = "its offset from UTC has seconds"
     # moments
     (datetime, datetime(2026, 3, 1, tzinfo=ODD), SECONDS),
     (list[time], [time(1, tzinfo=ODD)], f"0: {SECONDS}"),
+    (time, time(9, tzinfo=ZoneInfo("Europe/Berlin")), "its zone has no offset"),
+    (list[time], [time(9, tzinfo=ZoneInfo("Europe/Berlin"))], "0: its zone has no"),
+    (time, time(9, tzinfo=UTC), ""),
+    (time, time(9), ""),
     (datetime, datetime(2026, 3, 1, tzinfo=UTC), ""),
     (datetime, AGAIN, ""),
     (set[Metres], {Marked(1)}, "Marked would be read back as Metres"),
@@ -277,6 +335,22 @@ def test_what_earlier_releases_stored_is_read_as_before() -> None:
     (dict[int, str], 0),
     (dict[str, Any], 0),
     (Any, 0),
+    # what is written, and never read
+    (Order, 1),
+    (Place, 1),
+    (Rate, 1),
+    (Literal[b"x"], 1),
+    (dict[Literal[1, 2], str], 1),
+    (dict[tuple[int, int], str], 1),
+    (dict[frozenset[int], str], 1),
+    (dict[Level, str], 1),
+    (dict[Right, str], 1),
+    (dict[str, list[Place]], 1),
+    (Level, 0),
+    (Right, 0),
+    (Account, 0),
+    (dict[Size, str], 0),
+    (dict[Literal["a"], str], 0),
 )
 def test_the_check_tells_types_of_which_no_value_comes_back(
     annotation: Any, count: int

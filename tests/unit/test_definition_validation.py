@@ -243,8 +243,8 @@ def test_what_a_row_is_made_of_has_the_right_kind(row: Any, reason: str) -> None
     assert refusal(unpaid=[row, PAY]).reason == reason
 
 
-NO_TELLING = "'{}' is no name of a recipient: it has up to 50 printable letters"
-NO_PERSON = "'{}' is no name of a person: it has up to 150 printable letters"
+NO_TELLING = "'{}' is no name of a recipient: it has up to 50 letters, and is not blank, without control"
+NO_PERSON = "'{}' is no name of a person: it has up to 150 letters, and is not blank, without control"
 BOTH_SIDES = "needs that field in the event and in the data"
 
 

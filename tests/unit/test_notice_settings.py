@@ -25,8 +25,8 @@ ROOM = f"{ROOMS}.Room"
 BAD: list[tuple[Any, str]] = [
     ([OPS], "must be a dictionary, not a list."),
     ({"ops": OPS["to"]}, "['ops'] must be a dictionary, not a list."),
-    ({"": OPS}, "[''] must have a name of up to 50 printable letters."),
-    ({"a\nb": OPS}, "must have a name of up to 50 printable letters."),
+    ({"": OPS}, "[''] must have a name of up to 50 letters, not blank, without"),
+    ({"a\nb": OPS}, "must have a name of up to 50 letters, not blank, without"),
     ({"ops": {}}, "['ops'] must have one of to, url and channel, not none."),
     ({"ops": {**OPS, "channel": ROOM}}, "url and channel, not to and channel."),
     (

@@ -188,7 +188,10 @@ class Shared(Workflow):
 LATE, LONG_SLEEP = wait(Approved, deadline=timedelta.max), sleep(timedelta.max, "s")
 STEPS: list[tuple[Any, str]] = [
     (step(work, "n" * 101), "has 101 characters, at most 100 are stored"),
-    *((step(work, name), "must be printable text") for name in ("a\nb", " ")),
+    *(
+        (step(work, name), "must be text that is not blank, without control")
+        for name in ("a\nb", " ")
+    ),
     (step(work, gives="n" * 101), "has 101 characters"),
     (step(work, retries=-1), "retries=-1 must be a whole number from 0"),
     (step(work, retries={ValueError: -2}), "retries=-2 must be a whole number"),

@@ -21,7 +21,7 @@ from orchestrator.definition.annotations import (
     is_dataclass_type,
     is_immutable,
 )
-from orchestrator.definition.codec.exactness import find_change, takes_sequences
+from orchestrator.definition.codec.exactness import find_change, leeway_of
 from orchestrator.definition.codec.json_values import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -35,6 +35,7 @@ from orchestrator.definition.codec.json_values import (
 from orchestrator.definition.messages import STRICT
 from orchestrator.definition.secrets import (
     MASK,
+    all_field_names,
     mask_values,
     secret_fields,
     secret_texts,
@@ -44,6 +45,7 @@ from orchestrator.exceptions import InvalidMessage
 __all__ = [
     "MAX_BYTES",
     "MAX_DEPTH",
+    "UNWRITABLE",
     "adapter",
     "canonical_json",
     "check_json",
@@ -122,17 +124,23 @@ def encode(value: object) -> dict[str, Any]:
     Raises:
         InvalidMessage: a value has another type than declared, cannot be stored, or would be read back as another one.
     """
-    form, name = adapter(type(value)), type(value).__name__
+    kind: Any = type(value)
+    form, name = adapter(kind), kind.__name__
     try:
         body = _dumped(form, value)
     except UNWRITABLE as error:
-        told = _discreet(_reason(form, value, error), type(value), value)
-        raise InvalidMessage(f"{name}: {told}") from None
-    check_json(body)
+        bad = _unwritable(form, kind, value, error)
+        raise InvalidMessage(f"{name}: {bad}", alike=f"{name}: {bad.alike}") from None
     try:
-        return _exact(form, type(value), value, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
+        check_json(body)
     except InvalidMessage as error:
-        raise InvalidMessage(f"{name}: {error}") from None
+        error.alike = f"{name}: {_alike(error, kind)}"
+        raise
+    try:
+        return _exact(form, kind, value, body)  # type: ignore[no-any-return]  # a dataclass always becomes a dict
+    except InvalidMessage as error:
+        alike = f"{name}: {_alike(error, kind)}"
+        raise InvalidMessage(f"{name}: {error}", alike=alike) from None
 
 
 def encode_as(annotation: Any, value: object, *, exact: bool = True) -> Any:
@@ -152,12 +160,16 @@ def encode_as(annotation: Any, value: object, *, exact: bool = True) -> Any:
         form.validate_python(value, strict=True)
         body = _dumped(form, value)
     except UNWRITABLE as error:
-        told = _discreet(_reason(form, value, error), annotation, value)
-        raise InvalidMessage(told[:500]) from None
-    check_json(body)
-    if not exact:
-        return _readable(form, body)
-    return _exact(form, annotation, value, body)
+        bad = _unwritable(form, annotation, value, error)
+        raise InvalidMessage(str(bad)[:500], alike=bad.alike) from None
+    try:
+        check_json(body)
+        if not exact:
+            return _readable(form, body)
+        return _exact(form, annotation, value, body)
+    except InvalidMessage as error:
+        error.alike = _alike(error, annotation)
+        raise
 
 
 def copied(annotation: Any, value: Any) -> Any:
@@ -207,16 +219,27 @@ def _in_order(value: Any, body: Any) -> Any:
     return body
 
 
-def _reason(form: TypeAdapter[Any], value: object, error: Exception) -> str:
-    """Why a value cannot be written: nesting, type or serializer. It names the path if pydantic does."""
+def _unwritable(
+    form: TypeAdapter[Any], annotation: Any, value: object, error: Exception
+) -> InvalidMessage:
+    """The error of a value that cannot be written: nesting, type or serializer. It names the path if pydantic does."""
     told = " ".join(str(error).split())
+    alike = ALTERED.sub("input_type", told)
     try:
         _readable(form, form.dump_python(value, mode="json", warnings="none"))
     except InvalidMessage as named:
-        return f"{named} ({told})"
-    except Exception:  # noqa: BLE001  # a value of an unrelated class lacks the attributes
-        return told
-    return told
+        told, alike = f"{named} ({told})", _alike(named, annotation)
+    except Exception:  # noqa: BLE001, S110  # a value of an unrelated class lacks the attributes
+        pass
+    return InvalidMessage(_discreet(told, annotation, value), alike=alike)
+
+
+def _alike(error: InvalidMessage, annotation: Any) -> str:
+    """The message of an error without the values, and without what is no name of a field in its path."""
+    names = all_field_names(annotation)
+    places = (one if one in names else "#" for one in error.path.split("."))
+    said = str(error).removeprefix(f"{error.path}: ") if error.path else str(error)
+    return f"{'.'.join(places)}: {said}"
 
 
 def _discreet(text: str, annotation: Any, value: object) -> str:
@@ -228,6 +251,8 @@ def _discreet(text: str, annotation: Any, value: object) -> str:
 
 
 GIVEN = re.compile(r"input_value=.*?, input_type", re.DOTALL)
+ALTERED = re.compile(r"input_value=.*, input_type", re.DOTALL)
+"""The same up to the last value: a value may have any text in it."""
 
 
 def _readable(form: TypeAdapter[Any], body: Any) -> Any:
@@ -244,8 +269,7 @@ def _exact(form: TypeAdapter[Any], annotation: Any, value: object, body: Any) ->
     """Bring JSON values into the stored form, and compare what is read of them with the value."""
     body = settled(body)
     read = _read(form, body)
-    sequences = takes_sequences(annotation)
-    if found := find_change(value, read, sequences=sequences):
+    if found := find_change(value, read, leeway_of(annotation)):
         *path, reason = found
         raise InvalidMessage(str(reason), ".".join(map(str, path)))
     return body
@@ -262,16 +286,17 @@ def decode(cls: type[T], body: object) -> T:
     Raises:
         InvalidMessage: a field does not fit; the error has its path.
     """
-    check_json(body)
     try:
+        check_json(body)
         value: T = _read(adapter(cls), body)
     except InvalidMessage as error:
+        error.alike = _alike(error, cls)
         if not (names := secret_fields(cls)):
             raise
         # The class's own checks may quote the values.
         told = str(error).removeprefix(f"{error.path}: ") if error.path else str(error)
         told = mask_values(told, secret_texts(body, names))
-        raise InvalidMessage(told, error.path) from None
+        raise InvalidMessage(told, error.path, error.alike) from None
     return value
 
 

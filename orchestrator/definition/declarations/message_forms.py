@@ -91,8 +91,8 @@ def decode_message(kind: type[M], body: object) -> M:
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001  # the application's function may raise anything
-            told = f"{error}; from_older raised {type(raised).__name__}"
-            raise InvalidMessage(told) from None
+            more = f"; from_older raised {type(raised).__name__}"
+            raise InvalidMessage(f"{error}{more}", alike=error.alike + more) from None
 
 
 def decode_stored(form: type[T], body: object) -> T:

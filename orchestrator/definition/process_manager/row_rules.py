@@ -38,6 +38,7 @@ from orchestrator.definition.refusals import (
     why_not_plain,
 )
 from orchestrator.exceptions import InvalidMessage
+from orchestrator.text import PLAIN_NAME, is_plain_name
 
 Machine = type[StateMachine]
 Reasons = Iterator[str]
@@ -251,9 +252,9 @@ def _of_notices(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
         yield "only a deadline notifies: begin the row with after(...)"
     given: tuple[Any, ...] = row.notifies  # code may run without a type checker
     for name in dict.fromkeys(given):
-        named = isinstance(name, str) and name.isprintable() and 0 < len(name) <= 50
+        named = isinstance(name, str) and is_plain_name(name) and len(name) <= 50
         if not named:
-            yield f"{name!r} is no name of a recipient: it has up to 50 printable letters"
+            yield f"{name!r} is no name of a recipient: it has up to 50 letters, and is {PLAIN_NAME}"
         elif given.count(name) > 1:
             yield f"notifies {name!r} twice"
 
@@ -265,9 +266,9 @@ def _of_owner(cls: Machine, step: StrEnum, row: TransitionRow) -> Reasons:
     if row.event and row.disposition == "move":
         yield "only a deadline assigns: begin the row with after(...)"
     given: Any = row.owner  # code may run without a type checker
-    named = isinstance(given, str) and given.strip() == given and given.isprintable()
-    if not named or not 0 < len(given) <= 150:
-        yield f"{given!r} is no name of a person: it has up to 150 printable letters"
+    named = isinstance(given, str) and given.strip() == given and is_plain_name(given)
+    if not named or len(given) > 150:
+        yield f"{given!r} is no name of a person: it has up to 150 letters, and is {PLAIN_NAME}"
 
 
 ROW_RULES: tuple[Callable[[Machine, StrEnum, TransitionRow], Reasons], ...] = (

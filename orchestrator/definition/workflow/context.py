@@ -58,9 +58,9 @@ class AttemptContext(ABC):
         """Report the progress of the step, which is also a heartbeat. Frequent calls are cheap.
 
         Args:
-            done: the amount of finished work.
-            total: the amount of all work; None if unknown.
-            message: a text for operators.
+            done: the amount of finished work. If it is no finite number, the report is a heartbeat alone.
+            total: the amount of all work; None if unknown, as one that is no finite number.
+            message: a text for operators; whatever is in it, it does not fail the step.
         """
 
 

@@ -236,7 +236,8 @@ def each(
         into: the step after the last element; it starts at once if the list is empty.
         item: the parameter of `do`, or the field of its Input, that gets the element.
         window: the number of elements that may run at once; None for all.
-        tolerate: how many elements may fail for good: a number, or a share between 0 and 1.
+        tolerate: how many elements may fail for good: a number, or a share between 0 and 1. With 0 each failure
+            waits for a person, and the other elements go on.
     """
     return Each(step, over, do, into, item, window, tolerate)
 

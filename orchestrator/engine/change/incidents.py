@@ -28,13 +28,14 @@ from orchestrator.engine.change.code_places import (
 )
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.batch import Statement
-from orchestrator.exceptions import SubprocessFailed
+from orchestrator.exceptions import InvalidMessage, SubprocessFailed
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.text import (
     Text,
     first_wording,
     pack_text,
     storable_text,
+    storable_words,
     with_error_type,
 )
 
@@ -197,7 +198,9 @@ def _cause_columns(
     if source:
         cause = fingerprint(kind, name, step, "", raised, source)
     else:
-        plain = storable_text(without_values(message, bodies, step))[:500]
+        # Of a value that is not of its type, the message has the value itself.
+        said = (isinstance(error, InvalidMessage) and error.alike) or message
+        plain = storable_text(without_values(said, bodies, step))[:500]
         cause = fingerprint(kind, name, step, plain, raised, place)
     columns = {"error": raised, "place": place, "fingerprint": cause}
     return columns, earlier if earlier != cause else ""
@@ -277,8 +280,9 @@ OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error with masked secret values; the error's class may raise instead of returning it."""
-    return secret_values.mask_error_text(error, error_texts.message_of(error))
+    """Return the message of an error with masked secret values, as a storable text."""
+    said = secret_values.mask_error_text(error, error_texts.message_of(error))
+    return storable_words(said)
 
 
 def named_error(error: BaseException) -> str:

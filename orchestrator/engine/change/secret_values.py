@@ -23,7 +23,7 @@ from orchestrator.models import (
     Work,
 )
 from orchestrator.registry import DefinitionClass
-from orchestrator.text import Text
+from orchestrator.text import Text, storable_text
 
 NOTED = "_procession_secret_values"
 
@@ -170,4 +170,5 @@ def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:
     if definition.summary is ProcessDefinition.summary:
         return ""
     said = call_application(definition.name, definition.summary, value)
-    return mask_line(said[:2_000], definition.name, body)[:200]
+    said = storable_text(said[:2_000])
+    return mask_line(said, definition.name, body)[:200]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,7 @@ from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
+from orchestrator.text import spoken_text
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +74,16 @@ class RunningStep(StepContext):
         self, done: float, total: float | None = None, message: str = ""
     ) -> None:
         with self._reporting():
+            if not _is_finite(done):
+                return
+            total = total if _is_finite(total) else None
             now, complete = time.monotonic(), done == total
             news = complete and not self._complete
             if now - self._shown < SHOWN_SECONDS and not news:
                 return
             self._shown, self._complete = now, complete
             name, data = self._instance.name, self._instance.data
-            said = secret_values.mask_line(str(message), name, data)
+            said = secret_values.mask_line(spoken_text(message), name, data)
             shown = {"done": done, "total": total, "message": said[:200]}
             written = encode_as(dict, shown, exact=False)
             known = self._run.progress = self._run.polled | written
@@ -104,6 +109,14 @@ class RunningStep(StepContext):
 
 InEngineThread = Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]
 """Wraps a function in one that is awaited while the engine's thread calls it."""
+
+
+def _is_finite(number: float | None) -> bool:
+    """Whether a report of progress has a number here that can be stored and drawn."""
+    try:
+        return number is not None and math.isfinite(number)
+    except (OverflowError, TypeError, ValueError):
+        return False
 
 
 class AwaitedStep(AsyncStepContext):

@@ -43,7 +43,7 @@ from orchestrator.models import (
     Verdict,
 )
 from orchestrator.registry import DefinitionClass
-from orchestrator.text import Text
+from orchestrator.text import Text, is_blank, steers
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def correlation_of(target: DefinitionClass, message: object) -> str:
     """Return a definition's correlation key in an event or input; "" when the message carries none.
 
     Raises:
-        InvalidMessage: the key is empty, too long or not printable.
+        InvalidMessage: the key is blank or too long, or has characters that steer what shows it.
     """
     key = target.correlation_key(message)
     field = target.correlation
@@ -319,14 +319,23 @@ def check_key(given: str) -> None:
     """Check a correlation key; "" stands for none.
 
     Raises:
-        InvalidMessage: the key is blank, too long or not printable.
+        InvalidMessage: the key is blank or too long, or has characters that steer what shows it.
     """
     check_name("correlation key", given, 200, empty=True)
-    if given and not given.strip():
-        raise InvalidMessage(Text("the correlation key must not be blank"))
 
 
 def check_name(what: str, value: str, longest: int, *, empty: bool = False) -> None:
+    """Check a key, an id or the name of a source.
+
+    Args:
+        what: which of these, in words.
+        value: the text.
+        longest: characters that it may have.
+        empty: whether "" is taken too.
+
+    Raises:
+        InvalidMessage: it is blank or too long, or has characters that steer what shows it.
+    """
     if not isinstance(value, str) or (not value and not empty):  # type: ignore[redundant-expr]  # callers without types
         raise InvalidMessage(
             Text("the %(field)s must be a text that is not empty", what)
@@ -335,7 +344,22 @@ def check_name(what: str, value: str, longest: int, *, empty: bool = False) -> N
         raise InvalidMessage(
             Text("the %(field)s must have at most %(most)s characters", what, longest)
         )
-    if "\0" in value or not value.isprintable():
+    if value.isascii() and value.isprintable() and not value.isspace():
+        return  # most of them
+    if steers(value):
         raise InvalidMessage(
-            Text("the %(field)s must have printable characters only", what)
+            Text(
+                "the %(field)s must have no control characters, no lone surrogates, and no characters that end a line "
+                "or change its direction",
+                what,
+                was="the %(field)s must have printable characters only",
+            )
+        )
+    if value and is_blank(value):
+        raise InvalidMessage(
+            Text(
+                "the %(field)s must not be blank",
+                what,
+                was="the correlation key must not be blank",
+            )
         )

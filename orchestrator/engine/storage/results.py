@@ -292,8 +292,9 @@ def result_columns(run: StepRun, annotation: Any, result: Any) -> dict[str, Any]
         exact = run.kind != StepKind.UNDO  # nothing reads what an undo returns
         return seal_result(encode_as(annotation, result, exact=exact))
     except InvalidMessage as bad:
+        told = Text("the result of %(step)s: %(why)s", run.node, bad)
         raise InvalidMessage(
-            Text("the result of %(step)s: %(why)s", run.node, bad)
+            told, alike=str(told.filled(run.node, bad.alike))
         ) from None
 
 

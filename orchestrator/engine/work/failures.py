@@ -62,6 +62,7 @@ from orchestrator.models import (
     Verdict,
     Work,
 )
+from orchestrator.models.step_run import CALLS
 from orchestrator.text import Text, pack_text, storable_text
 
 log = logging.getLogger(__name__)
@@ -335,7 +336,7 @@ def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
         "step": run.node,
         "type": type(error).__name__,
         "message": storable_text(incidents.error_text(error))[:2000],
-        "attempts": run.attempt - _is_uncalled(run),
+        "attempts": _calls_of(run),
     }
     if isinstance(error, SubprocessFailed):
         told["child"] = {
@@ -345,6 +346,28 @@ def failure_columns(run: StepRun, error: Exception) -> dict[str, Any]:
             "message": error.text,
         }
     return {"result": told, "checksum": digest(told), **attempt_columns(error)}
+
+
+def _calls_of(run: StepRun) -> int:
+    """The number of calls of a visit's function, without the attempts after its return, which try a condition alone."""
+    noted: int = (run.progress or {}).get(CALLS, 0)
+    return noted or run.attempt - _is_uncalled(run)
+
+
+def note_calls(run: StepRun) -> dict[str, Any]:
+    """Note in the progress of a visit how often its function was called, once that has returned.
+
+    Returns:
+        The changed column; none if there is nothing to change.
+    """
+    shown = run.progress or {}
+    if has_returned(run) == (CALLS in shown):
+        return {}
+    if CALLS in shown:
+        run.progress = {name: shown[name] for name in shown if name != CALLS}
+    else:
+        run.progress = {"done": 0, "total": None, **shown, CALLS: run.attempt}
+    return {"progress": run.progress}
 
 
 def _is_uncalled(run: StepRun) -> bool:

@@ -46,6 +46,10 @@ FREE_OF_APPLICATION = 2
 """How often a step is called again uncharged after errors of its own that look like the database's."""
 
 
+LEAST_PAUSE = timedelta(seconds=1)
+"""The shortest pause between two calls of a step that polls."""
+
+
 def release(work: Work, due: datetime | Raw, **noted: Any) -> Statement:
     """Make claimed work due again at a time, uncharged; what has not begun is ready again."""
     values = {"owner": "", "wake_at": due, "attempt": work.attempt - 1, **noted}
@@ -141,19 +145,20 @@ def release_polling(
         first = change.now - timedelta(seconds=time.monotonic() - run.called)
         progress[FIRST_CALLED] = max((first - run.started_at).total_seconds(), 0.0)
     since = run.started_at + timedelta(seconds=progress[FIRST_CALLED])
-    left = min(poll.within, LONGEST) - (change.now - since)
+    within = max(min(poll.within, LONGEST), timedelta(0))
+    left = within - (change.now - since)
     if left <= timedelta(0) and not change.paused:
         left += paused_time(run.instance_id, since)
         if left <= timedelta(0):
             return TimedOut(
                 "not done after %(number)s seconds: %(why)s",
-                f"{poll.within.total_seconds():g}",
+                f"{within.total_seconds():g}",
                 incidents.error_text(poll),
             )
     said = incidents.error_text(poll)
     progress |= {"message": storable_text(said)[:200], "text": pack_text(said)}
     untroubled = {"error": "", "text": None, "lost": "", "given_back": 0}
-    due = change.now + max(min(poll.after, left), timedelta(0))
+    due = change.now + max(min(max(poll.after, LEAST_PAUSE), left), timedelta(0))
     change.touch(run, StepStatus.READY)
     change.mark(release(run, due, progress=progress, **untroubled))
     if run.error:  # the process may have been retrying

@@ -218,6 +218,7 @@ def _try_again(
     pause = backoff.pause(run.attempt, error, policy.backoff)
     values = {"status": StepStatus.RETRYING, **failures.attempt_columns(error)}
     values |= {"owner": "", "wake_at": change.now + pause, **returned_columns(run)}
+    values |= failures.note_calls(run)
     mark = step_runs.update(values, run.fence)
     if change.instance.status in (Status.RETRYING, Status.FAILED):
         send([mark])
@@ -351,7 +352,8 @@ def _stop(
     """Leave the step open as failed, until a person retries, skips or cancels."""
     values = {"status": StepStatus.FAILED, **failures.attempt_columns(error)}
     values |= {"declined": declined, "owner": "", "wake_at": None}
-    values |= returned_columns(run) | retrying.unpolled_columns(run)
+    values |= returned_columns(run) | failures.note_calls(run)
+    values |= retrying.unpolled_columns(run)
     change.mark(step_runs.update(values, run.fence))
     change.touch(run, StepStatus.FAILED)
     change.instance.status = Status.FAILED

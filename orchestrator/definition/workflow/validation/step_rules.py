@@ -21,6 +21,7 @@ from orchestrator.definition.refusals import (
     why_unnamed,
 )
 from orchestrator.definition.workflow.steps import Runnable, Step
+from orchestrator.text import PLAIN_NAME, is_plain_name
 
 LONGEST_NAME = 100
 
@@ -67,8 +68,8 @@ def step_mistakes(step: Step) -> Iterator[str]:
 def _names(step: Step) -> Iterator[str]:
     names: tuple[Any, ...] = (step.name, step.result_name)
     for name in names:
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            yield f"the name {name!r} must be printable text"
+        if not isinstance(name, str) or not is_plain_name(name):
+            yield f"the name {name!r} must be text that is {PLAIN_NAME}"
         elif len(name) > LONGEST_NAME:
             yield f"the name {name[:20]}… has {len(name)} characters, at most {LONGEST_NAME} are stored"
 

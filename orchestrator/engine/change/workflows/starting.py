@@ -73,9 +73,12 @@ def new_workflow(
     """Check the start of a process, which is not stored yet.
 
     Raises:
-        InvalidMessage: the input is not of the declared form, or cannot be stored.
+        InvalidMessage: the input is not of the declared form, or cannot be stored; or id or source cannot be names.
         InvalidDefinition: the graph made from the input contradicts itself.
     """
+    if id:
+        inbox.check_name("id", id, 200)
+        inbox.check_name("source", source, 100)
     if input is None and definition.Input is Nothing:
         input = Nothing()
     if type(input) is not definition.Input:  # a subclass has more fields

@@ -7,6 +7,7 @@ and Salem, Sagas, 1987). `workflow` begins it, `settling` goes on with it.
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -89,7 +90,8 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
 def tolerated_failures(each: Each, head: StepRun) -> int:
     """Return the number of elements of a map that may fail."""
     if isinstance(each.tolerate, float):
-        return int(each.tolerate * (head.expected or 0))
+        # As the share is written: 0.29 of 100 are 29, and the float is a little less.
+        return int(Decimal(str(each.tolerate)) * (head.expected or 0))
     return each.tolerate
 
 
