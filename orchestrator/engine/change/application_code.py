@@ -28,7 +28,7 @@ from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.change.descriptors import are_closed
+from orchestrator.engine.change.descriptors import are_closed, end_worker
 from orchestrator.engine.sql.connection import (
     is_idle_timeout,
     passes,
@@ -344,7 +344,7 @@ def _end_spoilt_process(worker: int, name: str) -> None:
         os._exit(0)
     if are_closed():
         log.error("%s has closed the files of its worker, which ends", name)
-        os._exit(1)  # its supervisor charges this attempt alone
+        end_worker()  # its supervisor charges this attempt alone
 
 
 @contextmanager
