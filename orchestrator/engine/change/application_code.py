@@ -28,7 +28,8 @@ from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.change.descriptors import are_closed, end_worker
+from orchestrator.engine.change.descriptors import end_spoilt_process
+from orchestrator.engine.sql import left_connections
 from orchestrator.engine.sql.connection import (
     is_idle_timeout,
     passes,
@@ -280,6 +281,7 @@ class ApplicationCall:
         self.db = db = connections[DEFAULT_DB_ALIAS]
         self.depth, self.hooks = _depth(db), len(db.run_on_commit)
         self.session = session_of(db)
+        self.others = left_connections.others_in_transaction(db)
         self.former_error = rollback_error(db)
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
@@ -290,11 +292,12 @@ class ApplicationCall:
             elif len(db.run_on_commit) > self.hooks:
                 _name_hooks(db, self.hooks, self.name)
         finally:  # the text of an error is code of the application too, and may raise
-            _end_spoilt_process(self.worker, self.name)
+            end_spoilt_process(self.worker, self.name)
             session.restore()
             left_open = _depth(db) != self.depth
             if left_open:
                 _clear(db, self.depth)
+            left_open |= left_connections.close_spoilt_others(db, self.others)
         if failure is not None:
             if failure is not error:
                 raise failure from error
@@ -336,15 +339,6 @@ class ApplicationCall:
         if self.session.is_lost:
             vars(failure)[FROM_APPLICATION] = False
         return failure
-
-
-def _end_spoilt_process(worker: int, name: str) -> None:
-    """End this process if the code has forked it, or has closed the files of the worker."""
-    if os.getpid() != worker:
-        os._exit(0)
-    if are_closed():
-        log.error("%s has closed the files of its worker, which ends", name)
-        end_worker()  # its supervisor charges this attempt alone
 
 
 @contextmanager

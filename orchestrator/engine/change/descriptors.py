@@ -5,9 +5,12 @@ A worker whose files are closed would write into those that get their numbers ne
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import NoReturn
+
+log = logging.getLogger(__name__)
 
 _last_acts: list[Callable[[], None]] = []
 """What this worker does before it ends."""
@@ -43,3 +46,17 @@ def end_worker() -> NoReturn:
     for act in _last_acts:
         act()
     os._exit(1)
+
+
+def end_spoilt_process(worker: int, name: str) -> None:
+    """End this process if code of the application has forked it, or has closed the files of the worker.
+
+    Args:
+        worker: the process in which the code began.
+        name: the name of the code.
+    """
+    if os.getpid() != worker:
+        os._exit(0)
+    if are_closed():
+        log.error("%s has closed the files of its worker, which ends", name)
+        end_worker()  # its supervisor charges this attempt alone
