@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 
 from orchestrator import process_group
 from orchestrator.configuration.conf import conf
+from orchestrator.engine.change.descriptors import watch_descriptors
 from orchestrator.engine.loops.ready_calls import CallsToMake, find_held_calls
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
@@ -35,7 +36,12 @@ from orchestrator.engine.work.worker_slice import MOST, WorkerSlice
 from orchestrator.models import Lost
 from orchestrator.queue import listen_for_bells, wake_queue
 from orchestrator.workers.current_worker import CurrentWorker
-from orchestrator.workers.event_loop import CallEnd, EventLoop, Flight
+from orchestrator.workers.event_loop import (
+    CallEnd,
+    EventLoop,
+    Flight,
+    running_flight,
+)
 from orchestrator.workers.shared_memory.calls import SharedCalls
 
 log = logging.getLogger(__name__)
@@ -315,7 +321,14 @@ def _wake() -> None:
     """Do nothing: as an act, it only ends the pause of the first thread."""
 
 
+def _blame(worker: CurrentWorker, shared: SharedCalls) -> None:
+    """Show the work whose code has spoilt this worker: a call, or what the first thread is at."""
+    flight = running_flight()
+    shared.blame(worker.slot.work if flight is None else flight.call.name)
+
+
 def run_caller(queue: str, worker: CurrentWorker, shared: SharedCalls) -> None:
     """Run a worker that keeps calls of a queue in flight in this process."""
     process_group.name_process(NAME)
+    watch_descriptors(partial(_blame, worker, shared))
     Caller(queue, worker, shared).run()

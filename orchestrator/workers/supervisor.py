@@ -134,11 +134,15 @@ class WorkerProcess:
             how: how it was lost, unless it was killed for its work.
         """
         work, calls = self.worker.slot.work, list(self.calls or ())
+        guilty = self.guilty
+        if self.calls is not None and (blamed := self.calls.blamed):
+            guilty = guilty | {blamed: Lost.DIED}
+            work = ""  # it was only being stored, or is the one
         in_hand = {work: self.killed or how} if work else {}
         in_hand |= {
-            call.work: how for call in calls if not (self.guilty and call.idempotent)
+            call.work: how for call in calls if not (guilty and call.idempotent)
         }
-        in_hand |= self.guilty
+        in_hand |= guilty
         known, returned = tuple(in_hand.items()), self.held.results.read().text
         return LostWorker(self.worker.owner, known, returned)
 

@@ -30,7 +30,8 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from orchestrator.engine.change import error_texts
-from orchestrator.engine.change.descriptors import are_closed
+from orchestrator.engine.change.descriptors import end_spoilt_process
+from orchestrator.engine.sql import left_connections
 from orchestrator.engine.sql.connection import (
     is_idle_timeout,
     passes,
@@ -265,6 +266,7 @@ class ApplicationCall:
         self.db = db = connections[DEFAULT_DB_ALIAS]
         self.depth, self.hooks = _depth(db), len(db.run_on_commit)
         self.session = session_of(db)
+        self.others = left_connections.others_in_transaction(db)
         self.former_error = rollback_error(db)
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
@@ -277,11 +279,12 @@ class ApplicationCall:
             if len(db.run_on_commit) > self.hooks:
                 _name_hooks(db, self.hooks, self.name)
         finally:
-            _end_spoilt_process(self.worker, self.name)
+            end_spoilt_process(self.worker, self.name)
             session.restore()
             left_open = session.is_left_open or _depth(db) != self.depth
             if left_open:
                 _clear(db, self.depth)
+            left_open |= left_connections.close_spoilt_others(db, self.others)
         if failure is not None:
             if failure is not error:
                 raise failure from error
@@ -345,15 +348,6 @@ LOST_IN_A_ROW = Counter[object]()
 
 FREE_LOSSES = 2
 """The number of losses in a row that are taken for the database's: code may end its own session each time."""
-
-
-def _end_spoilt_process(worker: int, name: str) -> None:
-    """End this process if the code has forked it, or has closed the files of the worker."""
-    if os.getpid() != worker:
-        os._exit(0)
-    if are_closed():
-        log.error("%s has closed the files of its worker, which ends", name)
-        os._exit(1)  # its supervisor charges this attempt alone
 
 
 class BlockingTransaction:

@@ -10,7 +10,7 @@ import traceback
 from typing import NamedTuple
 
 from orchestrator.exceptions import Poll, Skip
-from orchestrator.text import Text, text_from
+from orchestrator.text import UNSPOKEN, text_from
 
 KEPT = "_procession_texts"
 
@@ -54,7 +54,7 @@ def _read_message(error: BaseException) -> str:
     try:
         return text_from(error)
     except BaseException as unspoken:  # noqa: BLE001  # the application's
-        return Text("its text cannot be had (%(error)s)", type(unspoken).__name__)
+        return UNSPOKEN.filled(type(unspoken).__name__)
 
 
 def _read_traceback(error: BaseException, *, chain: bool = True) -> str:

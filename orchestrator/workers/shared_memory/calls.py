@@ -45,11 +45,12 @@ class ShownCall(Structure):
 
 
 class _Turn(Structure):
-    """The call that runs in the event loop: since when, 0 for none, and its place."""
+    """The call that runs in the event loop: since when, 0 for none, and its place; the work that is to blame."""
 
     since: float
     place: int
-    _fields_ = (("since", c_double), ("place", c_int64))
+    blamed: bytes
+    _fields_ = (("since", c_double), ("place", c_int64), ("blamed", c_char * 55))
 
 
 class SharedCalls:
@@ -96,12 +97,25 @@ class SharedCalls:
         """Show that it runs none."""
         self._turn.since = 0.0
 
+    def blame(self, work: str) -> None:
+        """Show the work that has spoilt the worker, which ends for it. The first one that is shown stays."""
+        self._turn.blamed = self._turn.blamed or work.encode()
+
+    def blame_last(self) -> None:
+        """Show that the call that ran last has spoilt the event loop."""
+        self.blame(self._calls[self._turn.place].work)
+
     # Its supervisor
 
     def __iter__(self) -> Iterator[ShownCall]:
         """Return an iterator of the calls in flight."""
         now = type(self._calls).from_buffer_copy(self._calls)
         return (call for call in now if call.until)
+
+    @property
+    def blamed(self) -> str:
+        """The work that has spoilt the worker; "" for none."""
+        return self._turn.blamed.decode()
 
     @property
     def running_call(self) -> tuple[float, str]:

@@ -17,7 +17,7 @@ from orchestrator.definition import (
     undo,
     when,
 )
-from tests.apps.waiting_calls.ways import note, spend, spend_thread
+from tests.apps.waiting_calls.ways import note, seen, spend, spend_thread
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,19 @@ class OneCall(Workflow):
 
     Input = Told
     flow = (step(call, retries=2, backoff=0.01),)
+
+
+async def look_around(name: str, how: str) -> str:
+    """Says what it meets in its worker."""
+    await spend(name, how)
+    return await seen()
+
+
+class Looks(Workflow):
+    """One that says what it meets."""
+
+    Input = Told
+    flow = (step(look_around, retries=1, backoff=0.01),)
 
 
 class ShortCall(Workflow):

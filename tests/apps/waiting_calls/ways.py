@@ -7,12 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from decimal import getcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db import OperationalError, connection
 
+from orchestrator.models import Worker
 from tests.services.journal import Journal
 
 JOURNAL = Journal("waiting_calls.journal")
@@ -117,11 +122,94 @@ async def look(given: str) -> None:
     task.cancel()
 
 
+async def spoil(how: str) -> None:
+    """Close what all calls need, the first time only."""
+    if is_open("spoilt"):
+        return
+    open_gate("spoilt")
+    loop: Any = asyncio.get_running_loop()
+    if how == "files":
+        os.closerange(3, 1024)
+    elif how == "files, and wait":
+        os.closerange(3, 1024)
+        await asyncio.sleep(0)
+    elif how == "files in a thread":
+        await asyncio.to_thread(os.closerange, 3, 1024)
+    elif how == "selector":
+        loop._selector.close()
+    elif how == "selector later":
+        loop.call_soon(loop._selector.close)
+        await asyncio.sleep(300)
+
+
+def tell(statement: str) -> None:
+    """Send a statement, of which the connection may be lost."""
+    with suppress(OperationalError), connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+SET = {
+    "postgresql": "SET search_path TO tenant_a",
+    "sqlite": "PRAGMA query_only = ON",
+}
+ASK = {
+    "postgresql": "SELECT current_setting('search_path')",
+    "sqlite": "PRAGMA query_only",
+}
+
+
+async def leave_behind(what: str) -> None:
+    """Leave something in the worker that other calls would meet."""
+    if what == "decimals":
+        getcontext().prec = 3
+    elif what == "session":
+        await sync_to_async(tell)(SET[connection.vendor])
+    elif what == "session of a thread":
+        await asyncio.to_thread(tell, SET[connection.vendor])
+    elif what == "lost connection":
+        await sync_to_async(tell)("SELECT pg_terminate_backend(pg_backend_pid())")
+    elif what == "executor":
+        await asyncio.get_running_loop().shutdown_default_executor()
+    elif what == "other executor":
+        with ThreadPoolExecutor() as threads:
+            asyncio.get_running_loop().set_default_executor(threads)
+    elif what == "transaction":
+        await sync_to_async(tell)("BEGIN")
+
+
+def ask_session() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(ASK[connection.vendor])
+        return str(cursor.fetchone()[0])
+
+
+async def seen() -> str:
+    """Return what a call meets: decimals, sessions, and whether a table can be written."""
+    await sync_to_async(note)("seen", "")
+    await Worker.objects.filter(id="nobody").adelete()
+    sessions = await sync_to_async(ask_session)(), await asyncio.to_thread(ask_session)
+    return f"{getcontext().prec} {sessions}"
+
+
+async def cancel_all(given: str) -> None:
+    """Cancel all other tasks of the event loop."""
+    for task in asyncio.all_tasks():
+        if task is not asyncio.current_task():
+            task.cancel()
+    await asyncio.sleep(0.1)
+
+
+async def gather(name: str) -> None:
+    """Wait in tasks of one's own until a gate is open."""
+    await asyncio.gather(gate(name), gate(name))
+
+
 WAYS: dict[str, Callable[[str], Awaitable[None]]] = {"": at_once} | {
     way.__name__: way
     for way in (
         *(wait, gate, block, deaf, fail, leave, look),
         *(leave_in_a_task, end_the_loop, have_no_threads),
+        *(spoil, leave_behind, cancel_all, gather),
     )
 }
 

@@ -10,19 +10,26 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
+from decimal import getcontext, setcontext
 from typing import Any, NamedTuple
 
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 from django.db import close_old_connections, connections
 
+from orchestrator.engine.change.descriptors import are_closed, end_worker
 from orchestrator.engine.work.calls import Call
 from orchestrator.exceptions import ExitRefused
+from orchestrator.workers.event_loop.call_threads import CallThreads
 from orchestrator.workers.shared_memory.calls import SharedCalls
 
 log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 1.0
 """How long a coroutine that was cancelled may take to end."""
+
+MOST_FAILURES = 10
+"""How often the event loop may end without having run anything: then it is broken."""
 
 
 class CallEnd(NamedTuple):
@@ -51,12 +58,25 @@ class Flight:
         self.task: asyncio.Task[Any] | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
         """The tasks that it has begun in the event loop; they end with the call."""
-        self.late = False
+        self.late = self.refused = False
+        """Whether its time was over; whether it was refused to cancel other calls."""
         self.over = False
         """Whether its end was passed on."""
 
 
 _flight: ContextVar[Flight] = ContextVar("flight")
+
+
+def running_flight() -> Flight | None:
+    """Return the call whose code runs here; None outside of all calls."""
+    return _flight.get(None)
+
+
+def step_name() -> str:
+    """Return the name of the step or command whose code runs here."""
+    flight = running_flight()
+    kind = "a call" if flight is None else flight.call.kind
+    return str(getattr(kind, "node", kind))
 
 
 class EventLoop:
@@ -73,6 +93,16 @@ class EventLoop:
         # Its declared protocol has parameters that not all versions pass.
         made: Any = self._make_task
         self._loop.set_task_factory(made)
+        self._selector = getattr(self._loop, "_selector", None)
+        self._failures = 0
+        """How often the loop was started since it has run anything."""
+        end = self._end_if_broken
+        self._threads = CallThreads(None, "of calls", step_name, end)
+        self._orm_thread = CallThreads(1, "ORM of calls", step_name, end)
+        self._orm = ThreadSensitiveContext()
+        SyncToAsync.context_to_thread_executor[self._orm] = self._orm_thread
+        loop: Any = self._loop
+        loop.shutdown_default_executor = _keep_threads
         threading.Thread(target=self._run, name="calls", daemon=True).start()
 
     def begin(self, flights: Sequence[Flight]) -> None:
@@ -104,16 +134,36 @@ class EventLoop:
     def _run(self) -> None:
         """Run the loop, and again when a callback of one call has ended it: other calls are in it too."""
         asyncio.set_event_loop(self._loop)
-        while not self._loop.is_closed():
+        while self._failures < MOST_FAILURES and not self._loop.is_closed():
+            if not self._failures:
+                self._loop.call_soon(self._note_running)
+            self._failures += 1
             try:
                 self._loop.run_forever()
             except BaseException:
                 log.exception("a callback of a step ended the event loop")
             else:
                 log.error("a step has stopped the event loop")
+        self._shared.blame_last()
+        log.error("the event loop is broken: the worker ends")
+        end_worker()
+
+    def _note_running(self) -> None:
+        self._failures = 0
+
+    def _end_if_broken(self) -> None:
+        """End this process if the call that has run here has closed its files or its event loop."""
+        shut = self._selector is not None and self._selector.get_map() is None
+        if shut or are_closed():
+            log.error("%s has closed the files of its worker, which ends", step_name())
+            end_worker()
 
     def _start_task(self, flight: Flight) -> None:
-        _flight.set(flight)  # the context is this callback's own
+        # The context is this callback's own, but for the one of decimals.
+        _flight.set(flight)
+        setcontext(getcontext().copy())
+        SyncToAsync.thread_sensitive_context.set(self._orm)
+        self._loop.set_default_executor(self._threads)
         flight.task = self._loop.create_task(self._await_call(flight))
         self._check_time(flight)
 
@@ -148,7 +198,8 @@ class EventLoop:
 
     def _cancel(self, flight: Flight) -> None:
         if flight.task is not None:
-            flight.task.cancel()
+            # Not in the name of the call: it may await a task of another one.
+            Context().run(flight.task.cancel)
             self._loop.call_later(CANCEL_SECONDS, self._end, flight, None, None, True)
 
     def _end(
@@ -173,8 +224,10 @@ class EventLoop:
         flight = _flight.get(None)
         if flight is None:
             return asyncio.Task(coroutine, loop=loop, **given)
-        shown = _ShownCoroutine(coroutine, flight.place, self._shared)
-        task = asyncio.Task(shown, loop=loop, **given)
+        shown = _ShownCoroutine(
+            coroutine, flight.place, self._shared, self._end_if_broken
+        )
+        task = _CallTask(flight, shown, loop=loop, **given)
         flight.tasks.add(task)
         task.add_done_callback(flight.tasks.discard)
         return task
@@ -183,6 +236,7 @@ class EventLoop:
 
     def _call_in_thread(self, flight: Flight) -> None:
         came: dict[str, Any] = {}
+        _flight.set(flight)
         try:
             close_old_connections()
             came["result"] = flight.call.call()
@@ -193,13 +247,39 @@ class EventLoop:
         self._loop.call_soon_threadsafe(lambda: self._end(flight, **came))
 
 
+async def _keep_threads(*given: Any) -> None:
+    """Do nothing, in place of a loop's `shutdown_default_executor`: other calls use its threads."""
+
+
+class _CallTask(asyncio.Task[Any]):
+    """A task of a call, which no other call cancels, such as one that cancels all tasks of the loop."""
+
+    def __init__(self, flight: Flight, coroutine: Any, **given: Any) -> None:
+        self._flight = flight  # first: an eager task runs at once
+        super().__init__(coroutine, **given)
+
+    def cancel(self, msg: Any = None) -> bool:
+        by = running_flight()
+        if by is None or by is self._flight:
+            return super().cancel(msg)
+        if not by.refused:
+            by.refused = True
+            log.warning("%s may not cancel other calls", step_name())
+        return False
+
+
 class _ShownCoroutine(Coroutine[Any, Any, Any]):
     """A coroutine of a call, which shows the call while it runs and so blocks all others."""
 
     def __init__(
-        self, coroutine: Coroutine[Any, Any, Any], place: int, shared: SharedCalls
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        place: int,
+        shared: SharedCalls,
+        afterwards: Callable[[], None],
     ) -> None:
         self._coroutine, self._place, self._shared = coroutine, place, shared
+        self._afterwards = afterwards
         self.__name__ = getattr(coroutine, "__name__", "coroutine")
         self.__qualname__ = getattr(coroutine, "__qualname__", "coroutine")
 
@@ -232,3 +312,4 @@ class _ShownCoroutine(Coroutine[Any, Any, Any]):
             ) from ending
         finally:
             self._shared.end_turn()
+            self._afterwards()
