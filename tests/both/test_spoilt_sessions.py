@@ -15,7 +15,7 @@ from orchestrator.definition import (
     step,
 )
 from orchestrator.definition.workflow.rows import then
-from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.sql.connection import allow_idle
 from orchestrator.engine.sql.session import OWNED, own_session
 from orchestrator.models import Incident, IssuedCommand, StepRun

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestrator.definition import Workflow, step
 from orchestrator.definition.workflow.rows import then
-from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.sql.session import own_session
 from orchestrator.models import Incident, StepRun
 from orchestrator.testing import registered, started

@@ -22,7 +22,7 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import application_code
+from orchestrator.engine.application import errors
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.operations import retry
 from orchestrator.engine.sql.batch import database_now, send
@@ -174,14 +174,14 @@ known = knowing(Mapped, MappedStrictly, Routed, Made, MadeAsleep, MadeToAsk)
 @pytest.fixture(autouse=True)
 def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the graphs be made anew in each test, and the invariants ask whatever they like after it."""
-    usual = application_code.refuse_exit
+    usual = errors.refuse_exit
 
     def refuse_exit(name: str, ending: BaseException) -> ExitRefused:
         if isinstance(ending, Killed):
             raise ending  # no exception of a function ends a worker
         return usual(name, ending)
 
-    monkeypatch.setattr(application_code, "refuse_exit", refuse_exit)
+    monkeypatch.setattr(errors, "refuse_exit", refuse_exit)
     looking.clear()
     definitions.forget_definitions()
     yield

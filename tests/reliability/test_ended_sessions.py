@@ -212,7 +212,7 @@ def test_a_transactional_step_that_keeps_its_transaction_waiting_has_failed() ->
 def quick_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the engine look after any pause whether the session is still there."""
     monkeypatch.setattr(
-        "orchestrator.engine.change.application_code.SHORTEST_IDLE_LIMIT", LIMIT
+        "orchestrator.engine.application.calling.SHORTEST_IDLE_LIMIT", LIMIT
     )
 
 

@@ -20,7 +20,8 @@ from uuid import UUID
 from orchestrator.configuration.notice_settings import Topic, is_notice_wanted
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
-from orchestrator.engine.change import error_texts, secret_values
+from orchestrator.engine.application import error_texts
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.code_places import (
     error_class_name,
     origin,

@@ -14,12 +14,12 @@ from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.declarations.handlers import CommandContext
 from orchestrator.definition.declarations.message_forms import encode_message
-from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import (
+from orchestrator.engine.application.calling import (
     BlockingTransaction,
-    EngineErrors,
     call_application,
 )
+from orchestrator.engine.application.errors import EngineErrors
+from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import STEP_LEFT, resolve
 from orchestrator.engine.sql.batch import Statement

@@ -10,11 +10,8 @@ from orchestrator.definition.declarations.handlers import (
     Handler,
     function_in_use,
 )
-from orchestrator.engine.change.application_code import (
-    ApplicationCall,
-    as_failure,
-    call_application,
-)
+from orchestrator.engine.application.calling import ApplicationCall, call_application
+from orchestrator.engine.application.errors import as_failure
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.work import failures, releasing

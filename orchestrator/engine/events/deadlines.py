@@ -11,8 +11,8 @@ from django.db import transaction
 from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import paused_time

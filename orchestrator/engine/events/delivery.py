@@ -19,8 +19,8 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.declarations.transition_rows import EventDecision
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import offering
-from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange

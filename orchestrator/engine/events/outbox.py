@@ -17,11 +17,11 @@ from orchestrator.definition.declarations.handlers import (
     CommandContext,
     Handler,
 )
-from orchestrator.engine.change import incidents, secret_values
-from orchestrator.engine.change.application_code import (
+from orchestrator.engine.application.calling import (
     BlockingTransaction,
     call_application,
 )
+from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
 from orchestrator.engine.sql.batch import Statement, database_now, send

@@ -15,8 +15,8 @@ from django.db import transaction
 from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
+from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.events.other_definitions import is_ignored

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
-from orchestrator.engine.change.application_code import call_application
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange

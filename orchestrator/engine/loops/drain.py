@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
-from orchestrator.engine.change.application_code import own_thread
+from orchestrator.engine.application.calling import own_thread
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.runner import EventRunner
 from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer
@@ -24,6 +24,7 @@ from orchestrator.engine.sql.connection import (
     note_uncertain_commit,
 )
 from orchestrator.engine.sql.row_statements import ALL
+from orchestrator.engine.sql.session import close_after_rollback
 from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM
@@ -189,6 +190,7 @@ class ReadyWork:
         """Claim and run a batch. Return whether that led to anything."""
         here, asked, size = self.worker_slice, time.monotonic(), self.sizes[kind.table]
         lateness.measure()
+        close_after_rollback()
         claimed = self._claim(kind, size)
         if time.monotonic() - asked > conf().LEASE_SECONDS / 2:
             note_uncertain_commit()  # another worker may have claimed these rows before the answer came

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.change.application_code import own_thread
+from orchestrator.engine.application.calling import own_thread
 from orchestrator.engine.events import command_calls as waiting_commands
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.row_statements import ALL, Condition

@@ -255,8 +255,9 @@ SPOILT = "procession_spoilt"
 """The mark of a connection that is closed when its transaction ends."""
 
 
-def close_spoilt(db: BaseDatabaseWrapper) -> None:
-    """Close a connection that code of the application has spoilt, where the transaction was rolled back since."""
+def close_after_rollback() -> None:
+    """Close this thread's connection if code of the application has spoilt it in a transaction that is over."""
+    db = connections[DEFAULT_DB_ALIAS]
     if SPOILT in vars(db) and not db.in_atomic_block:
         del vars(db)[SPOILT]
         db.close()
@@ -281,5 +282,5 @@ def session_of(db: BaseDatabaseWrapper) -> DatabaseSession:
     kind = SESSIONS.get(db.vendor) if OWNED in vars(db) else None
     if kind is None:
         return DatabaseSession(db)
-    close_spoilt(db)
+    close_after_rollback()
     return kind(db)

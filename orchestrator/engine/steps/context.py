@@ -21,9 +21,9 @@ from orchestrator.definition.workflow.context import (
     AttemptContext,
     StepContext,
 )
+from orchestrator.engine.application.errors import EngineErrors
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.application_code import EngineErrors
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import step_runs
 from orchestrator.engine.work.worker_slice import Reporting

@@ -15,12 +15,12 @@ from django.db.transaction import Atomic
 
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.change import incidents, secret_values
-from orchestrator.engine.change.application_code import (
+from orchestrator.engine.application.errors import (
     as_failure,
     from_application,
     from_engine,
 )
+from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Clock

@@ -19,7 +19,8 @@ from django.db import transaction
 from orchestrator.definition.declarations.handlers import function_in_use
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import application_code
+from orchestrator.engine.application.calling import BlockingTransaction, apply
+from orchestrator.engine.application.errors import EngineErrors
 from orchestrator.engine.change.workflows.workflow_change import load_plan
 from orchestrator.engine.sql.batch import Clock, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
@@ -177,7 +178,7 @@ class Session(KnownProcess):
         try:
             with self.committing():
                 instances.lock(run.instance_id)
-                with application_code.BlockingTransaction(run.node):
+                with BlockingTransaction(run.node):
                     result = self._call(run, vertex, policy)
                 try:
                     return self.settle(run, result)
@@ -222,11 +223,11 @@ class Session(KnownProcess):
             policy.timeout, work, policy.heartbeat
         ) as reporting:
             # Until the call the function cannot report, and errors are the engine's.
-            with reporting(), application_code.EngineErrors():
+            with reporting(), EngineErrors():
                 context = RunningStep(self.instance, run, policy.timeout, reporting)
                 function, arguments = self.bind(run, vertex, context)
                 self._check_held(run)
-            result = application_code.apply(function, arguments, run.node)
+            result = apply(function, arguments, run.node)
         if isinstance(result, Outcome):
             raise result
         return result

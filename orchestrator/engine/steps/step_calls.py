@@ -14,7 +14,8 @@ from uuid import UUID
 
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import application_code
+from orchestrator.engine.application.calling import apply, await_function
+from orchestrator.engine.application.errors import from_application
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps import quick_results
@@ -85,10 +86,10 @@ class StepCall(Call):
         self.most = _least(self.threads, policy.concurrency)
 
     def call(self) -> Any:
-        return application_code.apply(self.function, self.arguments, self.run.node)
+        return apply(self.function, self.arguments, self.run.node)
 
     async def wait(self) -> Any:
-        awaited = application_code.await_function
+        awaited = await_function
         return await awaited(self.function, self.arguments, self.run.node)
 
     def store_result(self, result: Any) -> Call | None:
@@ -99,7 +100,7 @@ class StepCall(Call):
                 following = self.session.settle_result(self.run, result)
             except BaseException as error:
                 # The result is kept, and stored later.
-                if passes(error) and not application_code.from_application(error):
+                if passes(error) and not from_application(error):
                     note_uncertain_commit()
                     raise
                 following = self.session.settle_failure(self.run, error, waits=False)

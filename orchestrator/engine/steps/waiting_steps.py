@@ -25,8 +25,8 @@ from orchestrator.definition.topology import closure
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy, Step
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.following import follow_settled
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange

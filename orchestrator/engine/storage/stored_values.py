@@ -11,7 +11,8 @@ from typing import TypeVar
 from orchestrator import registry
 from orchestrator.definition import Command, Event, ProcessManager
 from orchestrator.definition.declarations.message_forms import decode_stored
-from orchestrator.engine.change.application_code import ReadingCall, from_engine
+from orchestrator.engine.application.calling import ReadingCall
+from orchestrator.engine.application.errors import from_engine
 from orchestrator.exceptions import (
     ExitRefused,
     HandlerMissing,

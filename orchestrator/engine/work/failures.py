@@ -14,12 +14,12 @@ from orchestrator.configuration.conf import conf
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change import incidents, offering, secret_values
-from orchestrator.engine.change.application_code import (
+from orchestrator.engine.application.errors import (
     as_failure,
     from_application,
     from_engine,
 )
+from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import passes

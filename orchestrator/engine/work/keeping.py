@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError
 
-from orchestrator.engine.change.application_code import from_application
+from orchestrator.engine.application.errors import from_application
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import Work

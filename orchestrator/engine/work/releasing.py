@@ -15,9 +15,9 @@ from typing import Any
 
 from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.application.errors import from_application
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.application_code import from_application
 from orchestrator.engine.change.status import paused_time, suspend_work
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Raw, Statement, database_now, send

@@ -19,9 +19,9 @@ from orchestrator.definition.workflow.advance import (
 )
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
+from orchestrator.engine.application.errors import as_failure, from_engine
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.announcements import announce
-from orchestrator.engine.change.application_code import as_failure, from_engine
 from orchestrator.engine.change.workflows import redoing, retrying, settling, visits
 from orchestrator.engine.change.workflows.child_failure import failure_of
 from orchestrator.engine.change.workflows.following import Following, follow_settled

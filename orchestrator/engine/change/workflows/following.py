@@ -23,11 +23,9 @@ from orchestrator.definition.workflow.advance import (
 from orchestrator.definition.workflow.conditions import condition_of, name_condition
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
+from orchestrator.engine.application.calling import call_application
+from orchestrator.engine.application.errors import FROM_APPLICATION
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import (
-    FROM_APPLICATION,
-    call_application,
-)
 from orchestrator.engine.change.workflows import redoing, retrying
 from orchestrator.engine.change.workflows.visits import make_elements
 from orchestrator.engine.change.workflows.workflow_change import (

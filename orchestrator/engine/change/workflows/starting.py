@@ -16,8 +16,8 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange, announce_written
 from orchestrator.engine.change.workflows.following import Following
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange

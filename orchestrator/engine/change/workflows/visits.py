@@ -18,7 +18,7 @@ from orchestrator.definition.codec import encode_as
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.definition.workflow.steps import Step
-from orchestrator.engine.change.application_code import application_errors
+from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.storage.results import has_returned
 from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.queue import base_queue, calls_queue
@@ -71,7 +71,7 @@ def make_elements(row: Each, head: StepRun, result: Any) -> list[StepRun]:
     Raises:
         InvalidMessage: the result is no list, or an element cannot be stored.
     """
-    with application_errors(str(row)):  # an InvalidMessage of its property too
+    with ApplicationCall(str(row)):  # an InvalidMessage of its property too
         given = list(getattr(result, row.over) if row.over else result)
     values = encode_as(list, given, exact=False)  # read as the type of the parameter
     window = row.window or len(values)

@@ -8,8 +8,8 @@ from typing import Any
 
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
+from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import incidents, offering
-from orchestrator.engine.change.application_code import call_application
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
 from orchestrator.engine.change.workflows.visits import (

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.definition.codec import limited_digest
+from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Operation, refuse_errors

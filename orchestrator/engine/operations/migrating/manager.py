@@ -11,8 +11,8 @@ from orchestrator.definition.process_manager.migration import (
     MigratedManager,
     migrate_place,
 )
+from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import paused_time
 from orchestrator.engine.operations.base import Press

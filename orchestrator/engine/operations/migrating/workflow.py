@@ -9,8 +9,8 @@ from typing import Any
 from orchestrator.definition.codec import encode
 from orchestrator.definition.declarations.migrating import migrate_data
 from orchestrator.definition.workflow.plan import Plan
+from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.workflows.settling import fill_windows
 from orchestrator.engine.change.workflows.visits import queue_of
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange

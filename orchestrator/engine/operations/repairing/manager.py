@@ -9,8 +9,8 @@ from typing import Any
 
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
+from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
-from orchestrator.engine.change.application_code import ApplicationCall
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.workflows import retrying

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from orchestrator.engine.application.errors import from_engine
 from orchestrator.engine.change import incidents
-from orchestrator.engine.change.application_code import from_engine
 from orchestrator.engine.change.workflows import retrying, settling
 from orchestrator.engine.change.workflows.workflow_change import (
     WorkflowChange,

@@ -10,7 +10,7 @@ import traceback
 from typing import NamedTuple
 
 from orchestrator.exceptions import Poll, Skip
-from orchestrator.text import UNSPOKEN, text_from
+from orchestrator.text import spoken_text
 
 KEPT = "_procession_texts"
 
@@ -29,14 +29,14 @@ def keep(error: BaseException) -> None:
     """Read the texts of an error, and keep them with it."""
     plain = isinstance(error, Poll | Skip)  # no failure: nobody reads its traceback
     vars(error)[KEPT] = ErrorTexts(
-        _read_message(error), "" if plain else _read_traceback(error)
+        spoken_text(error), "" if plain else _read_traceback(error)
     )
 
 
 def message_of(error: BaseException) -> str:
     """Return the message of an error."""
     kept: ErrorTexts | None = vars(error).get(KEPT)
-    return _read_message(error) if kept is None else kept.message
+    return spoken_text(error) if kept is None else kept.message
 
 
 def traceback_of(error: BaseException) -> str:
@@ -50,15 +50,8 @@ def traceback_of(error: BaseException) -> str:
     return f"{traceback_of(cause)}{BETWEEN}{_read_traceback(error, chain=False)}"
 
 
-def _read_message(error: BaseException) -> str:
-    try:
-        return text_from(error)
-    except BaseException as unspoken:  # noqa: BLE001  # the application's
-        return UNSPOKEN.filled(type(unspoken).__name__)
-
-
 def _read_traceback(error: BaseException, *, chain: bool = True) -> str:
     try:
         return "".join(traceback.format_exception(error, chain=chain))
     except BaseException:  # noqa: BLE001  # the error's class raises
-        return f"{type(error).__name__}: {_read_message(error)}\n"
+        return f"{type(error).__name__}: {spoken_text(error)}\n"

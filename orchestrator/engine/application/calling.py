@@ -1,8 +1,4 @@
-"""Calling the application's code, which can end neither its worker nor the worker's transaction.
-
-Errors of the application are told apart from those of the engine: a LeaseLost or an UnknownEventType that a step's own
-calls raise is a failure like any other.
-"""
+"""Calling the application's code, which can end neither its worker nor the worker's transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import ContextDecorator, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from decimal import getcontext, setcontext
 from functools import partial
@@ -29,8 +25,8 @@ from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.change import error_texts
-from orchestrator.engine.change.descriptors import end_spoilt_process
+from orchestrator.engine.application.descriptors import end_spoilt_process
+from orchestrator.engine.application.errors import FROM_APPLICATION, marked_error
 from orchestrator.engine.sql import left_connections
 from orchestrator.engine.sql.connection import (
     is_idle_timeout,
@@ -102,22 +98,6 @@ def _value(result: Any, name: str) -> Any:
     return result
 
 
-def _of_application(
-    error: BaseException, name: str, ours: tuple[type[Exception], ...]
-) -> Exception:
-    """The error of code of the application, marked as such unless it is one of `ours`, with its texts."""
-    if isinstance(error, Exception):
-        failure = error
-        if not isinstance(error, ours):
-            vars(error).setdefault(FROM_APPLICATION, True)
-    else:
-        failure = refuse_exit(name, error)
-        failure.__cause__ = error
-        vars(failure)[FROM_APPLICATION] = True
-    error_texts.keep(failure)
-    return failure
-
-
 class CommitHook:
     """Code of the application that runs after a commit, such as a hook of `transaction.on_commit`.
 
@@ -149,55 +129,6 @@ def _name_hooks(db: BaseDatabaseWrapper, first: int, name: str) -> None:
         savepoints, function, *_ = hooks[place]
         if not isinstance(function, CommitHook):
             hooks[place] = (savepoints, CommitHook(name, function), False)
-
-
-def refuse_exit(name: str, ending: BaseException) -> ExitRefused:
-    """Return the error of code of the application that raised an exception that ends programs."""
-    text = error_texts.message_of(ending)
-    said = f": {text}" if text else ""
-    return ExitRefused(
-        "%(function)s raised %(error)s, which ends programs; a step fails by raising an Exception",
-        name,
-        f"{type(ending).__name__}{said}",
-    )
-
-
-def as_failure(error: BaseException, name: str) -> Exception:
-    """Return what came out of a piece of work as its error; the engine itself sends nothing that ends programs.
-
-    Raises:
-        KeyboardInterrupt: a person has interrupted the engine. In a worker process no signal raises this.
-    """
-    if isinstance(error, Exception):
-        return error
-    if isinstance(error, KeyboardInterrupt):
-        raise error
-    refused = refuse_exit(name, error)
-    refused.__cause__ = error
-    return refused
-
-
-class EngineErrors(ContextDecorator):
-    """Marks errors inside this context, which runs inside the application's code, as the engine's."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        if isinstance(error, Exception):
-            vars(error).setdefault(FROM_APPLICATION, False)
-
-
-FROM_APPLICATION = "_of_the_application"
-
-
-def from_application(error: BaseException) -> bool:
-    """Whether an error came out of the application's code."""
-    return bool(vars(error).get(FROM_APPLICATION))
-
-
-def from_engine(error: BaseException, kinds: Any) -> bool:
-    """Whether an error is of one of these kinds, and the engine's own: not out of the application's code."""
-    return isinstance(error, kinds) and not from_application(error)
 
 
 def call_application(
@@ -323,7 +254,7 @@ class ApplicationCall:
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""
         inner = FROM_APPLICATION in vars(error)
-        failure = _of_application(error, self.name, self.ours)
+        failure = marked_error(error, self.name, self.ours)
         if inner:
             return failure  # the call inside which it was raised has decided
         if not self.session.is_lost:
@@ -374,7 +305,7 @@ class BlockingTransaction:
             if time.monotonic() - self.begun > SHORTEST_IDLE_LIMIT:
                 self._ask()
             return
-        failure = _of_application(error, self.name, ())
+        failure = marked_error(error, self.name, ())
         if isinstance(failure, DatabaseError) and is_idle_timeout(failure):
             raise self._stood_idle() from failure
         if failure is not error:
