@@ -13,7 +13,7 @@ from typing import NoReturn
 log = logging.getLogger(__name__)
 
 _last_acts: list[Callable[[], None]] = []
-"""What this worker does before it ends."""
+"""The functions that are called before this worker ends."""
 
 _watched: list[tuple[int, int]] = []
 """A file that this worker holds open: its descriptor, and its inode, which no other open file has."""
