@@ -12,8 +12,7 @@ The rooms, each standing on those below it:
     invariants    conditions that the stored rows meet at every moment
     processes     starting processes and sending events
     change        one change of one locked process, of either kind; committing several together
-    storage       definitions, plans, results, receipts, the inbox, pruning
-    application   calling code of the application, which may leave anything behind
+    storage       definitions, plans, results, receipts, the inbox, pruning; calling code of the application
     sql           how rows are written: tables, batches of statements, group commits
 
 Three trips:

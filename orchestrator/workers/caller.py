@@ -25,10 +25,10 @@ from redis.exceptions import RedisError
 
 from orchestrator import process_group
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.application.descriptors import watch_descriptors
 from orchestrator.engine.loops.ready_calls import CallsToMake, find_held_calls
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
+from orchestrator.engine.storage.application_code.descriptors import watch_descriptors
 from orchestrator.engine.work import leases
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call

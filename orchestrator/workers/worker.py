@@ -19,7 +19,7 @@ from rq.utils import as_text, get_version
 from rq.worker import WorkerStatus
 
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.application.descriptors import watch_descriptors
+from orchestrator.engine.storage.application_code.descriptors import watch_descriptors
 from orchestrator.queue import (
     ANSWER_SECONDS,
     connect_queue,

@@ -15,9 +15,9 @@ from orchestrator.definition import (
     step,
 )
 from orchestrator.definition.workflow.rows import then
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.sql.connection import allow_idle
 from orchestrator.engine.sql.session import OWNED, own_session
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.models import Incident, IssuedCommand, StepRun
 from orchestrator.testing import pass_time, registered, started
 from tests.apps.noting import Note, Noting, Opened

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestrator.definition import Workflow, step
 from orchestrator.definition.workflow.rows import then
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.sql.session import own_session
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.models import Incident, StepRun
 from orchestrator.testing import registered, started
 

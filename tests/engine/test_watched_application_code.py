@@ -22,12 +22,12 @@ from orchestrator.definition import (
 )
 from orchestrator.definition.workflow.rows import FlowRow
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.application import errors
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.operations import retry
 from orchestrator.engine.sql.batch import database_now, send
 from orchestrator.engine.steps.attempts import MOST_STARTS
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code import errors
 from orchestrator.engine.work import leases, take_over
 from orchestrator.exceptions import ExitRefused, Skip
 from orchestrator.models import Lost, ProcessInstance, StepKind, StepRun

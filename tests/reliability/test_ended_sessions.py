@@ -212,7 +212,8 @@ def test_a_transactional_step_that_keeps_its_transaction_waiting_has_failed() ->
 def quick_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the engine look after any pause whether the session is still there."""
     monkeypatch.setattr(
-        "orchestrator.engine.application.calling.SHORTEST_IDLE_LIMIT", LIMIT
+        "orchestrator.engine.storage.application_code.calling.SHORTEST_IDLE_LIMIT",
+        LIMIT,
     )
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Model
 
-from orchestrator.engine.application.calling import CommitHook
+from orchestrator.engine.storage.application_code.calling import CommitHook
 from orchestrator.models import BulkOperation, InboxEvent, Incident, ProcessInstance
 from orchestrator.signals import Change, committed
 

@@ -20,7 +20,6 @@ from uuid import UUID
 from orchestrator.configuration.notice_settings import Topic, is_notice_wanted
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
-from orchestrator.engine.application import error_texts
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.code_places import (
     error_class_name,
@@ -29,6 +28,7 @@ from orchestrator.engine.change.code_places import (
 )
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.storage.application_code import error_texts
 from orchestrator.exceptions import InvalidMessage, SubprocessFailed
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.text import (
@@ -299,10 +299,10 @@ def conditional_error(error: BaseException) -> str:
 
 def error_columns(error: BaseException) -> dict[str, Any]:
     """Return the columns in which a piece of work keeps the error of its last attempt."""
-    return {"error": traceback_of(error), "text": pack_text(named_error(error))}
+    return {"error": stored_traceback(error), "text": pack_text(named_error(error))}
 
 
-def traceback_of(error: BaseException) -> str:
+def stored_traceback(error: BaseException) -> str:
     """Return the traceback of an error as text; only the end of a long one."""
     text = error_texts.traceback_of(error)
     return storable_text(secret_values.mask_error_text(error, text))[-MAX_DETAIL:]

@@ -14,17 +14,17 @@ from orchestrator.definition import Command, Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
 from orchestrator.definition.declarations.handlers import CommandContext
 from orchestrator.definition.declarations.message_forms import encode_message
-from orchestrator.engine.application.calling import (
-    BlockingTransaction,
-    call_application,
-)
-from orchestrator.engine.application.errors import EngineErrors
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import STEP_LEFT, resolve
 from orchestrator.engine.sql.batch import Statement
 from orchestrator.engine.sql.tables import commands, outside_ids, step_runs
 from orchestrator.engine.storage import inbox
+from orchestrator.engine.storage.application_code.calling import (
+    BlockingTransaction,
+    call_application,
+)
+from orchestrator.engine.storage.application_code.errors import EngineErrors
 from orchestrator.exceptions import HandlerMissing
 from orchestrator.models import (
     Cause,

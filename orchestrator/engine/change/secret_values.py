@@ -14,7 +14,7 @@ from uuid import UUID
 from orchestrator import secret_names
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.secrets import mask_values, secret_texts
-from orchestrator.engine.application.calling import call_application
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.models import (
     InboxEvent,
     IssuedCommand,

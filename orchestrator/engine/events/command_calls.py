@@ -10,10 +10,13 @@ from orchestrator.definition.declarations.handlers import (
     Handler,
     function_in_use,
 )
-from orchestrator.engine.application.calling import ApplicationCall, call_application
-from orchestrator.engine.application.errors import as_failure
 from orchestrator.engine.events import outbox
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
+from orchestrator.engine.storage.application_code.calling import (
+    ApplicationCall,
+    call_application,
+)
+from orchestrator.engine.storage.application_code.errors import as_failure
 from orchestrator.engine.work import failures, releasing
 from orchestrator.engine.work.call_room import Room
 from orchestrator.engine.work.calls import Call

@@ -11,7 +11,6 @@ from django.db import transaction
 from orchestrator.configuration.conf import conf
 from orchestrator.configuration.notice_settings import Topic
 from orchestrator.definition import ProcessManager
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import ManagerChange
@@ -19,6 +18,7 @@ from orchestrator.engine.change.status import paused_time
 from orchestrator.engine.sql.batch import Statement, send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.storage.stored_values import read_manager
 from orchestrator.engine.work import failures
 from orchestrator.engine.work.releasing import suspend

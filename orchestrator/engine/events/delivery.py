@@ -19,7 +19,6 @@ from orchestrator import registry
 from orchestrator.configuration.conf import conf
 from orchestrator.definition import Event, ProcessManager, Workflow
 from orchestrator.definition.declarations.transition_rows import EventDecision
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import offering
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import ManagerChange
@@ -36,6 +35,7 @@ from orchestrator.engine.storage import (
     start_locks,
     stored_values,
 )
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.work import failures
 from orchestrator.engine.work.releasing import release
 from orchestrator.exceptions import UnknownEventType

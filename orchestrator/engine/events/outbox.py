@@ -17,10 +17,6 @@ from orchestrator.definition.declarations.handlers import (
     CommandContext,
     Handler,
 )
-from orchestrator.engine.application.calling import (
-    BlockingTransaction,
-    call_application,
-)
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.change import settle_without_move
 from orchestrator.engine.change.manager import wake_next
@@ -28,6 +24,10 @@ from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import IN_LINE, commands, instances
 from orchestrator.engine.storage import inbox
+from orchestrator.engine.storage.application_code.calling import (
+    BlockingTransaction,
+    call_application,
+)
 from orchestrator.engine.storage.stored_values import read_message
 from orchestrator.engine.work import failures, leases, releasing
 from orchestrator.engine.work.keeping import store_outcome

@@ -15,7 +15,6 @@ from django.db import transaction
 from orchestrator import registry
 from orchestrator.definition import Event, ProcessManager
 from orchestrator.definition.codec import decode, encode
-from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.events.delivery import find_by_key
@@ -23,6 +22,7 @@ from orchestrator.engine.events.other_definitions import is_ignored
 from orchestrator.engine.events.unrouted_events import ignores_missing
 from orchestrator.engine.steps.waiting_steps import EventWaits
 from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage.application_code.calling import ApplicationCall
 from orchestrator.models import ProcessInstance
 from orchestrator.registry import DefinitionClass
 

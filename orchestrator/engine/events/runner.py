@@ -13,7 +13,6 @@ from uuid import UUID
 
 from orchestrator import registry
 from orchestrator.definition import Decision, ProcessManager
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change.change import is_independent
 from orchestrator.engine.change.committing import commit_together
 from orchestrator.engine.change.manager import ManagerChange
@@ -22,6 +21,7 @@ from orchestrator.engine.sql.batch import Clock
 from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.storage import definitions, stored_values
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.work.claims import Lines
 from orchestrator.engine.work.worker_slice import Holding, WorkerSlice
 from orchestrator.models import (

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.declarations.process_definition import DEFAULT_QUEUE
-from orchestrator.engine.application.calling import own_thread
 from orchestrator.engine.events import deadlines, outbox
 from orchestrator.engine.events.runner import EventRunner
 from orchestrator.engine.operations.bulk.slice_timer import SLICE_SECONDS, slice_timer
@@ -24,7 +23,7 @@ from orchestrator.engine.sql.connection import (
     note_uncertain_commit,
 )
 from orchestrator.engine.sql.row_statements import ALL
-from orchestrator.engine.sql.session import close_after_rollback
+from orchestrator.engine.sql.session import close_after_rollback, own_thread
 from orchestrator.engine.sql.table import Claimed, Table
 from orchestrator.engine.sql.tables import bulk_operations, commands, events, step_runs
 from orchestrator.engine.steps.quick_results import ROOM

@@ -8,10 +8,10 @@ from itertools import groupby
 from typing import Any
 
 from orchestrator.configuration.conf import conf
-from orchestrator.engine.application.calling import own_thread
 from orchestrator.engine.events import command_calls as waiting_commands
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.row_statements import ALL, Condition
+from orchestrator.engine.sql.session import own_thread
 from orchestrator.engine.sql.table import Table
 from orchestrator.engine.sql.tables import commands, instances, step_runs
 from orchestrator.engine.steps import step_calls as waiting_steps

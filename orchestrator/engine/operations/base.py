@@ -17,10 +17,13 @@ from typing import Any, ClassVar, Literal
 from django.db.models import Model
 from django.utils.functional import Promise
 
-from orchestrator.engine.application.errors import as_failure, from_application
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.operations.audit import ActionRequest, carry_out_once
 from orchestrator.engine.sql.table import M, Table
+from orchestrator.engine.storage.application_code.errors import (
+    as_failure,
+    from_application,
+)
 from orchestrator.exceptions import (
     LeaseLost,
     OperationRefused,

@@ -13,9 +13,11 @@ opened anew.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
+from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -208,7 +210,7 @@ def _watch(db: BaseDatabaseWrapper, raw: Any) -> _Watched | None:
 
 
 class SqliteSession(_EngineSession):
-    """A connection of SQLite, which tells of each statement, whoever sends it."""
+    """A connection of SQLite, which tells of each statement, also of those that go past Django."""
 
     def __init__(self, db: BaseDatabaseWrapper) -> None:
         super().__init__(db)
@@ -275,6 +277,14 @@ def own_session() -> None:
     A web server's session is its request's: the project may have set the search path of a tenant there.
     """
     vars(connections[DEFAULT_DB_ALIAS])[OWNED] = True
+
+
+def own_thread() -> None:
+    """Let this thread run work: its session is the engine's, and its caches outlive the functions that use them."""
+    own_session()
+    for alias in caches:
+        with suppress(Exception):  # told where it is used
+            caches[alias]  # looked up, it is made
 
 
 def session_of(db: BaseDatabaseWrapper) -> DatabaseSession:

@@ -21,11 +21,11 @@ from orchestrator.definition.workflow.context import (
     AttemptContext,
     StepContext,
 )
-from orchestrator.engine.application.errors import EngineErrors
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import step_runs
+from orchestrator.engine.storage.application_code.errors import EngineErrors
 from orchestrator.engine.work.worker_slice import Reporting
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.text import spoken_text

@@ -15,11 +15,6 @@ from django.db.transaction import Atomic
 
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.application.errors import (
-    as_failure,
-    from_application,
-    from_engine,
-)
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
@@ -32,6 +27,11 @@ from orchestrator.engine.sql.connection import (
 from orchestrator.engine.sql.tables import instances
 from orchestrator.engine.steps.attempts import policy_of
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.errors import (
+    as_failure,
+    from_application,
+    from_engine,
+)
 from orchestrator.engine.storage.results import (
     Results,
     has_returned,

@@ -19,8 +19,6 @@ from django.db import transaction
 from orchestrator.definition.declarations.handlers import function_in_use
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.application.calling import BlockingTransaction, apply
-from orchestrator.engine.application.errors import EngineErrors
 from orchestrator.engine.change.workflows.workflow_change import load_plan
 from orchestrator.engine.sql.batch import Clock, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
@@ -44,6 +42,11 @@ from orchestrator.engine.steps.context import (
 )
 from orchestrator.engine.steps.known_process import HeldResult, KnownProcess
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import (
+    BlockingTransaction,
+    apply,
+)
+from orchestrator.engine.storage.application_code.errors import EngineErrors
 from orchestrator.engine.storage.results import (
     CALLED,
     drop_result,

@@ -14,8 +14,6 @@ from uuid import UUID
 
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.application.calling import apply, await_function
-from orchestrator.engine.application.errors import from_application
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
 from orchestrator.engine.steps import quick_results
@@ -29,6 +27,8 @@ from orchestrator.engine.steps.attempts import (
 from orchestrator.engine.steps.context import RunningStep
 from orchestrator.engine.steps.known_process import HeldResult
 from orchestrator.engine.steps.session import Session
+from orchestrator.engine.storage.application_code.calling import apply, await_function
+from orchestrator.engine.storage.application_code.errors import from_application
 from orchestrator.engine.storage.results import (
     has_returned,
     result_columns,

@@ -25,7 +25,6 @@ from orchestrator.definition.topology import closure
 from orchestrator.definition.workflow.advance import Settled
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy, Step
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.workflows import settling
 from orchestrator.engine.change.workflows.following import follow_settled
@@ -34,6 +33,7 @@ from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.steps.attempts import check_step_attempts
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.storage.results import Results
 from orchestrator.engine.storage.stored_values import read_event
 from orchestrator.engine.work import step_failures

@@ -11,8 +11,8 @@ from typing import TypeVar
 from orchestrator import registry
 from orchestrator.definition import Command, Event, ProcessManager
 from orchestrator.definition.declarations.message_forms import decode_stored
-from orchestrator.engine.application.calling import ReadingCall
-from orchestrator.engine.application.errors import from_engine
+from orchestrator.engine.storage.application_code.calling import ReadingCall
+from orchestrator.engine.storage.application_code.errors import from_engine
 from orchestrator.exceptions import (
     ExitRefused,
     HandlerMissing,

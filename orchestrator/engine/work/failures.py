@@ -14,16 +14,16 @@ from orchestrator.configuration.conf import conf
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow.conditions import condition_of
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.application.errors import (
-    as_failure,
-    from_application,
-    from_engine,
-)
 from orchestrator.engine.change import incidents, offering, secret_values
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.sql.batch import Statement, database_now, send
 from orchestrator.engine.sql.connection import passes
 from orchestrator.engine.sql.tables import instances, table_of
+from orchestrator.engine.storage.application_code.errors import (
+    as_failure,
+    from_application,
+    from_engine,
+)
 from orchestrator.engine.storage.results import has_returned
 from orchestrator.engine.work import backoff, releasing
 from orchestrator.engine.work.keeping import store_outcome
@@ -224,7 +224,7 @@ def _opened(
         instance=instance,
         definition=work.target if isinstance(work, InboxEvent) else "",
         error=error,
-        detail=incidents.traceback_of(error),
+        detail=incidents.stored_traceback(error),
         bodies=bodies,
         **about,
     )

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError
 
-from orchestrator.engine.application.errors import from_application
 from orchestrator.engine.sql.connection import note_uncertain_commit, passes
+from orchestrator.engine.storage.application_code.errors import from_application
 from orchestrator.engine.work.worker_slice import WorkerSlice
 from orchestrator.models import Work
 

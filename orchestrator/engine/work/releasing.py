@@ -15,7 +15,6 @@ from typing import Any
 
 from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.application.errors import from_application
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.status import paused_time, suspend_work
@@ -23,6 +22,7 @@ from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.sql.batch import Raw, Statement, database_now, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import table_of
+from orchestrator.engine.storage.application_code.errors import from_application
 from orchestrator.engine.storage.results import has_returned, returned_columns
 from orchestrator.engine.work import leases
 from orchestrator.exceptions import Interrupted, Poll, TimedOut

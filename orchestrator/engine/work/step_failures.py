@@ -19,7 +19,6 @@ from orchestrator.definition.workflow.advance import (
 )
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.application.errors import as_failure, from_engine
 from orchestrator.engine.change import incidents, secret_values
 from orchestrator.engine.change.announcements import announce
 from orchestrator.engine.change.workflows import redoing, retrying, settling, visits
@@ -43,6 +42,7 @@ from orchestrator.engine.sql.connection import (
 )
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.errors import as_failure, from_engine
 from orchestrator.engine.storage.results import (
     drop_result,
     returned_columns,
@@ -381,7 +381,7 @@ def _tell(change: WorkflowChange, run: StepRun, error: Exception) -> None:
             change.now,
             instance=change.instance,
             error=error,
-            detail=incidents.traceback_of(error),
+            detail=incidents.stored_traceback(error),
             bodies=secret_values.bodies_of(run),
             step_run_id=run.pk,
         )

@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 from django.db import close_old_connections, connections
 
-from orchestrator.engine.application.descriptors import are_closed, end_worker
+from orchestrator.engine.storage.application_code.descriptors import (
+    are_closed,
+    end_worker,
+)
 from orchestrator.engine.work.calls import Call
 from orchestrator.exceptions import ExitRefused
 from orchestrator.workers.event_loop.call_threads import CallThreads

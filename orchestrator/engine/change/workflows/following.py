@@ -23,8 +23,6 @@ from orchestrator.definition.workflow.advance import (
 from orchestrator.definition.workflow.conditions import condition_of, name_condition
 from orchestrator.definition.workflow.plan import Vertex
 from orchestrator.definition.workflow.rows import Each
-from orchestrator.engine.application.calling import call_application
-from orchestrator.engine.application.errors import FROM_APPLICATION
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.workflows import redoing, retrying
 from orchestrator.engine.change.workflows.visits import make_elements
@@ -35,6 +33,8 @@ from orchestrator.engine.change.workflows.workflow_change import (
 from orchestrator.engine.sql import tables
 from orchestrator.engine.sql.connection import allow_idle_for_rows, is_aborted
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import call_application
+from orchestrator.engine.storage.application_code.errors import FROM_APPLICATION
 from orchestrator.exceptions import (
     InvalidMessage,
     NoCase,

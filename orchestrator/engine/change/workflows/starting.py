@@ -16,7 +16,6 @@ from orchestrator.definition import Workflow
 from orchestrator.definition.codec import digest
 from orchestrator.definition.workflow import advance
 from orchestrator.definition.workflow.workflow import Nothing
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.change import ProcessChange, announce_written
 from orchestrator.engine.change.workflows.following import Following
@@ -26,6 +25,7 @@ from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.row_statements import Insert
 from orchestrator.engine.sql.tables import instances, outside_ids
 from orchestrator.engine.storage import definitions, inbox
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.receipts import StartReceipt
 from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage

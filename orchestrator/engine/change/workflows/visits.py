@@ -18,7 +18,7 @@ from orchestrator.definition.codec import encode_as
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.rows import Each
 from orchestrator.definition.workflow.steps import Step
-from orchestrator.engine.application.calling import ApplicationCall
+from orchestrator.engine.storage.application_code.calling import ApplicationCall
 from orchestrator.engine.storage.results import has_returned
 from orchestrator.models import Blocked, ProcessInstance, StepKind, StepRun, StepStatus
 from orchestrator.queue import base_queue, calls_queue

@@ -8,7 +8,6 @@ from typing import Any
 
 from orchestrator.configuration.conf import conf
 from orchestrator.definition.workflow.plan import Plan, Vertex
-from orchestrator.engine.application.calling import call_application
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.status import TROUBLED
@@ -24,6 +23,7 @@ from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.sql.row_statements import Update
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (
     Blocked,

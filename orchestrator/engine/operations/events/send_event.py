@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.definition.codec import limited_digest
-from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.events.delivery import find_by_key
 from orchestrator.engine.operations.audit import ActionRequest
@@ -23,6 +22,7 @@ from orchestrator.engine.operations.process import lock_process
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.batch import database_now
 from orchestrator.engine.storage import inbox
+from orchestrator.engine.storage.application_code.calling import ApplicationCall
 from orchestrator.engine.storage.inbox import Address
 from orchestrator.engine.storage.receipts import Receipt
 from orchestrator.exceptions import OperationRefused, ProcessionError, StaleRevision

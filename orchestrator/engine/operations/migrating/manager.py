@@ -11,7 +11,6 @@ from orchestrator.definition.process_manager.migration import (
     MigratedManager,
     migrate_place,
 )
-from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.manager import ManagerChange
 from orchestrator.engine.change.status import paused_time
@@ -24,6 +23,7 @@ from orchestrator.engine.operations.migrating.plan import (
 )
 from orchestrator.engine.sql.tables import outside_ids, step_runs
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import ApplicationCall
 from orchestrator.exceptions import NotMigrated
 from orchestrator.models import Definition, ProcessInstance, StepRun, StepStatus
 from orchestrator.text import Text

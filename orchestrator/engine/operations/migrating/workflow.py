@@ -9,7 +9,6 @@ from typing import Any
 from orchestrator.definition.codec import encode
 from orchestrator.definition.declarations.migrating import migrate_data
 from orchestrator.definition.workflow.plan import Plan
-from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.workflows.settling import fill_windows
 from orchestrator.engine.change.workflows.visits import queue_of
@@ -24,6 +23,7 @@ from orchestrator.engine.operations.migrating.plan import (
 from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
 from orchestrator.engine.sql.tables import outside_ids
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import ApplicationCall
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.settled_visits import History
 from orchestrator.engine.storage.switches import switches_of

@@ -9,7 +9,6 @@ from typing import Any
 
 from orchestrator.definition import Decision, ProcessManager
 from orchestrator.definition.codec import decode, encode
-from orchestrator.engine.application.calling import ApplicationCall
 from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.incidents import named_error
 from orchestrator.engine.change.manager import ManagerChange
@@ -28,6 +27,7 @@ from orchestrator.engine.operations.repairing.plan import (
     lost_key,
 )
 from orchestrator.engine.storage import definitions
+from orchestrator.engine.storage.application_code.calling import ApplicationCall
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import IssuedCommand, ProcessInstance
 from orchestrator.text import Text

@@ -8,7 +8,6 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from orchestrator.engine.application.errors import from_engine
 from orchestrator.engine.change import incidents
 from orchestrator.engine.change.workflows import retrying, settling
 from orchestrator.engine.change.workflows.workflow_change import (
@@ -16,6 +15,7 @@ from orchestrator.engine.change.workflows.workflow_change import (
     cancel_child,
 )
 from orchestrator.engine.sql.connection import is_aborted
+from orchestrator.engine.storage.application_code.errors import from_engine
 from orchestrator.engine.storage.results import seal_result
 from orchestrator.exceptions import LeaseLost, OperationRefused, StaleRevision
 from orchestrator.models import ProcessInstance, StepRun, StepStatus

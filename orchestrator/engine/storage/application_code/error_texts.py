@@ -27,7 +27,7 @@ class ErrorTexts(NamedTuple):
 
 def keep(error: BaseException) -> None:
     """Read the texts of an error, and keep them with it."""
-    plain = isinstance(error, Poll | Skip)  # no failure: nobody reads its traceback
+    plain = isinstance(error, Poll | Skip)  # no failure: its traceback is never shown
     vars(error)[KEPT] = ErrorTexts(
         spoken_text(error), "" if plain else _read_traceback(error)
     )

@@ -15,25 +15,26 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import suppress
 from contextvars import copy_context
 from decimal import getcontext, setcontext
 from functools import partial
 from typing import Any, TypeVar
 
-from django.core.cache import caches
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.application.descriptors import end_spoilt_process
-from orchestrator.engine.application.errors import FROM_APPLICATION, marked_error
 from orchestrator.engine.sql import left_connections
 from orchestrator.engine.sql.connection import (
     is_idle_timeout,
     passes,
     rollback_error,
 )
-from orchestrator.engine.sql.session import own_session, session_of
+from orchestrator.engine.sql.session import session_of
+from orchestrator.engine.storage.application_code.descriptors import end_spoilt_process
+from orchestrator.engine.storage.application_code.errors import (
+    FROM_APPLICATION,
+    marked_error,
+)
 from orchestrator.exceptions import (
     ExitRefused,
     InvalidMessage,
@@ -158,14 +159,6 @@ def _with_own_decimals(function: Callable[..., T], arguments: Collection[object]
     """Call code with a context of decimals of its own: a copy of the context variables shares that object."""
     setcontext(getcontext().copy())
     return function(*arguments)
-
-
-def own_thread() -> None:
-    """Let this thread run work: its session is the engine's, and its caches outlive the functions that use them."""
-    own_session()
-    for alias in caches:
-        with suppress(Exception):  # told where it is used
-            caches[alias]  # looked up, it is made
 
 
 class ApplicationCall:

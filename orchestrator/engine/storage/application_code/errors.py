@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Any
 
-from orchestrator.engine.application import error_texts
+from orchestrator.engine.storage.application_code import error_texts
 from orchestrator.exceptions import ExitRefused
 
 
