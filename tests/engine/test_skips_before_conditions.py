@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 
 from orchestrator import Skip
 from orchestrator.definition import (
@@ -92,6 +93,16 @@ def ship() -> None:
 def hold() -> None: ...
 
 
+def note_effect() -> int | Skip:
+    Group.objects.create(name="effect")
+    return Skip("already paid", result=7)
+
+
+def note_and_raise() -> int | Skip:
+    Group.objects.create(name="effect")
+    raise Skip("already paid", result=7)
+
+
 once: Any = partial(step, retries=2, idempotent=False)
 
 
@@ -156,9 +167,17 @@ KINDS = (Once, Plain, WithoutResult, Abroad, InThread, Transactional, Looped, Ma
 RESULTS = {WithoutResult: None, Mapped: [0, 0, 1]}
 
 
+class Written(Workflow):
+    flow = (step(note_effect, transactional=True),)
+
+
+class WrittenInVain(Workflow):
+    flow = (step(note_and_raise, transactional=True),)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def known() -> Iterator[None]:
-    with registered(*KINDS, Undone, Later):
+    with registered(*KINDS, Undone, Later, Written, WrittenInVain):
         yield
 
 
@@ -223,3 +242,13 @@ def test_a_call_that_does_not_skip_takes_the_place_of_one_that_did() -> None:
 
     assert (process.status, calls["charge"]) == ("completed", 2)
     assert settled(process) == [("done", "")]
+
+
+@pytest.mark.parametrize(("definition", "kept"), [(Written, 1), (WrittenInVain, 0)])
+def test_a_transactional_step_that_returns_a_skip_keeps_its_writes(
+    definition: type[Workflow], kept: int
+) -> None:
+    process = started(definition)
+
+    assert (process.status, process.incidents) == ("completed", [])
+    assert Group.objects.filter(name="effect").count() == kept

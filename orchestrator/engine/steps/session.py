@@ -62,7 +62,7 @@ from orchestrator.engine.work.worker_slice import (
     WorkerSlice,
     lateness,
 )
-from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome
+from orchestrator.exceptions import HandlerMissing, LeaseLost, Outcome, Skip
 from orchestrator.models import ProcessInstance, StepKind, StepRun
 
 
@@ -182,9 +182,13 @@ class Session(KnownProcess):
             with self.committing():
                 instances.lock(run.instance_id)
                 with BlockingTransaction(run.node):
-                    result = self._call(run, vertex, policy)
+                    result = self._returned(run, vertex, policy)
+                    if isinstance(result, Outcome) and not isinstance(result, Skip):
+                        raise result
+                skip = result if isinstance(result, Skip) else None
+                result = result if skip is None else skip.result
                 try:
-                    return self.settle(run, result)
+                    return self.settle(run, result, skip=skip)
                 except BaseException as error:
                     if not self.store_undecided(run, error):
                         raise
@@ -219,6 +223,18 @@ class Session(KnownProcess):
 
         Raises:
             Exception: the function's error, or the outcome that it returns.
+            LeaseLost: as `_returned`.
+        """
+        result = self._returned(run, vertex, policy)
+        if isinstance(result, Outcome):
+            raise result
+        return result
+
+    def _returned(self, run: StepRun, vertex: Vertex, policy: Policy) -> Any:
+        """Call the step's function. Return its result, or the outcome that it returns.
+
+        Raises:
+            Exception: the function's error.
             LeaseLost: its arguments took so long to read that another worker may have run it.
         """
         work = leases.work_name(run)
@@ -230,10 +246,7 @@ class Session(KnownProcess):
                 context = RunningStep(self.instance, run, policy.timeout, reporting)
                 function, arguments = self.bind(run, vertex, context)
                 self._check_held(run)
-            result = apply(function, arguments, run.node)
-        if isinstance(result, Outcome):
-            raise result
-        return result
+            return apply(function, arguments, run.node)
 
     def _check_held(self, run: StepRun) -> None:
         """Raise LeaseLost if another worker may have taken the visit over while it was prepared."""
