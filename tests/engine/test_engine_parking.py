@@ -192,3 +192,21 @@ def test_an_event_is_offered_when_the_running_code_has_its_type_again(
 
     assert fresh(kept).verdict == "moved"
     assert not Incident.objects.open().exists()
+
+
+def test_events_that_waited_for_the_code_are_taken_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The newer one has come 20 seconds later, and the code comes between their next looks."""
+    parcel = underway()
+    with monkeypatch.context() as before:
+        before.setattr(Shipping, "events", {"ParcelPacked": ParcelPacked})
+        older = tell(parcel, ParcelScanned("P-1", "Kobe"))
+        pass_time(seconds=20)
+        newer = tell(parcel, ParcelScanned("P-1", "Osaka"))
+        pass_time(seconds=15)
+        assert [fresh(one).verdict for one in (older, newer)] == ["parked"] * 2
+    pass_time(minutes=1)
+
+    assert [fresh(one).verdict for one in (older, newer)] == ["moved"] * 2
+    assert older.revision < newer.revision

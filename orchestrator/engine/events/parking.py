@@ -12,6 +12,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Min
+
 from orchestrator import registry
 from orchestrator.engine.change import incidents, offering
 from orchestrator.engine.change.announcements import announce_event
@@ -95,7 +97,10 @@ class Parking(EventHandling):
         """Park the event, whose type the running code lacks, and look again in a moment; people are told once."""
         event, said = self.event, incidents.error_text(error)
         told = {"error": storable_text(said), "text": pack_text(said)}
-        times = {"wake_at": self.now + HOLD, "patience_until": self._until(definition)}
+        times = {
+            "wake_at": self._next_look(),
+            "patience_until": self._until(definition),
+        }
         marks = [
             self.verdict(Verdict.PARKED, attempt=0, **times, **told),
             *code_missing(event, error, self.now),
@@ -103,6 +108,17 @@ class Parking(EventHandling):
             *self._counted(1),
         ]
         self._put_aside([*marks, *self._behind(lambda row: True)])
+
+    def _next_look(self) -> datetime:
+        """The moment of the next look for the code: that of the process's other events, so that their order stays."""
+        others = InboxEvent.objects.filter(
+            process=self.process.pk,
+            verdict=Verdict.PARKED,
+            wake_at__gt=self.now,
+            incidents__kind=Incident.Kind.HANDLER_MISSING,
+            incidents__resolved_at=None,
+        ).exclude(pk=self.event.pk)
+        return others.aggregate(at=Min("wake_at"))["at"] or self.now + HOLD
 
     def rest(self, definition: DefinitionClass) -> None:
         """Park the event of a paused process, with the rest of its patience."""

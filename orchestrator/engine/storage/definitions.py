@@ -27,8 +27,13 @@ from orchestrator.definition.graph import Graph
 from orchestrator.definition.secrets import Secrets
 from orchestrator.definition.workflow.plan import Plan
 from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
+from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.storage.stored_values import read_stored
-from orchestrator.exceptions import InvalidMessage, UnknownDefinition
+from orchestrator.exceptions import (
+    InvalidDefinition,
+    InvalidMessage,
+    UnknownDefinition,
+)
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.registry import DefinitionClass
 
@@ -36,6 +41,9 @@ SPREAD = 8
 """About the bytes in memory for one byte of JSON text, as values and as text."""
 
 LEAST_BYTES = 2_000
+
+OF_GRAPH = (InvalidDefinition, InvalidMessage)
+"""The engine's own errors about a graph that a function of the application makes."""
 
 
 @lru_cache(1000)
@@ -218,7 +226,8 @@ def _made(definition: type[Workflow], checksum: str, input: Callable[[], Any]) -
     plan = _plans.get((definition, checksum))
     if plan is None:
         allow_idle(LONG_IDLE)
-        plan = definition.plan(input())
+        make, given = definition.plan, input()
+        plan = call_application(definition.name, make, given, ours=OF_GRAPH)
         _plans.keep((definition, checksum), plan)
     return plan
 
