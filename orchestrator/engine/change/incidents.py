@@ -32,6 +32,7 @@ from orchestrator.engine.storage.application_code import error_texts
 from orchestrator.exceptions import InvalidMessage, SubprocessFailed
 from orchestrator.models import Incident, Occurrence, ProcessInstance
 from orchestrator.text import (
+    UNSPOKEN,
     Text,
     first_wording,
     pack_text,
@@ -282,8 +283,11 @@ OF_STEPS = (Incident.Kind.STEP_FAILED, Incident.Kind.CORRUPTED_DATA)
 
 def error_text(error: BaseException) -> str:
     """Return the message of an error with masked secret values, as a storable text."""
-    said = secret_values.mask_error_text(error, error_texts.message_of(error))
-    return storable_words(said)
+    said = error_texts.message_of(error)
+    try:
+        return storable_words(secret_values.mask_error_text(error, said))
+    except UnicodeError:  # of a secret with a lone surrogate
+        return UNSPOKEN.filled("UnicodeError")
 
 
 def named_error(error: BaseException) -> str:

@@ -169,6 +169,9 @@ def summarize(definition: DefinitionClass, value: Any, body: Any) -> str:
     """
     if definition.summary is ProcessDefinition.summary:
         return ""
-    said = call_application(definition.name, definition.summary, value)
-    said = storable_text(said[:2_000])
+    said = call_application(definition.name, _summary, definition, value)
     return mask_line(said, definition.name, body)[:200]
+
+
+def _summary(definition: DefinitionClass, value: Any) -> str:
+    return storable_text(definition.summary(value)[:2_000])

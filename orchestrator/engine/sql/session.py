@@ -43,10 +43,10 @@ SELECT pg_catalog.current_setting('transaction_read_only') = 'on', pg_catalog.pg
 """
 
 PLAIN = (
-    *("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "EXPLAIN", "--"),
+    *("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "EXPLAIN"),
     *("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"),
 )
-"""The beginnings of statements that change no session of SQLite: those of the ORM, and notes about triggers."""
+"""The beginnings of statements that change no session of SQLite: those of the ORM."""
 
 OPTIONS = (
     *("isolation_level", "read_only", "deferrable"),
@@ -55,6 +55,15 @@ OPTIONS = (
 """The attributes of a connection of psycopg that change what the next transactions and cursors do."""
 
 read_options = attrgetter(*OPTIONS)
+
+IDLE, IN_ERROR = 0, 3
+"""libpq's statuses of a connection: outside of a transaction, and in one that can only be rolled back."""
+
+
+SQLITE_OPTIONS = ("row_factory", "text_factory", "isolation_level")
+"""The same of a connection of SQLite."""
+
+read_sqlite_options = attrgetter(*SQLITE_OPTIONS)
 
 
 class _Watched:
@@ -114,6 +123,8 @@ class _EngineSession(DatabaseSession):
         self.db = db
         self.raw: Any = db.connection
         self.wrappers = tuple(db.execute_wrappers)
+        self.was_open = False
+        """Whether code around this code has begun a transaction that Django does not know of."""
 
     def restore(self) -> None:
         if tuple(self.db.execute_wrappers) != self.wrappers:
@@ -132,7 +143,7 @@ class _EngineSession(DatabaseSession):
             self.db.close()
             return
         vars(self.db)[SPOILT] = True  # a transaction that is rolled back calls no hook
-        self.db.on_commit(self.db.close, robust=True)
+        self.db.on_commit(close_after_rollback, robust=True)
 
     def _leave_transaction(self) -> None:
         """Roll a transaction of the code back, which would hold all that the engine stores from now on."""
@@ -147,6 +158,8 @@ class PostgresSession(_EngineSession):
         super().__init__(db)
         self.watched = _watch(db, self.raw)
         self.answers = self.watched.answers if self.watched is not None else 0
+        if self.watched is not None and not db.in_atomic_block:
+            self.was_open = self.raw.pgconn.transaction_status != IDLE
         if not db.in_atomic_block:
             forget_idle_limit(db)
 
@@ -158,7 +171,7 @@ class PostgresSession(_EngineSession):
         raw, watched = self.raw, self.watched
         if watched is None:
             return
-        if raw.closed:
+        if raw.closed or raw.autocommit != self.db.autocommit:
             self.renew()
             return
         if read_options(raw) != watched.options:
@@ -176,12 +189,13 @@ class PostgresSession(_EngineSession):
                 self.renew()
 
     def _send(self, watched: _Watched) -> None:
-        status = self.raw.info.transaction_status.name
-        if status != "IDLE" and not self.db.in_atomic_block:
+        status = self.raw.pgconn.transaction_status
+        known = self.db.in_atomic_block or self.was_open
+        if status != IDLE and not known:
             self._leave_transaction()
             return
-        if status == "INERROR":
-            self.is_aborted = True
+        if status == IN_ERROR:
+            self.is_aborted = self.db.in_atomic_block
             return  # its rollback undoes what was set
         try:
             settings = watched.settings + idle_limit_call(self.db)
@@ -218,7 +232,8 @@ class SqliteSession(_EngineSession):
         self.around: SqliteSession | None = vars(db).get(TRACING)
         """The session of the code inside which this code runs."""
         if self.raw is not None:
-            self.factories = self.raw.row_factory, self.raw.text_factory
+            self.options = read_sqlite_options(self.raw)
+            self.was_open = self.raw.in_transaction
             self._trace(self)
 
     def _trace(self, session: SqliteSession | None) -> None:
@@ -226,7 +241,9 @@ class SqliteSession(_EngineSession):
         self.raw.set_trace_callback(None if session is None else session._note)
 
     def _note(self, sql: str) -> None:
-        self.changed |= not sql.lstrip().upper().startswith(PLAIN)
+        begins = sql[:200].lstrip()
+        note = begins.startswith("--") and "\n" not in sql  # about a trigger
+        self.changed |= not (note or begins.upper().startswith(PLAIN))
 
     def restore(self) -> None:
         vars(self.db)[TRACING] = self.around
@@ -236,10 +253,13 @@ class SqliteSession(_EngineSession):
         raw = self.raw
         try:
             self._trace(self.around)
-            raw.row_factory, raw.text_factory = self.factories
+            for name, value in zip(SQLITE_OPTIONS, self.options, strict=True):
+                if getattr(raw, name) is not value:
+                    setattr(raw, name, value)
             if self.changed:
                 raw.execute("PRAGMA query_only = OFF")
-            is_left_open = raw.in_transaction and not self.db.in_atomic_block
+            known = self.db.in_atomic_block or self.was_open
+            is_left_open = raw.in_transaction and not known
         except raw.Error as error:
             log.info("a connection could not be restored: %s", error)
             self.renew()

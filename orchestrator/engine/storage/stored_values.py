@@ -41,6 +41,7 @@ def read_stored(form: type[T], body: object, name: str) -> T:
 
     Raises:
         UnreadableValue: the running code cannot read it.
+        ExitRefused, Permanent, TransactionAborted: as other code of the application.
     """
     try:
         with ReadingCall(name):

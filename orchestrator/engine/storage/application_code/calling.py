@@ -38,6 +38,7 @@ from orchestrator.engine.storage.application_code.errors import (
 from orchestrator.exceptions import (
     ExitRefused,
     InvalidMessage,
+    Outcome,
     Permanent,
     StoodIdle,
     TransactionAborted,
@@ -87,6 +88,9 @@ def _value(result: Any, name: str) -> Any:
     Raises:
         InvalidMessage: the result is still to be computed.
     """
+    if isinstance(result, Outcome):  # it is raised where its message must not be asked
+        with ApplicationCall(name):
+            marked_error(result, name, ())
     if isinstance(result, LAZY):
         _let_go(result)
         raise InvalidMessage(
@@ -181,6 +185,9 @@ class ApplicationCall:
         ExitRefused, Permanent, TransactionAborted: as `apply`.
     """
 
+    reads_traceback = True
+    """Whether the traceback of an error is kept with it."""
+
     def __init__(self, name: str, ours: Collection[type[Exception]] = ()) -> None:
         self.name = name
         self.ours = tuple(ours)
@@ -192,6 +199,7 @@ class ApplicationCall:
         self.session = session_of(db)
         self.others = left_connections.others_in_transaction(db)
         self.former_error = rollback_error(db)
+        self.needed_rollback = db.needs_rollback
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         db, session, failure = self.db, self.session, None
@@ -213,7 +221,8 @@ class ApplicationCall:
             if failure is not error:
                 raise failure from error
             return
-        if left_open or session.has_spoilt_transaction or db.needs_rollback:
+        needs_rollback = db.needs_rollback and not self.needed_rollback
+        if left_open or session.has_spoilt_transaction or needs_rollback:
             self._refuse_transaction(left_open)
 
     def _refuse_transaction(self, left_open: bool) -> None:
@@ -247,7 +256,9 @@ class ApplicationCall:
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""
         inner = FROM_APPLICATION in vars(error)
-        failure = marked_error(error, self.name, self.ours)
+        failure = marked_error(
+            error, self.name, self.ours, with_traceback=self.reads_traceback
+        )
         if inner:
             return failure  # the call inside which it was raised has decided
         if not self.session.is_lost:
@@ -266,11 +277,13 @@ class ApplicationCall:
 class ReadingCall(ApplicationCall):
     """The context in which a stored value is read, whose class may have code of its own."""
 
+    reads_traceback = False
+
 
 LOST_IN_A_ROW = Counter[object]()
 """How often in a row the session of this process was lost inside a piece of code."""
 
-FREE_LOSSES = 2
+FREE_LOSSES = 10
 """The number of losses in a row that are taken for the database's: code may end its own session each time."""
 
 

@@ -7,10 +7,11 @@ would run inside a transaction of the engine. So they are read once, and kept wi
 from __future__ import annotations
 
 import traceback
+from types import TracebackType
 from typing import NamedTuple
 
 from orchestrator.exceptions import Poll, Skip
-from orchestrator.text import spoken_text
+from orchestrator.text import UNSPOKEN, text_from
 
 KEPT = "_procession_texts"
 
@@ -19,24 +20,38 @@ BETWEEN = "\nThe above exception was the direct cause of the following exception
 
 
 class ErrorTexts(NamedTuple):
-    """The texts of an error."""
+    """The texts of an error, and the place where it was raised."""
 
     message: str
     traceback: str
+    raised_at: TracebackType | None
 
 
-def keep(error: BaseException) -> None:
-    """Read the texts of an error, and keep them with it."""
-    plain = isinstance(error, Poll | Skip)  # no failure: its traceback is never shown
-    vars(error)[KEPT] = ErrorTexts(
-        spoken_text(error), "" if plain else _read_traceback(error)
-    )
+def keep(error: BaseException, *, with_traceback: bool = True) -> None:
+    """Read the texts of an error, and keep them with it, unless a call inside has done so."""
+    known: ErrorTexts | None = vars(error).get(KEPT)
+    at = _raised_at(error)
+    if known is not None and known.raised_at in (None, at):
+        return
+    told = with_traceback and not isinstance(
+        error, Poll | Skip
+    )  # which are no failures
+    read = _read_traceback(error) if told else ""
+    vars(error)[KEPT] = ErrorTexts(_read_message(error), read, at)
+
+
+def _raised_at(error: BaseException) -> TracebackType | None:
+    """The innermost entry of an error's traceback, which stays the same while the error passes."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at
 
 
 def message_of(error: BaseException) -> str:
     """Return the message of an error."""
     kept: ErrorTexts | None = vars(error).get(KEPT)
-    return spoken_text(error) if kept is None else kept.message
+    return _read_message(error) if kept is None else kept.message
 
 
 def traceback_of(error: BaseException) -> str:
@@ -50,8 +65,15 @@ def traceback_of(error: BaseException) -> str:
     return f"{traceback_of(cause)}{BETWEEN}{_read_traceback(error, chain=False)}"
 
 
+def _read_message(error: BaseException) -> str:
+    try:
+        return text_from(error)
+    except BaseException as unspoken:  # noqa: BLE001  # the application's
+        return UNSPOKEN.filled(type(unspoken).__name__)
+
+
 def _read_traceback(error: BaseException, *, chain: bool = True) -> str:
     try:
         return "".join(traceback.format_exception(error, chain=chain))
     except BaseException:  # noqa: BLE001  # the error's class raises
-        return f"{type(error).__name__}: {spoken_text(error)}\n"
+        return f"{type(error).__name__}: {_read_message(error)}\n"

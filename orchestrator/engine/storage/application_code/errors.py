@@ -13,7 +13,11 @@ from orchestrator.exceptions import ExitRefused
 
 
 def marked_error(
-    error: BaseException, name: str, ours: tuple[type[Exception], ...]
+    error: BaseException,
+    name: str,
+    ours: tuple[type[Exception], ...],
+    *,
+    with_traceback: bool = True,
 ) -> Exception:
     """The error of code of the application, marked as such unless it is one of `ours`, with its texts."""
     if isinstance(error, Exception):
@@ -24,7 +28,7 @@ def marked_error(
         failure = refuse_exit(name, error)
         failure.__cause__ = error
         vars(failure)[FROM_APPLICATION] = True
-    error_texts.keep(failure)
+    error_texts.keep(failure, with_traceback=with_traceback)
     return failure
 
 
