@@ -6,10 +6,13 @@ Another release may have stored them: with one field more or less, or of another
 
 from __future__ import annotations
 
-from typing import TypeVar
+from contextlib import nullcontext
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from orchestrator import registry
 from orchestrator.definition import Command, Event, ProcessManager
+from orchestrator.definition.codec.own_code import runs_code
 from orchestrator.definition.declarations.message_forms import decode_stored
 from orchestrator.engine.storage.application_code.calling import ReadingCall
 from orchestrator.engine.storage.application_code.errors import from_engine
@@ -44,7 +47,7 @@ def read_stored(form: type[T], body: object, name: str) -> T:
         ExitRefused, Permanent, TransactionAborted: as other code of the application.
     """
     try:
-        with ReadingCall(name):
+        with ReadingCall(name) if _runs_code(form) else NOTHING:
             return decode_stored(form, body)
     except InvalidMessage as error:
         raise UnreadableValue(name, error) from None
@@ -53,6 +56,19 @@ def read_stored(form: type[T], body: object, name: str) -> T:
             raise  # another release would not help
         told = InvalidMessage(Text("it raised %(error)s", type(error).__name__))
         raise UnreadableValue(name, told) from error
+
+
+NOTHING = nullcontext()
+
+
+def _runs_code(form: Any) -> bool:
+    try:
+        return _known_to_run_code(form)
+    except TypeError:  # it has no hash
+        return True
+
+
+_known_to_run_code = lru_cache(1000)(runs_code)
 
 
 def read_message(kind: type[M], body: object) -> M:
