@@ -191,7 +191,7 @@ def raising() -> Iterator[None]:
 
 
 def settled(process: Process) -> list[tuple[str, str]]:
-    """The statuses of the calls with what is said about them, without the row of a whole map."""
+    """Return the status and the message of each call; the row of a whole map is left out."""
     runs = process.instance.step_runs.filter(node__startswith="charge")
     return list(runs.exclude(kind="map").values_list("status", "error"))
 
