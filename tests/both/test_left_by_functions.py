@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import translation
 from psycopg.rows import dict_row
 
 from orchestrator import start_process
+from orchestrator.configuration.conf import conf
 from orchestrator.definition import (
     ProcessManager,
     Workflow,
@@ -33,8 +34,9 @@ from orchestrator.engine.storage.application_code.calling import (
     BlockingTransaction,
     call_application,
 )
+from orchestrator.engine.storage.application_code.errors import from_application
 from orchestrator.engine.work import keeping
-from orchestrator.models import Incident, ProcessInstance
+from orchestrator.models import InboxEvent, Incident, ProcessInstance
 from orchestrator.testing import pass_time, registered
 from tests.apps.noting import Note, Noting, Opened
 from tests.apps.process_managers.fixtures import SetHandler, handler
@@ -422,3 +424,100 @@ def set_autocommit_of_driver() -> None:
 def test_the_drivers_own_autocommit_is_as_before() -> None:
     spoiling.append(set_autocommit_of_driver)
     assert go(Plain) == "completed"
+
+
+@NEEDS_SERVER
+@pytest.mark.parametrize(
+    ("left", "look", "found"),
+    [
+        (
+            "SELECT pg_advisory_lock(7)",
+            "SELECT count(*) FROM pg_locks WHERE objid=7",
+            1,
+        ),
+        ("CREATE TEMP TABLE own AS SELECT 5 AS value", "SELECT value FROM own", 5),
+    ],
+)
+def test_what_the_outer_code_holds_outlives_the_inner_code(
+    left: str, look: str, found: int
+) -> None:
+    own_session()
+    seen: list[int] = []
+
+    def outer() -> None:
+        tell(left)()
+        call_application("inner", tell("SELECT 1"))
+        with connection.cursor() as cursor:
+            cursor.execute(look)
+            seen.append(cursor.fetchone()[0])
+
+    call_application("outer", outer)
+    call_application("next", lambda: None)
+    assert seen == [found]
+
+
+def test_what_the_inner_code_sets_ends_with_the_outer_code() -> None:
+    own_session()
+    if connection.vendor == "sqlite":
+        spoil_it, look, found = (
+            "PRAGMA recursive_triggers = ON",
+            "PRAGMA recursive_triggers",
+            0,
+        )
+    else:
+        spoil_it, look, found = (
+            "SET work_mem = '77MB'",
+            "SELECT current_setting('work_mem') = '77MB'",
+            False,
+        )
+    call_application("outer", lambda: call_application("inner", tell(spoil_it)))
+    with connection.cursor() as cursor:
+        cursor.execute(look)
+        assert cursor.fetchone()[0] == found
+
+
+@NEEDS_SERVER
+def test_an_error_that_is_raised_again_after_its_session_was_lost_is_charged() -> None:
+    """One object, raised by each call."""
+    own_session()
+    connection.ensure_connection()
+    lasting = RuntimeError("not today")
+
+    def end_and_raise() -> None:
+        try:
+            tell("SELECT pg_terminate_backend(pg_backend_pid())")()
+        except OperationalError:
+            raise lasting from None
+
+    def refuse() -> None:
+        raise lasting
+
+    with pytest.raises(RuntimeError):
+        call_application("code", end_and_raise)
+    given_back = not from_application(lasting)
+    with pytest.raises(RuntimeError):
+        call_application("code", refuse)
+    assert (given_back, from_application(lasting)) == (True, True)
+
+
+REFUSING = """
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger AS
+$$ BEGIN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'; END $$ LANGUAGE plpgsql;
+CREATE TRIGGER refusing BEFORE INSERT ON orchestrator_issuedcommand EXECUTE FUNCTION refuse()
+"""
+
+
+@NEEDS_SERVER
+def test_an_event_that_the_database_always_refuses_is_for_people_in_the_end(
+    handler: SetHandler,
+) -> None:
+    handler(Note, do, after_commit=True)
+    tell(REFUSING)()
+    try:
+        start_process(Noting, Opened(1), id="1")
+        pass_time(timedelta(days=1))
+        found = InboxEvent.objects.get()
+        assert (found.verdict, found.attempt) == ("failed", conf().EVENT_ATTEMPTS)
+        assert "deadlock" in Incident.objects.get().message
+    finally:
+        tell("DROP TRIGGER refusing ON orchestrator_issuedcommand")()

@@ -13,6 +13,7 @@ from orchestrator.engine.change.workflows import starting
 from orchestrator.engine.loops.drain import drain
 from orchestrator.engine.sql.batch import MANY_PARAMS
 from orchestrator.engine.sql.connection import IDLE_TIMEOUT, allow_idle
+from orchestrator.engine.storage import definitions
 from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, Status
 from tests.apps.process_managers.desk import place
 from tests.apps.process_managers.fixtures import SetHandler
@@ -85,7 +86,7 @@ def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
             allowed.append(cursor.fetchone()[0])
 
     monkeypatch.setattr("orchestrator.engine.sql.connection.allow_idle", note)
-    pin = starting.pin_input(Broad, Breadth(1000))
+    pin = definitions.make_pin(Broad, Breadth(1000))
     with transaction.atomic():  # as that of a step that starts it as its sub-process
         starting.begin_process(pin)
 

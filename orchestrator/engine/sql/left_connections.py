@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from orchestrator.engine.sql.session import OWNED
+from orchestrator.engine.sql.session import OWNED, end_connection
 
 
 def others_in_transaction(db: BaseDatabaseWrapper) -> Collection[str]:
@@ -53,9 +52,7 @@ def close_spoilt(db: BaseDatabaseWrapper) -> bool:
         Whether it was in a transaction.
     """
     if _is_in_transaction(db):
-        with suppress(Exception):  # it may be lost
-            if db.connection is not None:
-                db.connection.close()
+        end_connection(db)
         del connections[db.alias]
         return True
     vars(db)["health_check_done"] = False  # as when a request begins
@@ -71,9 +68,8 @@ def _is_in_transaction(db: BaseDatabaseWrapper) -> bool:
         return db.in_atomic_block
     if not db.autocommit:
         return True
-    info = getattr(raw, "info", None)  # of psycopg
-    status = getattr(getattr(info, "transaction_status", None), "name", "IDLE")
-    if status in ("ACTIVE", "INTRANS", "INERROR"):
+    info = getattr(raw, "info", None)  # of psycopg, and of psycopg2
+    if getattr(info, "transaction_status", 0) in (1, 2, 3):  # active, open, in error
         return True
     wrapper: Any = db
     try:

@@ -125,8 +125,12 @@ class _EngineSession(DatabaseSession):
         self.wrappers = tuple(db.execute_wrappers)
         self.was_open = False
         """Whether code around this code has begun a transaction that Django does not know of."""
+        self.around: _EngineSession | None = vars(db).get(INNERMOST)
+        """The session of the code inside which this code runs: what that may have set is restored when it ends."""
+        vars(db)[INNERMOST] = self
 
     def restore(self) -> None:
+        vars(self.db)[INNERMOST] = self.around
         if tuple(self.db.execute_wrappers) != self.wrappers:
             self.db.execute_wrappers[:] = self.wrappers
         if self.db.connection is not self.raw:
@@ -140,7 +144,7 @@ class _EngineSession(DatabaseSession):
     def renew(self) -> None:
         """Close the connection, after the running transaction if there is one; the next statement opens another."""
         if not self.db.in_atomic_block:
-            self.db.close()
+            end_connection(self.db)
             return
         vars(self.db)[SPOILT] = True  # a transaction that is rolled back calls no hook
         self.db.on_commit(close_after_rollback, robust=True)
@@ -197,6 +201,8 @@ class PostgresSession(_EngineSession):
         if status == IN_ERROR:
             self.is_aborted = self.db.in_atomic_block
             return  # its rollback undoes what was set
+        if self.around is not None:
+            return
         try:
             settings = watched.settings + idle_limit_call(self.db)
             restore = RESTORE.format(settings=settings)
@@ -229,30 +235,20 @@ class SqliteSession(_EngineSession):
     def __init__(self, db: BaseDatabaseWrapper) -> None:
         super().__init__(db)
         self.changed = False
-        self.around: SqliteSession | None = vars(db).get(TRACING)
-        """The session of the code inside which this code runs."""
         if self.raw is not None:
             self.options = read_sqlite_options(self.raw)
             self.was_open = self.raw.in_transaction
-            self._trace(self)
-
-    def _trace(self, session: SqliteSession | None) -> None:
-        vars(self.db)[TRACING] = session
-        self.raw.set_trace_callback(None if session is None else session._note)
+            self.raw.set_trace_callback(self._note)
 
     def _note(self, sql: str) -> None:
         begins = sql[:200].lstrip()
         note = begins.startswith("--") and "\n" not in sql  # about a trigger
         self.changed |= not (note or begins.upper().startswith(PLAIN))
 
-    def restore(self) -> None:
-        vars(self.db)[TRACING] = self.around
-        super().restore()
-
     def _restore_raw(self) -> None:
         raw = self.raw
         try:
-            self._trace(self.around)
+            raw.set_trace_callback(getattr(self.around, "_note", None))
             for name, value in zip(SQLITE_OPTIONS, self.options, strict=True):
                 if getattr(raw, name) is not value:
                     setattr(raw, name, value)
@@ -266,12 +262,14 @@ class SqliteSession(_EngineSession):
             return
         if is_left_open:
             self._leave_transaction()
+        elif isinstance(self.around, SqliteSession):
+            self.around.changed |= self.changed
         elif self.changed:
             self.renew()
 
 
-TRACING = "procession_tracing"
-"""The attribute of a connection of SQLite with the session that is told of its statements."""
+INNERMOST = "procession_session"
+"""The attribute of a connection with the session of the innermost code that runs with it."""
 
 SPOILT = "procession_spoilt"
 """The mark of a connection that is closed when its transaction ends."""
@@ -282,7 +280,21 @@ def close_after_rollback() -> None:
     db = connections[DEFAULT_DB_ALIAS]
     if SPOILT in vars(db) and not db.in_atomic_block:
         del vars(db)[SPOILT]
-        db.close()
+        end_connection(db)
+
+
+def end_connection(db: BaseDatabaseWrapper) -> None:
+    """Close a connection whose session is spoilt.
+
+    The driver's own connection is closed first: a pool would keep it, with what was set. A database in memory goes on,
+    without the open transaction.
+    """
+    raw: Any = db.connection
+    if raw is not None:
+        is_in_memory = getattr(db, "is_in_memory_db", bool)()
+        with suppress(Exception):  # it may be lost
+            raw.rollback() if is_in_memory else raw.close()
+    db.close()
 
 
 OWNED = "procession_owned"

@@ -19,7 +19,6 @@ from django.db import transaction
 from orchestrator.definition.declarations.handlers import function_in_use
 from orchestrator.definition.workflow.plan import Plan, Vertex
 from orchestrator.definition.workflow.steps import Policy
-from orchestrator.engine.change.workflows.workflow_change import load_plan
 from orchestrator.engine.sql.batch import Clock, send
 from orchestrator.engine.sql.connection import note_uncertain_commit
 from orchestrator.engine.sql.tables import instances
@@ -300,14 +299,14 @@ def _plan_of(
     """The plan of a visit's process, watched where the application makes the graph, which may hang or end the worker.
 
     Raises:
-        Exception: as `load_plan`.
+        Exception: as `definitions.plan_of`.
         WorkerDied: making the graph has ended too many workers.
     """
     if definitions.has_plan(instance):
-        return load_plan(instance)
+        return definitions.plan_of(instance)
     check_start(run)
     with worker_slice.watched(run):
-        return load_plan(instance)
+        return definitions.plan_of(instance)
 
 
 def _put_to_rest(run: StepRun) -> None:

@@ -89,7 +89,7 @@ def _start(process: KnownProcess, run: StepRun, vertex: Vertex) -> None:
     definition = child_definition(vertex)
     arguments = process.results.arguments(vertex.bindings, run, None)
     given, pk = child_input(definition, arguments), uuid7()
-    pin = starting.pin_input(definition, given)
+    pin = definitions.make_pin(definition, given)
     try:
         with process.committing():
             change = process.lock(run, "child", pk)

@@ -177,8 +177,9 @@ def make_pin(definition: type[Workflow], input: Any) -> Pin:
     Raises:
         InvalidMessage: the input is not of the declared form, or cannot be stored.
         InvalidDefinition: the graph made from the input contradicts itself.
+        Exception: any error of the application's function that makes the graph, marked as such.
     """
-    data = encode(input)
+    data = call_application(definition.name, encode, input, ours=OF_GRAPH)
     checksum = limited_digest(data)
     if definition.static is not None:
         return Pin(definition, input, data, definition.static)
@@ -191,7 +192,8 @@ def plan_of(instance: ProcessInstance) -> Plan:
     """Return the plan of a workflow's instance.
 
     Raises:
-        UnknownDefinition: the running code no longer has its definition.
+        UnknownDefinition, InvalidDefinition, InvalidMessage: the running code has no plan for it.
+        Exception: any error of the application's function that makes the graph, marked as such.
     """
     definition, process = workflow_of(instance), _began(instance)
     if definition.static is not None:

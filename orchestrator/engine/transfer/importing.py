@@ -26,7 +26,6 @@ from orchestrator.definition.codec import decode
 from orchestrator.definition.declarations.outside_ids import identifiers
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.manager import active_person
-from orchestrator.engine.change.workflows import starting
 from orchestrator.engine.invariants import process_findings
 from orchestrator.engine.invariants.history import gaps_in_history
 from orchestrator.engine.invariants.progress import wrong_steps
@@ -392,7 +391,7 @@ def _current(
 ) -> tuple[str, Callable[[], int]]:
     """Return the fingerprint of a definition in the running code, and what finds or stores its row."""
     if issubclass(known, Workflow) and known.static is None:
-        pin = starting.pin_input(known, decode(known.Input, data))
+        pin = definitions.make_pin(known, decode(known.Input, data))
         return str((pin.columns or {}).get("fingerprint")), pin.row
     said = f"{known.name} {known.version}"
     if said not in known_graphs:

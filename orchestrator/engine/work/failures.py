@@ -112,8 +112,8 @@ def fail_work(
         return
     try:
         secret_values.attach_work(error, work)
-        if passes(error) and not from_application(error):
-            releasing.release_refused(work, error)
+        is_refusal = passes(error) and not from_application(error)
+        if is_refusal and releasing.release_again(work, error):
             return
         final = _is_final(work, error, attempts)
         # Read before the transaction: code of the application that reads them could break it.

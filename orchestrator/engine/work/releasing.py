@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -45,6 +47,19 @@ FREE = 5
 FREE_OF_APPLICATION = 2
 """How often a step is called again uncharged after errors of its own that look like the database's."""
 
+
+FREE_IN_A_ROW = 20
+"""How often in a row one process releases an event, a command or a deadline uncharged: for some minutes."""
+
+LONGEST_PAUSE = 30.0
+"""The most seconds between two of these."""
+
+NOTHING: Mapping[str, Any] = {}
+
+REFUSALS = OrderedDict[tuple[type[Work], object], int]()
+"""How often in a row the database refused a piece of work in this process; at most MOST_REFUSALS."""
+
+MOST_REFUSALS = 1_000
 
 LEAST_PAUSE = timedelta(seconds=1)
 """The shortest pause between two calls of a step that polls."""
@@ -92,14 +107,36 @@ def move_to_queue(work: Work, queue: str) -> None:
     wake_queue(queue)
 
 
-def release_refused(work: Work, refusal: Exception, **noted: Any) -> None:
-    """Release work after the database refused (deadlock, lost connection, lock timeout).
+def release_again(work: Work, refusal: Exception) -> bool:
+    """Release work after the database refused, with a growing pause, unless this process did so too often.
+
+    Returns:
+        Whether the work was released.
+    """
+    key = type(work), work.pk
+    times = REFUSALS.pop(key, 0) + 1
+    if times > FREE_IN_A_ROW:
+        return False
+    REFUSALS[key] = times
+    while len(REFUSALS) > MOST_REFUSALS:
+        REFUSALS.popitem(last=False)
+    release_refused(work, refusal, min(0.5 * 1.5 ** (times - 1), LONGEST_PAUSE))
+    return True
+
+
+def release_refused(
+    work: Work,
+    refusal: Exception,
+    most: float = 0.5,
+    noted: Mapping[str, Any] = NOTHING,
+) -> None:
+    """Release work after the database refused (deadlock, lost connection, lock timeout), for at `most` some seconds.
 
     The fence shows at the next claim whether the lost transaction was committed after all.
     """
     log.warning("the database refused, %s is tried again: %s", work, refusal)
     note_uncertain_commit()
-    send([release(work, random_moment(0.05, 0.5), **noted)])
+    send([release(work, random_moment(most / 10, most), **noted)])
 
 
 def release_refused_step(run: StepRun, refusal: Exception) -> bool:
@@ -113,18 +150,26 @@ def release_refused_step(run: StepRun, refusal: Exception) -> bool:
         return False
     said = Text("Refused %(number)s: %(why)s", times, incidents.error_text(refusal))
     told = {"error": storable_text(said), "text": pack_text(said)}
-    release_refused(run, refusal, **told, lost="", given_back=times)
+    release_refused(run, refusal, noted={**told, "lost": "", "given_back": times})
     return True
 
 
 def release_or_charge(
-    run: StepRun, refusal: Exception, policy: Policy
+    run: StepRun, refusal: Exception, policy: Policy, *, is_begun: bool = True
 ) -> Exception | None:
     """Release a step after the database refused, where another attempt does no harm.
+
+    Args:
+        run: the claimed visit.
+        refusal: the error of the database.
+        policy: of the step.
+        is_begun: whether the function may have been called.
 
     Returns:
         The error of the attempt, which counts; None if the step was released.
     """
+    if not is_begun:
+        return None if release_again(run, refusal) else refusal
     again = policy.idempotent or has_returned(run)
     if again and release_refused_step(run, refusal):
         return None

@@ -95,11 +95,10 @@ def fail_run(
         return
     try:
         secret_values.attach_work(error, run)
-        if passes(error) and plan is None:
-            releasing.release_refused(run, error)
-            return
         if passes(error):
-            charged = releasing.release_or_charge(run, error, policy)
+            charged = releasing.release_or_charge(
+                run, error, policy, is_begun=plan is not None
+            )
             if charged is None:
                 return
             error = charged

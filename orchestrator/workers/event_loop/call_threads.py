@@ -19,7 +19,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
 from orchestrator.engine.sql.left_connections import close_spoilt
-from orchestrator.engine.sql.session import DatabaseSession, own_session, session_of
+from orchestrator.engine.sql.session import (
+    INNERMOST,
+    DatabaseSession,
+    own_session,
+    session_of,
+)
 from orchestrator.exceptions import Permanent
 
 T = TypeVar("T")
@@ -38,6 +43,7 @@ def _note_session(connection: BaseDatabaseWrapper, **signal: object) -> None:
     """Note the session of a connection that a function in these threads opens."""
     is_own = connection is connections[DEFAULT_DB_ALIAS]
     if _here.session is not None and is_own and connection.vendor == "postgresql":
+        vars(connection).pop(INNERMOST, None)
         _here.session = session_of(connection)
 
 

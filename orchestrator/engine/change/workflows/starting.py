@@ -25,10 +25,9 @@ from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.row_statements import Insert
 from orchestrator.engine.sql.tables import instances, outside_ids
 from orchestrator.engine.storage import definitions, inbox
-from orchestrator.engine.storage.application_code.calling import call_application
 from orchestrator.engine.storage.definitions import Pin
 from orchestrator.engine.storage.receipts import StartReceipt
-from orchestrator.exceptions import ConflictingEvent, InvalidDefinition, InvalidMessage
+from orchestrator.exceptions import ConflictingEvent, InvalidMessage
 from orchestrator.models import Cause, CauseKind, ProcessInstance, Verdict
 from orchestrator.text import Text
 
@@ -90,7 +89,7 @@ def new_workflow(
     chosen = process_id or (uuid5(NAMESPACE_URL, named) if id else uuid7())
     key = correlation_key or inbox.correlation_of(definition, input)
     inbox.check_key(key)
-    pin = pin_input(definition, input)
+    pin = definitions.make_pin(definition, input)
     return NewWorkflow(pin, chosen, key, expected=bool(process_id or id))
 
 
@@ -156,19 +155,6 @@ class StartedTogether:
 def _class_of(input: object) -> str:
     """The name of the class of a wrong input, without its fields: one may be a secret."""
     return "None" if input is None else type(input).__qualname__
-
-
-def pin_input(definition: type[Workflow], input: Any) -> Pin:
-    """Return the pin of a new process with this input, with the application's errors marked as such.
-
-    Raises:
-        InvalidMessage: the input is not of the declared form, or cannot be stored.
-        InvalidDefinition: the graph made from the input contradicts itself.
-        Exception: any error of the application's function that makes the graph.
-    """
-    ours = (InvalidDefinition, InvalidMessage)
-    make = definitions.make_pin
-    return call_application(definition.name, make, definition, input, ours=ours)
 
 
 def begin_process(

@@ -23,8 +23,6 @@ from orchestrator.engine.sql.connection import allow_idle_for_rows
 from orchestrator.engine.sql.row_statements import Update
 from orchestrator.engine.sql.tables import instances, step_runs
 from orchestrator.engine.storage import definitions
-from orchestrator.engine.storage.application_code.calling import call_application
-from orchestrator.exceptions import InvalidDefinition, InvalidMessage
 from orchestrator.models import (
     Blocked,
     Cause,
@@ -97,7 +95,7 @@ class WorkflowChange(ProcessChange):
             UnknownDefinition: the running code no longer has its definition.
         """
         queue = definitions.workflow_of(instance).queue
-        return cls(instance, cause, now, load_plan(instance), queue)
+        return cls(instance, cause, now, definitions.plan_of(instance), queue)
 
     # Settling visits
 
@@ -333,21 +331,6 @@ class WorkflowChange(ProcessChange):
             batch.commit()
         else:
             batch.send()
-
-
-def load_plan(instance: ProcessInstance) -> Plan:
-    """Return the plan of a workflow's instance; a function of the application may make its graph.
-
-    Raises:
-        UnknownDefinition, InvalidDefinition, InvalidMessage: the running code has no plan for it.
-        Exception: any error of that function.
-    """
-    definition = definitions.workflow_of(instance)
-    if definition.static is not None:
-        return definition.static
-    ours = (InvalidDefinition, InvalidMessage)
-    make = definitions.plan_of
-    return call_application(definition.name, make, instance, ours=ours)
 
 
 def cancel_child(run: StepRun, parent: ProcessChange, *, undo: bool = True) -> None:

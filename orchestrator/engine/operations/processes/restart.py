@@ -23,6 +23,7 @@ from orchestrator.engine.operations.process import (
 from orchestrator.engine.operations.registry import register
 from orchestrator.engine.sql.batch import send
 from orchestrator.engine.sql.tables import instances, step_runs
+from orchestrator.engine.storage import definitions
 from orchestrator.exceptions import InvalidMessage, OperationRefused
 from orchestrator.models import ProcessInstance, Status, StepRun
 from orchestrator.text import Text
@@ -120,7 +121,7 @@ def _begin(
     parent: ProcessInstance | None,
 ) -> ProcessInstance:
     instances.check_free(definition.name, key)
-    pin = starting.pin_input(definition, given)
+    pin = definitions.make_pin(definition, given)
     try:
         with transaction.atomic():
             return starting.begin_process(pin, process_id=new, key=key, parent=parent)

@@ -29,7 +29,7 @@ from orchestrator.engine.sql.connection import (
     passes,
     rollback_error,
 )
-from orchestrator.engine.sql.session import session_of
+from orchestrator.engine.sql.session import end_connection, session_of
 from orchestrator.engine.storage.application_code.descriptors import end_spoilt_process
 from orchestrator.engine.storage.application_code.errors import (
     FROM_APPLICATION,
@@ -165,6 +165,16 @@ def _with_own_decimals(function: Callable[..., T], arguments: Collection[object]
     return function(*arguments)
 
 
+LOST = "_session_was_lost"
+"""The mark of an error of code inside which the database has ended the session."""
+
+LOST_IN_A_ROW = Counter[object]()
+"""How often in a row the session of this process was lost inside a piece of code."""
+
+FREE_LOSSES = 10
+"""The number of losses in a row that are taken for the database's: code may end its own session each time."""
+
+
 class ApplicationCall:
     """The context in which code of the application runs.
 
@@ -255,6 +265,11 @@ class ApplicationCall:
 
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""
+        was_lost = vars(error).pop(
+            LOST, False
+        )  # maybe in an earlier call: code may raise one object again
+        if was_lost:
+            del vars(error)[FROM_APPLICATION]
         inner = FROM_APPLICATION in vars(error)
         failure = marked_error(
             error, self.name, self.ours, with_traceback=self.reads_traceback
@@ -266,7 +281,7 @@ class ApplicationCall:
             return failure
         LOST_IN_A_ROW[self._key] += 1
         if LOST_IN_A_ROW[self._key] <= FREE_LOSSES:
-            vars(failure)[FROM_APPLICATION] = False
+            vars(failure).update({FROM_APPLICATION: False, LOST: True})
         return failure
 
     @property
@@ -278,13 +293,6 @@ class ReadingCall(ApplicationCall):
     """The context in which a stored value is read, whose class may have code of its own."""
 
     reads_traceback = False
-
-
-LOST_IN_A_ROW = Counter[object]()
-"""How often in a row the session of this process was lost inside a piece of code."""
-
-FREE_LOSSES = 10
-"""The number of losses in a row that are taken for the database's: code may end its own session each time."""
 
 
 class BlockingTransaction:
@@ -350,7 +358,7 @@ def _clear(db: BaseDatabaseWrapper, before: tuple[bool, int, bool]) -> None:
     db.in_atomic_block = False
     db.savepoint_ids.clear()
     db.atomic_blocks.clear()
-    db.close()
+    end_connection(db)
 
 
 def _let_go(result: Any) -> None:
