@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar, get_type_hints, overload
 from uuid import UUID
@@ -109,9 +110,14 @@ class Handler:
 
     def call_function(self, message: Command | Event, context: CommandContext) -> Any:
         """Return what its function returns; of an asynchronous function a coroutine."""
-        function = function_in_use(self.function)
-        wanted = len(inspect.signature(function).parameters)
-        return function(message, context) if wanted > 1 else function(message)
+        function, takes_context = function_in_use(self.function), self._takes_context
+        if function is not self.function:  # a test has replaced it
+            takes_context = _takes_context(function)
+        return function(message, context) if takes_context else function(message)
+
+    @cached_property
+    def _takes_context(self) -> bool:
+        return _takes_context(self.function)
 
     def to_answer(self, returned: Any) -> Answer:
         """Return what its function returned as an answer.
@@ -129,6 +135,10 @@ class Handler:
             return Answer("", *events)
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
+
+
+def _takes_context(function: Callable[..., Any]) -> bool:
+    return len(inspect.signature(function).parameters) > 1
 
 
 async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -118,7 +118,10 @@ def arguments(command: IssuedCommand, handler: Handler) -> tuple[Any, CommandCon
     Raises:
         UnreadableValue: the running code cannot read the stored command.
     """
-    key = command.instance.correlation_key if command.instance else ""
+    found, _ = instances.read(command.instance_id)
+    if found is not None:
+        command.instance = found
+    key = found.correlation_key if found is not None else ""
     context = CommandContext(command.instance_id, command.pk, command.attempt, key)
     return read_message(handler.message, command.body), context
 

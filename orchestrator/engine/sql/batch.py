@@ -13,7 +13,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from django.db import DataError, connection, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DataError,
+    connection,
+    connections,
+    transaction,
+)
 
 from orchestrator.exceptions import LeaseLost
 
@@ -286,15 +292,14 @@ def _whole(shape: tuple[tuple[str, str, bool], ...]) -> str:
 
 def prepared_cursor() -> Any:
     """Return a cursor for recurring statements: PostgreSQL binds their parameters, and so can cache their plans."""
-    if connection.vendor != "postgresql":
-        return connection.cursor()
+    db = connections[DEFAULT_DB_ALIAS]  # once: each look through `connection` costs
+    if db.vendor != "postgresql":
+        return db.cursor()
     from psycopg import Cursor  # noqa: PLC0415  only where the database is PostgreSQL
 
-    connection.ensure_connection()
-    cursor: Any = Cursor(connection.connection)
-    if connection.queries_logged:
-        return connection.make_debug_cursor(cursor)
-    return connection.make_cursor(cursor)
+    db.ensure_connection()
+    cursor: Any = Cursor(db.connection)
+    return db.make_debug_cursor(cursor) if db.queries_logged else db.make_cursor(cursor)
 
 
 def _expect(statement: Statement, rows: int) -> None:

@@ -277,7 +277,10 @@ SPOILT = "procession_spoilt"
 
 def close_after_rollback() -> None:
     """Close this thread's connection if code of the application has spoilt it in a transaction that is over."""
-    db = connections[DEFAULT_DB_ALIAS]
+    _close_if_spoilt(connections[DEFAULT_DB_ALIAS])
+
+
+def _close_if_spoilt(db: BaseDatabaseWrapper) -> None:
     if SPOILT in vars(db) and not db.in_atomic_block:
         del vars(db)[SPOILT]
         end_connection(db)
@@ -324,5 +327,5 @@ def session_of(db: BaseDatabaseWrapper) -> DatabaseSession:
     kind = SESSIONS.get(db.vendor) if OWNED in vars(db) else None
     if kind is None:
         return DatabaseSession(db)
-    close_after_rollback()
+    _close_if_spoilt(db)
     return kind(db)
