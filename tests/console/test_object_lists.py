@@ -122,7 +122,10 @@ def test_a_long_list_ends_with_a_link_to_the_consoles(
     *shown, more = links(listed(order, viewer))
 
     assert shown == [f"/processes/{one.pk}/" for one in reversed(made[1:])]
-    assert more == "/processes/?q=A-1"
+    assert more == "/processes/?q=%22A-1%22"
+    longer = started(Review, About("A-10", "")).instance
+    page = viewing.get(more).content.decode()
+    assert (str(made[0].pk) in page, str(longer.pk) in page) == (True, False)
     assert str(made[0].pk) in viewing.read(more)
 
 
@@ -164,7 +167,7 @@ def test_a_reader_of_one_definition_sees_its_processes_alone(
     *shown, more = links(listed(order, User.objects.get(pk=stranger.pk)))
 
     assert shown == [f"/processes/{one.pk}/" for one in reversed(mine[1:])]
-    assert more == "/processes/?q=A-1&amp;definition=review"
+    assert more == "/processes/?q=%22A-1%22&amp;definition=review"
 
 
 # The application's admin

@@ -51,7 +51,7 @@ def render_processes(
     found = list((rows if names is None else rows.filter(name__in=names))[: MOST + 1])
     if not found:
         return SafeString("")
-    query = {"q": found[0].correlation_key}
+    query = {"q": f'"{found[0].correlation_key}"'}
     if names is not None:  # a reader with grants looks at the list of one definition
         query["definition"] = found[0].name
     address = f"{reverse('monitoring:instances')}?{urlencode(query)}"

@@ -1,4 +1,7 @@
-"""The search for processes by a text: a process id, an outside id, or the beginning of a business key."""
+"""The search for processes by a text: a process id, an outside id, or the beginning of a business key.
+
+A text in double quotes is a whole key.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,16 @@ from django.db.models import Q, QuerySet
 from orchestrator.models import OutsideId, ProcessInstance
 
 
+def whole_key(text: str) -> str:
+    """Return the key that a text names whole; "" where it is only the beginning of one."""
+    is_quoted = len(text) > 2 and text.startswith('"') and text.endswith('"')
+    return text[1:-1] if is_quoted else ""
+
+
 def has_key_or_id(text: str) -> Q:
-    """Return the condition on a process id, or on the beginning of a business key."""
+    """Return the condition on a process id, or on a business key or its beginning."""
+    if key := whole_key(text):
+        return Q(correlation_key=key)
     try:
         return Q(pk=UUID(text)) | Q(correlation_key=text)
     except ValueError:
@@ -28,6 +39,7 @@ def has_key_or_id(text: str) -> Q:
 
 def outside_ids(text: str) -> QuerySet[OutsideId]:
     """Return the outside ids with a value, newest processes first."""
+    text = whole_key(text) or text
     # A range of one value: PostgreSQL would not use the index for the order alone.
     rows = OutsideId.objects.filter(value__range=(text, text))
     return rows.order_by("value", "-instance_id")
