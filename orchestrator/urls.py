@@ -8,9 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required, user_passes_test
+from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.auth.views import LogoutView
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.templatetags.static import static
 from django.urls import URLPattern, include, path
 from django.views.defaults import server_error
@@ -21,7 +23,19 @@ from rq.exceptions import NoSuchJobError
 from orchestrator.missing_tables import MIGRATE, lacks_tables
 from orchestrator.sign_in import SignInByLinkView, SignInView
 
-superusers_only = user_passes_test(lambda user: user.is_active and user.is_superuser)
+
+def is_superuser(user: User | AnonymousUser) -> bool:
+    """Whether a user may see what superusers alone may; False sends to the sign-in page.
+
+    Raises:
+        PermissionDenied: a signed-in user may not. The sign-in page would send that user back, and so on.
+    """
+    if user.is_authenticated and not (user.is_active and user.is_superuser):
+        raise PermissionDenied
+    return user.is_authenticated
+
+
+superusers_only = user_passes_test(is_superuser)
 
 
 def superuser_path(pattern: URLPattern) -> URLPattern:
@@ -56,10 +70,20 @@ handler500 = server_failure
 # Browsers ask for this where a page names no icon, as in Django's administration.
 icon = login_not_required(RedirectView.as_view(url=static("monitoring/icon.svg")))
 
-# The administration shares the sign-in page, which limits failures and reports them.
-to_sign_in = login_not_required(
-    RedirectView.as_view(pattern_name="sign-in", query_string=True)
-)
+to_sign_in = RedirectView.as_view(pattern_name="sign-in", query_string=True)
+
+
+@login_not_required
+def sign_in_to_admin(request: HttpRequest) -> HttpResponseBase:
+    """Send to the sign-in page, which the administration shares: it limits failures and reports them.
+
+    Raises:
+        PermissionDenied: a signed-in user may not see the administration.
+    """
+    if request.user.is_authenticated and not admin.site.has_permission(request):
+        raise PermissionDenied
+    return to_sign_in(request)
+
 
 more = (
     [path("", include("orchestrator.sign_in.urls"))]
@@ -81,7 +105,7 @@ urlpatterns = [
         "admin/rq/",
         include(([superuser_path(pattern) for pattern in dashboard], "django_rq")),
     ),
-    path("admin/login/", to_sign_in),
+    path("admin/login/", sign_in_to_admin),
     path("admin/", admin.site.urls),
     path("", include("monitoring.urls")),
 ]

@@ -171,3 +171,11 @@ def test_the_administration_has_no_door_of_its_own(client: Client) -> None:
 @cases("name", "a\0b", "9" * 10_000, "\ud7ff\u202e", "")
 def test_names_that_nobody_can_have_are_wrong_and_no_error(name: str) -> None:
     assert tried(name, "x\0y") == 200
+
+
+@pytest.mark.parametrize("address", ["/admin/", "/admin/orchestrator/", "/admin/rq/"])
+def test_who_is_signed_in_and_may_not_is_told_and_sent_nowhere(
+    address: str, viewing: Client, client: Client
+) -> None:
+    assert viewing.get(address, follow=True).status_code == 403
+    assert client.get(address, follow=True).status_code == 200  # the sign-in page
