@@ -17,11 +17,11 @@ from monitoring.base.graphs import labels_of
 from monitoring.base.moments import clock
 from monitoring.base.row_addresses import NO_CAUSE, begin_address
 from monitoring.base.translation import translate
+from monitoring.lists.failures.causes import why_no_retry
 from monitoring.lists.failures.failure_group import common_words
 from monitoring.lists.failures.failures import AlikeFailures
 from monitoring.probes.machinery import Machinery
 from monitoring.probes.pulse import Beat
-from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 
 ICONS = {"failed": "failed", "retry": "escalated", "waiting": "person"}
 """The icon of a headline, by its tone."""
@@ -162,7 +162,7 @@ def _group_headline(group: AlikeFailures, reader: Any) -> Headline:
     page = reverse("monitoring:failure-group", args=[newest.fingerprint or NO_CAUSE])
     links = [ButtonLink(_("Open the group"), page)]
     if definition:
-        why = forbidden_in_bulk(OPERATIONS["retry"], reader, definition.name)
+        why = why_no_retry(newest, reader, definition.name)
         begin = begin_address("retry", newest.fingerprint)
         links.append(ButtonLink(_("Retry…"), begin, primary=True, why=why))
     return Headline(

@@ -315,6 +315,13 @@ class OperationPage(KeyedPage[tuple[BulkItem, Any]]):
         ]
 
     @property
+    def settled_numbers(self) -> list[tuple[str, int]]:
+        """The number of settled items by verdict, and always that of those that were done."""
+        open_ones = ("", BulkVerdict.TRIED, BulkVerdict.WAITING)
+        found = [(one, n) for one, n in self.numbers if one not in open_ones]
+        return [(one, n) for one, n in found if n or one == BulkVerdict.DONE]
+
+    @property
     def fewer(self) -> int:
         """The number of shown rows without an item: the row had changed, or its process had an item already."""
         one = self.operation

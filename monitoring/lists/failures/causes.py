@@ -1,9 +1,34 @@
 """The open failures of one cause, in the order of their index."""
 
+from typing import Any
+
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from monitoring.queries.lists import KeyedPage, page_by_key
+from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
 from orchestrator.models import Incident
+
+NOTHING_FAILED = (
+    *(Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT),
+    Incident.Kind.UNROUTED_EVENT,
+)
+"""The kinds of incidents about events that were not taken."""
+
+
+def why_no_retry(newest: Incident, user: Any, definition: str) -> str:
+    """Return the reason why a reader cannot retry what has failed of one cause; "" if they can.
+
+    Args:
+        newest: the newest failure of the cause.
+        user: the reader.
+        definition: the name of the definition.
+    """
+    if newest.kind in NOTHING_FAILED:
+        return _(
+            "No step took these events, and nothing has failed: deliver or discard them on their pages"
+        )
+    return forbidden_in_bulk(OPERATIONS["retry"], user, definition)
 
 
 def open_of_cause(fingerprint: object) -> QuerySet[Incident]:

@@ -12,10 +12,11 @@ from monitoring.base.graphs import find_label
 from monitoring.base.row_addresses import begin_address
 from monitoring.base.translation import translate
 from monitoring.lists.events.event_search import EventFilters
+from monitoring.lists.failures.causes import why_no_retry
 from monitoring.lists.processes.filters import Filters
 from monitoring.views.tags.console import chip
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
-from orchestrator.models import BulkOperation, BulkVerdict
+from orchestrator.models import BulkOperation, BulkVerdict, Incident
 
 register = Library()
 register.simple_tag(find_label, name="known_step")
@@ -49,6 +50,14 @@ def bulk_chip(status: str, word: str) -> SafeString:
 
 
 @register.simple_tag
+def operation_chip(operation: BulkOperation) -> SafeString:
+    """Return the chip of an operation; of one that has ended in vain it says so."""
+    if operation.status == "completed" and operation.total and not operation.done:
+        return chip("failed", _("ended, nothing was done"))
+    return bulk_chip(operation.status, operation.get_status_display())
+
+
+@register.simple_tag
 def verdict_chip(operation: BulkOperation, verdict: str) -> SafeString:
     """Return the chip of an item's verdict; waiting items of a cancelled operation have not begun."""
     if verdict == BulkVerdict.WAITING and operation.status == "cancelled":
@@ -74,6 +83,7 @@ def begin_bulk(
     name: str,
     filters: Filters | None = None,
     definition: str = "",
+    because: str = "",
     **given: str,
 ) -> dict[str, Any]:
     """Return the button that opens the form of a bulk operation.
@@ -83,6 +93,7 @@ def begin_bulk(
         name: the action.
         filters: the filters of the list, for an operation on its rows.
         definition: of all selected rows, if they have one.
+        because: the reason why nobody can; "" without one.
         given: further parameters of the selection.
     """
     operation, user = OPERATIONS[name], context["request"].user
@@ -94,7 +105,7 @@ def begin_bulk(
         "operation": operation,
         "label": _("Act on all that match") if filters else operation.label,
         "tone": "" if filters or operation.tone == "danger" else "primary",
-        "why": why or ("" if about else _("Narrow the list first")),
+        "why": because or why or ("" if about else _("Narrow the list first")),
         "address": f"{reverse('monitoring:begin-operation')}?{query}",
         "place": name,
     }
@@ -120,9 +131,9 @@ def begins_at(context: Context) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def not_in_bulk(context: Context, name: str, definition: str) -> str:
-    """Return the reason why a reader may not do a bulk action in a definition; "" if they may."""
-    return forbidden_in_bulk(OPERATIONS[name], context["request"].user, definition)
+def not_retried(context: Context, newest: Incident, definition: str) -> str:
+    """Return the reason why a reader cannot retry what has failed of one cause; "" if they can."""
+    return why_no_retry(newest, context["request"].user, definition)
 
 
 @register.simple_tag
