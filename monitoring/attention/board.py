@@ -18,6 +18,7 @@ from monitoring.attention.problem_counts import (
     problems_of_definitions,
 )
 from monitoring.attention.problems import Problem
+from monitoring.attention.untaken_notices import untaken_notices
 from monitoring.lists.failures.failures import AlikeFailures, largest_group
 from monitoring.probes import pulse
 from monitoring.probes.pulse import Beat
@@ -133,7 +134,8 @@ def board(
         for of_kind in found.values():
             of_kind.pop("events", None)
     redis, live = pulse.redis.beat(), pulse.live.beat()
-    every = current_problems(health.machinery, found[""], largest, redis, live)
+    notices = untaken_notices(now)
+    every = current_problems(health.machinery, found[""], largest, redis, live, notices)
     rows = sorted(_rows(names, found, hours), key=lambda row: row.rank)
     return Board(
         checked_at=now,

@@ -33,6 +33,7 @@ def current_problems(
     largest: AlikeFailures | None,
     redis: Beat,
     live: Beat,
+    notices: Problem | None,
 ) -> list[Problem]:
     """Return all current problems, the most urgent first; of equally urgent ones the oldest first.
 
@@ -42,9 +43,11 @@ def current_problems(
         largest: the largest group of failures.
         redis: whether Redis answers.
         live: whether the channel layer answers.
+        notices: the problem of notices that are not delivered; None without any.
     """
     far = machinery.now + timedelta(days=1)
     found = [*_worker_problems(machinery), *_process_problems(needs, largest)]
+    found += [notices] if notices is not None else []
     if redis.up is False:
         found.append(Problem("redis", since=redis.since))
     elif live.up is False:

@@ -124,6 +124,22 @@ KINDS = {
         (("escalated", "1"),),
         always=False,
     ),
+    "notices": ProblemKind(
+        "failed",
+        ngettext_lazy(
+            "%(number)s notice not delivered",
+            "%(number)s notices not delivered",
+            "count",
+        ),
+        ngettext_lazy(
+            "%(number)s notice to %(names)s is not delivered since %(since)s.",
+            "%(number)s notices to %(names)s are not delivered since %(since)s.",
+            "count",
+        ),
+        _(
+            "They do not hear of failures. The administration has the error of each attempt, under Notices."
+        ),
+    ),
     "redis": ProblemKind(
         "retry",
         _("Redis is silent"),
@@ -217,7 +233,7 @@ class Problem:
         number: the count, up to a cap.
         since: when the oldest began.
         definition: the definition's name; "" for all.
-        queues: the names of the affected queues.
+        queues: the names of the affected queues, or recipients.
         listed: whether one list has all of them.
         gap: by how much a clock went back.
     """

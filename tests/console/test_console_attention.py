@@ -21,6 +21,7 @@ from orchestrator.models import (
     BulkStatus,
     Definition,
     InboxEvent,
+    Notice,
     ProcessInstance,
     StepRun,
 )
@@ -114,6 +115,31 @@ def test_a_worker_is_missed_after_a_minute_and_an_open_page_hears_of_it(
     parts = read("/?since=1", **BY_SCRIPT)
     said = between(parts, 'hx-target="#headline"', "</hx-partial>")
     assert (NOBODY in said) is missed
+
+
+@cases(
+    "status, minutes, told",
+    ("sending", 1, False),  # it is tried again at once
+    ("sending", 3, True),
+    ("given_up", 60, True),
+    ("given_up", 60 * 25, False),
+    ("sent", 60, False),
+)
+def test_notices_that_do_not_get_out_are_a_problem(
+    status: str, minutes: int, told: bool, read: Read
+) -> None:
+    hire()
+    at = timezone.now() - timedelta(minutes=minutes)
+    over = {"wake_at": None, "settled_at": at}
+    left = {"wake_at": timezone.now()} if status == "sending" else over
+    error = "" if status == "sent" else "the mail server is away"
+    about: dict[str, Any] = {"recipient": "duty", "created_at": at, "begun_at": at}
+    Notice.objects.create(status=status, error=error, **about, **left)
+
+    page = read("/")
+
+    assert ("1 notice to duty is not delivered since" in page) is told
+    assert (CALM in page) is not told
 
 
 # What needs a person
