@@ -2,12 +2,21 @@
 
 from datetime import timedelta
 
-from django.db.models import Case, CharField, Q, QuerySet, Value, When
+from django.db.models import (
+    Case,
+    CharField,
+    Exists,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from orchestrator.models import Status, StepKind, StepRun, StepStatus
+from orchestrator.models import Incident, Status, StepKind, StepRun, StepStatus
 
 WINDOWS = {
     "hour": timedelta(hours=1),
@@ -30,8 +39,17 @@ LEFT = "left-"
 FINISHED = (StepStatus.DONE, StepStatus.SKIPPED, StepStatus.FAILED)
 """The statuses of finished visits; other visits were given up or never taken."""
 
-# A visit of a process manager has no status of its own while its process is in the step.
-IS_FAILED = Q(status=StepStatus.FAILED) | Q(kind="", instance__status=Status.FAILED)
+FAILED_THERE = Incident.objects.open().filter(
+    instance=OuterRef("instance"), step=OuterRef("node"), kind=Incident.Kind.STEP_FAILED
+)
+
+# A visit of a process manager has no status of its own while its process is in the step, and that of a map none of its
+# elements. A process has few open incidents, and a map may have very many elements.
+IS_FAILED = (
+    Q(status=StepStatus.FAILED)
+    | Q(kind="", instance__status=Status.FAILED)
+    | Q(Exists(FAILED_THERE), kind=StepKind.MAP, instance__status=Status.FAILED)
+)
 IS_WAITING = Q(~Q(kind__in=["", StepKind.MAP]), status=StepStatus.WAITING) | Q(
     kind="", instance__status__in=[Status.WAITING, Status.PAUSED]
 )
