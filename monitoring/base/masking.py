@@ -13,7 +13,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from monitoring.base.access import DATA, EVENTS, REVEAL
+from monitoring.base.graphs import running_class
 from orchestrator import secret_names
+from orchestrator.definition.codec.declared_order import in_declared_order
 from orchestrator.definition.secrets import MASK, mask_fields
 from orchestrator.grants import definitions_of
 from orchestrator.models import (
@@ -48,8 +50,11 @@ def names_of(definition: Definition | None) -> frozenset[str]:
 
 
 def data_of(instance: ProcessInstance) -> Any:
-    """Return the data of a process."""
-    return mask_fields(instance.data, names_of(instance.definition))
+    """Return the data of a process, with its fields in the order of their declaration."""
+    known, data = running_class(instance.definition), instance.data
+    if known is not None:
+        data = in_declared_order(getattr(known, "Data", None) or known.Input, data)
+    return mask_fields(data, names_of(instance.definition))
 
 
 def event_body(event: InboxEvent, definition: Definition | None = None) -> Any:
