@@ -12,16 +12,24 @@ from monitoring.base.access import visible_definitions
 from monitoring.base.masking import sees_data
 from monitoring.base.requests import is_live
 from monitoring.live.fragments import Fragments
+from monitoring.probes import pulse
 from orchestrator.models import Definition
+
+UNHEARD = "Procession-Unheard"
+"""The header of live parts that says that open pages hear of no changes: the channel layer is silent."""
 
 
 def page(
     request: HttpRequest, name: str, *, status: int = 200, **context: Any
 ) -> HttpResponse:
     """Render `monitoring/<name>/page.html`; with `?since=` only its live parts."""
-    shown = live_parts if is_live(request) else render_page
+    shown, headers = render_page, {"Cache-Control": "no-store"}
+    if is_live(request):
+        shown = live_parts
+        if pulse.live.beat().up is False:
+            headers[UNHEARD] = "1"
     text = shown(request, name, context)
-    return HttpResponse(text, status=status, headers={"Cache-Control": "no-store"})
+    return HttpResponse(text, status=status, headers=headers)
 
 
 def render_page(

@@ -1,7 +1,7 @@
 // The socket: repaints the diagram at once on a hint, then fetches the fragments. Hints may be lost; the page still
 // converges, because it also fetches after a gap, a reconnect, when the tab is shown, and every ten seconds.
 import { paint, hint, movable, shows } from "./diagram.js";
-import { main, onFragments, onLate, refresh } from "./page.js";
+import { clock, main, onFragments, onLate, refresh } from "./page.js";
 import { watching } from "./watch.js";
 
 const RESYNC = 10_000;
@@ -33,7 +33,7 @@ function show(state) {
   if (!light || light.dataset.state === state) return;
   light.dataset.state = state;
   const words = light.dataset[state];
-  light.firstElementChild.textContent = state === "stale" ? `${words} ${fresh.toLocaleTimeString("en-GB")}` : words;
+  light.firstElementChild.textContent = state === "stale" ? `${words} ${clock(fresh)}` : words;
   document.documentElement.dataset.live = state;
 }
 
@@ -62,10 +62,12 @@ async function catchUp() {
   const answer = await refresh();
   if (answer === "joined") return;
   last = Date.now(); // a page that is long to fetch is fetched less often
-  if (answer === "fresh") fresh = new Date();
+  const came = answer === "fresh" || answer === "unheard";
+  if (came) fresh = new Date();
   if (answer !== "closed" && undrawn()) setTimeout(() => soon(), DRAWING);
   if (answer === "closed") close();
-  else if (answer !== "fresh") show("stale");
+  else if (!came) show("stale");
+  else if (answer === "unheard") show("unheard");
   else show([socket, former].some((one) => one?.readyState === WebSocket.OPEN) ? "live" : "reconnecting");
 }
 

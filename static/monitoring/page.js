@@ -4,6 +4,8 @@ import htmx from "../vendor/htmx.org-4.0.1/htmx.esm.min.js";
 export const main = document.getElementById("main");
 
 const NO_TURN = "Procession-Late"; // the header of an answer to a page that had no turn
+const UNHEARD = "Procession-Unheard"; // the header of an answer while open pages hear of no changes
+const FETCHED = ["fresh", "unheard"];
 const MOST = 9_999; // as the server reads it
 
 const answers = new WeakMap(); // what the last request of an element came to
@@ -13,7 +15,8 @@ let running = false;
 let again = false;
 
 /**
- * Fetches what has changed since the revision shown: "fresh", "refused", "closed", "late" when it had no turn among all
+ * Fetches what has changed since the revision shown: "fresh", "unheard" when open pages
+ * hear of no changes by themselves, "refused", "closed", "late" when it had no turn among all
  * pages that ask, or "failed" without an answer; "joined" when a request is under way, after which it is fetched again.
  */
 export async function refresh() {
@@ -27,12 +30,22 @@ export async function refresh() {
     answer = await request("GET", address(), main, { "Procession-Unanswered": unanswered });
   } finally {
     running = false;
-    unanswered = answer === "fresh" ? 0 : Math.min(unanswered + 1, MOST);
+    unanswered = FETCHED.includes(answer) ? 0 : Math.min(unanswered + 1, MOST);
   }
   const wanted = again;
   again = false;
   if (answer === "late") calledWhenLate.forEach((callback) => callback());
   return wanted && answer !== "late" ? refresh() : answer;
+}
+
+/** A time of day as the server writes it, in the time zone of the site. */
+export function clock(when) {
+  const zone = document.documentElement.dataset.zone;
+  try {
+    return when.toLocaleTimeString("en-GB", { timeZone: zone });
+  } catch {
+    return when.toLocaleTimeString("en-GB"); // this browser does not know the zone
+  }
 }
 
 /** Calls back whenever the server had no turn for this page, which has to ask again. */
@@ -76,7 +89,8 @@ document.addEventListener("htmx:after:request", (event) => {
   const { sourceElement, response } = event.detail.ctx;
   const closed = response.raw.redirected || [401, 403].includes(response.status);
   const late = response.status === 503 && response.headers.has(NO_TURN);
-  const answer = closed ? "closed" : response.raw.ok ? "fresh" : late ? "late" : "refused";
+  const came = response.headers.has(UNHEARD) ? "unheard" : "fresh";
+  const answer = closed ? "closed" : response.raw.ok ? came : late ? "late" : "refused";
   answers.set(sourceElement, answer);
-  if (sourceElement === main && answer !== "fresh") event.preventDefault();
+  if (sourceElement === main && !FETCHED.includes(answer)) event.preventDefault();
 });

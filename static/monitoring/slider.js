@@ -1,6 +1,6 @@
 // The time slider: goes to another moment of a process's life, by dragging, by keys, by links, or by playing it.
 // The address says which moment is shown; the server answers with the parts of the page as they were then.
-import { onFragments, refresh } from "./page.js";
+import { clock, onFragments, refresh } from "./page.js";
 
 const ENTRY = 700; // milliseconds that one transition is shown when they are played one by one
 const LONGEST = 1_500; // that a gap is waited for: a longer one is folded
@@ -74,7 +74,7 @@ function point() {
     line.setAttribute("x2", `${place / 10}%`);
   }
   if (revision !== null && String(revision) !== box().dataset.at) {
-    const time = new Date(timeOf(revision) * 1000).toLocaleTimeString("en-GB");
+    const time = clock(new Date(timeOf(revision) * 1000));
     const said = { number: revision, all: last(), time };
     range().setAttribute("aria-valuetext", box().dataset.word.replace(/%\((\w+)\)s/g, (...found) => said[found[1]]));
   }
