@@ -4,18 +4,15 @@ Other tests say what must be so, and read a few columns. This one tells of each 
 `PROCESSION_WRITE_ROWS=yes` writes the file anew: each difference in it has to be meant.
 """
 
-import os
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from orchestrator import Permanent, Retry, queue, send_event
+from orchestrator import Permanent, Retry, send_event
 from orchestrator.definition import Workflow
 from orchestrator.engine.operations import (
     cancel,
@@ -36,7 +33,6 @@ from tests.apps.patterns import failing, ignoring, limits
 from tests.apps.patterns import patterns as p
 from tests.apps.patterns.desk import finished, go_on, insist, launch
 from tests.apps.patterns.fixtures import flows
-from tests.apps.process_managers import desk
 from tests.apps.process_managers import messages as m
 from tests.apps.process_managers.desk import accept, early, place, tell, underway
 from tests.apps.process_managers.fixtures import SetHandler, handler, parcels
@@ -44,9 +40,9 @@ from tests.engine.test_workflow_patterns import CASES
 from tests.services.asking import asked
 from tests.services.crews import knowing
 from tests.services.operated import decided, operated, skipped
-from tests.services.written_rows import WrittenText, differences
+from tests.services.written_rows import bells, unlike_before
 
-__all__ = ["flows", "handler", "known", "parcels", "trips"]
+__all__ = ["bells", "flows", "handler", "known", "parcels", "trips"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -59,9 +55,7 @@ offers = knowing(
     *(ignoring.Rounds, ignoring.Guarded),
     autouse=False,
 )
-FILE = Path(__file__).parent.parent / "data" / "written_rows.txt"
 BAD = Permanent("it cannot be done")
-HEAD = "== "
 
 VISA = VisaGranted("V-1")
 OFFERS = ignoring.OfferCame("O-1", "A"), ignoring.OfferCame("O-1", "B")
@@ -286,47 +280,10 @@ WITH_HANDLERS = (
 )
 
 
-def stored() -> dict[str, list[str]]:
-    """The lines of the file by scenario."""
-    found: dict[str, list[str]] = {}
-    for line in FILE.read_text().splitlines():
-        if line.startswith(HEAD):
-            lines = found.setdefault(line.removeprefix(HEAD), [])
-        else:
-            lines.append(line)
-    return found
-
-
-@pytest.fixture
-def bells(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The queues of which a worker was woken, also by work that this process then runs itself."""
-    monkeypatch.setattr(desk, "numbers", count(1))  # the ids of events
-    rung: list[str] = []
-    monkeypatch.setattr(
-        queue, "_ring_script", lambda name, pid: lambda: rung.append(name)
-    )
-    return rung
-
-
-def check(name: str, bells: list[str]) -> None:
-    """Compare what is stored with the file, now and in 30 days; or write it there."""
-    now = [*WrittenText().lines()]
-    bells_now = f"bells {' '.join(sorted(bells))}"
-    in_days(30)
-    later = [line for line in WrittenText().lines() if line not in now]
-    lines = [*now, bells_now, "in 30 days", *later]
-    known = stored()
-    if os.environ.get("PROCESSION_WRITE_ROWS"):
-        known[name] = lines
-        texts = (f"{HEAD}{one}\n" + "\n".join(known[one]) for one in sorted(known))
-        FILE.write_text("\n".join(texts) + "\n")
-    assert differences(lines, known.get(name, [])) == []
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_each_row_is_as_before(name: str, bells: list[str]) -> None:
     SCENARIOS[name]()
-    check(name, bells)
+    assert unlike_before(name, bells) == []
 
 
 @pytest.mark.parametrize("scenario", WITH_HANDLERS, ids=lambda one: one.__name__)
@@ -334,4 +291,4 @@ def test_each_row_about_a_command_is_as_before(
     scenario: Callable[[SetHandler], None], handler: SetHandler, bells: list[str]
 ) -> None:
     scenario(handler)
-    check(scenario.__name__, bells)
+    assert unlike_before(scenario.__name__, bells) == []
