@@ -51,7 +51,7 @@ def bulk_chip(status: str, word: str) -> SafeString:
 
 @register.simple_tag
 def operation_chip(operation: BulkOperation) -> SafeString:
-    """Return the chip of an operation; of one that has ended in vain it says so."""
+    """Return the chip of an operation; it names an end at which nothing was done."""
     if operation.status == "completed" and operation.total and not operation.done:
         return chip("failed", _("ended, nothing was done"))
     return bulk_chip(operation.status, operation.get_status_display())
@@ -93,7 +93,7 @@ def begin_bulk(
         name: the action.
         filters: the filters of the list, for an operation on its rows.
         definition: of all selected rows, if they have one.
-        because: the reason why nobody can; "" without one.
+        because: a reason that holds for every reader; "" without one.
         given: further parameters of the selection.
     """
     operation, user = OPERATIONS[name], context["request"].user
