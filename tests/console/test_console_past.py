@@ -166,12 +166,15 @@ def test_s4_3_what_one_sees_in_the_past_is_not_moved_later(admin: Client) -> Non
 
 
 def test_s4_3_in_the_past_no_button_works_and_each_says_why(admin: Client) -> None:
-    text = admin.read(f"/processes/{one_of('failed').pk}/?at=1")
+    place = f"/processes/{one_of('failed').pk}/"
+    text = admin.read(f"{place}?at=1")
 
     buttons = re.findall(r"<button[^>]*data-opens=[^>]*>", text)
     assert buttons
     assert all('aria-disabled="true"' in button for button in buttons)
     assert "You look at the past" in text
+    links = [f'href="{place}{page}/"' for page in ("repair", "secrets")]
+    assert [link for link in links if link in text] == []
 
 
 def test_s4_3_the_picture_of_a_moment_is_a_file_that_says_which(admin: Client) -> None:
