@@ -1,17 +1,15 @@
-"""The search box: it finds processes, events, commands and operations by id or key, and failures by their words."""
+"""The search box: it finds things by id, key or name, and failures and processes by their words."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.urls import reverse
-from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -23,6 +21,12 @@ from monitoring.lists.events.events import events_with_id
 from monitoring.lists.failures.failures import AlikeFailures, groups_with_text
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_page
+from monitoring.lists.search_by_name import (
+    definitions_named,
+    with_id_from,
+    with_summary,
+)
+from monitoring.lists.search_hits import SearchHit, SearchHits, join_parts
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     BulkOperation,
@@ -49,42 +53,6 @@ SHORTEST = 3
 
 
 @dataclass(frozen=True)
-class SearchHit:
-    """One match of the text.
-
-    Args:
-        address: the page that shows it.
-        title: its name.
-        about: further details.
-        status: its status; "" for none.
-        at: when it began.
-    """
-
-    address: str
-    title: str
-    about: str = ""
-    status: str = ""
-    at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class SearchHits:
-    """The matches of one kind.
-
-    Args:
-        kind: the label of the kind.
-        all: the address of the list with all matches; "" for none.
-        shown: the first matches.
-        more: whether there are more that no list has.
-    """
-
-    kind: Promise
-    all: str = ""
-    shown: list[SearchHit] = field(default_factory=list)
-    more: bool = False
-
-
-@dataclass(frozen=True)
 class Lookup:
     """A search.
 
@@ -107,6 +75,12 @@ class Lookup:
             rows = process_page(filters, size=SHOWN).rows
             kinds.append(_processes(filters, rows))
             processes |= {row.pk for row in rows}
+        kinds += [
+            definitions_named(self.text, self.definitions),
+            with_id_from(self.text, self.definitions),
+        ]
+        if not processes:
+            kinds.append(with_summary(self.text, self.definitions))
         if self.events:
             kinds.append(_events(self.text, processes))
         kinds += [*self._by_id(), *self._jobs(), self._failures()]
@@ -133,7 +107,7 @@ class Lookup:
         for row in BulkOperation.objects.filter(pk=key):
             if self.definitions is None or self._shows(names_of_operation(row.pk)):
                 address = reverse("monitoring:bulk-operation", args=[row.pk])
-                about = _join(row.actor_name, row.reason)
+                about = join_parts(row.actor_name, row.reason)
                 yield SearchHit(
                     address, str(_label(row.action)), about, at=row.created_at
                 )
@@ -189,7 +163,7 @@ def _processes(filters: Filters, rows: list[ProcessInstance]) -> SearchHits:
         SearchHit(
             place_of(row),
             str(row),
-            _join(row.name, fields.get(row.pk), row.summary),
+            join_parts(row.name, fields.get(row.pk), row.summary),
             row.status,
             row.started_at,
         )
@@ -207,7 +181,7 @@ def _events(text: str, but_of: set[UUID]) -> SearchHits:
         SearchHit(
             _event_address(row),
             row.type,
-            _join(row.source, row.event_id, row.process),
+            join_parts(row.source, row.event_id, row.process),
             row.verdict,
             row.received_at,
         )
@@ -229,7 +203,7 @@ def _causes(groups: Iterable[AlikeFailures]) -> Iterator[SearchHit]:
         yield SearchHit(
             reverse("monitoring:failure-group", args=[cause]),
             translate(group.newest.said, group.definition),
-            _join(group.number, group.definition and group.definition.name),
+            join_parts(group.number, group.definition and group.definition.name),
             "failed",
             group.newest.opened_at,
         )
@@ -237,7 +211,3 @@ def _causes(groups: Iterable[AlikeFailures]) -> Iterator[SearchHit]:
 
 def _label(action: str) -> Any:
     return OPERATIONS[action].label if action in OPERATIONS else action
-
-
-def _join(*parts: Any) -> str:
-    return " · ".join(str(part) for part in parts if part)

@@ -90,6 +90,32 @@ def test_s10_1_what_names_one_thing_leads_to_it(
     assert str(failed.pk) in ask(f" InboxEvent:{failed.events.latest('pk').pk}")
 
 
+def test_s10_1_names_summaries_and_beginnings_of_ids_are_found(
+    orders: Orders, ask: Read
+) -> None:
+    done = orders["A-1"]
+    ProcessInstance.objects.filter(pk=done.pk).update(summary="Coal for Mrs Sato")
+
+    assert ask("order-lis") == "/definitions/order-listing/"
+    page = ask(str(done.pk)[:6])  # which both orders have: it is the hour
+    assert kinds(page) == ["Processes whose id begins so"]
+    assert f'href="/processes/{done.pk}/"' in page
+    for words in ("mrs sato", "Coal"):
+        assert ask(words) == f"/processes/{done.pk}/"
+    for nothing in ("order-listings", str(uuid4())[:9], "co"):
+        assert NOTHING in ask(nothing), nothing
+
+
+def test_s10_1_a_reader_of_another_definition_finds_no_names_and_no_summaries(
+    orders: Orders,
+) -> None:
+    ProcessInstance.objects.update(summary="Coal for Mrs Sato")
+    mine = frozenset({"support-inquiry"})
+    texts = ("order-listing", "Mrs Sato", str(orders["A-1"].pk)[:8])
+    for text in texts:
+        assert search_box.Lookup(text, False, mine).found() == [], text
+
+
 def test_s10_1_nothing_found_says_what_can_be_found(orders: Orders, ask: Read) -> None:
     jobs = ("steprun:0", "steprun:x", f"steprun:{'9' * 40}", "steprun:", "bulk:1")
     two_letters = orders["A-2"].incidents.get().message[:2]

@@ -1,0 +1,89 @@
+"""The search for definitions and processes by a part of a name, of a summary or of an id.
+
+Functions take the names of the definitions that the reader may see; None for all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from monitoring.base.row_addresses import place_of
+from monitoring.lists.search_hits import SearchHit, SearchHits, join_parts
+from orchestrator.models import Definition, ProcessInstance
+from orchestrator.models.process_instance import ProcessInstanceQuerySet
+
+SHOWN = 5
+"""The number of matches of each kind."""
+
+SHORTEST = 3
+"""The minimum length of a text to search in names and summaries."""
+
+LOOKED_AT = 10_000
+"""The newest processes whose summaries are searched."""
+
+BEGINNING = re.compile("[0-9a-f]{6,31}")
+"""The beginning of an id, without its hyphens: shorter ones begin the ids of many processes."""
+
+
+def definitions_named(text: str, names: Collection[str] | None) -> SearchHits:
+    """Return the definitions whose names contain a text."""
+    rows = Definition.objects.order_by("name").values_list("name", flat=True)
+    if names is not None:
+        rows = rows.filter(name__in=names)
+    found = []
+    if len(text) >= SHORTEST:
+        found = list(rows.filter(name__icontains=text).distinct()[: SHOWN + 1])
+    shown = [
+        SearchHit(reverse("monitoring:definition", args=[name]), name)
+        for name in found[:SHOWN]
+    ]
+    return SearchHits(_("Definitions"), shown=shown, more=len(found) > SHOWN)
+
+
+def with_id_from(text: str, names: Collection[str] | None) -> SearchHits:
+    """Return the processes whose ids begin with a text."""
+    digits, found = text.lower().replace("-", ""), list[ProcessInstance]()
+    if BEGINNING.fullmatch(digits):
+        first, last = (UUID(digits.ljust(32, fill)) for fill in "0f")
+        rows = ProcessInstance.objects.filter(pk__range=(first, last)).order_by("pk")
+        found = _rows(rows if names is None else rows.filter(name__in=names))
+    return _hits(_("Processes whose id begins so"), found)
+
+
+def with_summary(text: str, names: Collection[str] | None) -> SearchHits:
+    """Return the newest processes whose summaries contain a text, of the newest of all."""
+    kind = _("Processes with these words in their summary")
+    if len(text) < SHORTEST:
+        return _hits(kind, [])
+    newest = ProcessInstance.objects.order_by("-pk").values("pk")[:LOOKED_AT]
+    rows = ProcessInstance.objects.filter(pk__in=newest, summary__icontains=text)
+    rows = rows if names is None else rows.filter(name__in=names)
+    note = _("Summaries are looked for among the newest 10,000 processes.")
+    return _hits(kind, _rows(rows.order_by("-pk")), note)
+
+
+def _rows(rows: ProcessInstanceQuerySet) -> list[ProcessInstance]:
+    found = rows.select_related("definition").defer("data", "definition__graph")
+    return list(found[: SHOWN + 1])
+
+
+def _hits(
+    kind: Promise, found: list[ProcessInstance], note: Promise | str = ""
+) -> SearchHits:
+    shown = [
+        SearchHit(
+            place_of(row),
+            str(row),
+            join_parts(row.name, row.summary),
+            row.status,
+            row.started_at,
+        )
+        for row in found[:SHOWN]
+    ]
+    return SearchHits(kind, shown=shown, more=len(found) > SHOWN, note=note)

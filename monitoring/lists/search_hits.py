@@ -1,0 +1,52 @@
+"""The matches of the search box, as a page shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils.functional import Promise
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """One match of the text.
+
+    Args:
+        address: the page that shows it.
+        title: its name.
+        about: further details.
+        status: its status; "" for none.
+        at: when it began.
+    """
+
+    address: str
+    title: str
+    about: str = ""
+    status: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class SearchHits:
+    """The matches of one kind.
+
+    Args:
+        kind: the label of the kind.
+        all: the address of the list with all matches; "" for none.
+        shown: the first matches.
+        more: whether there are more that no list has.
+        note: what was looked at, if not everything; "" else.
+    """
+
+    kind: Promise
+    all: str = ""
+    shown: list[SearchHit] = field(default_factory=list)
+    more: bool = False
+    note: Promise | str = ""
+
+
+def join_parts(*parts: Any) -> str:
+    """Return the parts of a text that are there, as one line."""
+    return " · ".join(str(part) for part in parts if part)
