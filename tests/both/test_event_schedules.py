@@ -316,7 +316,8 @@ class Schedule:
         mine = InboxEvent.objects.filter(event_id__startswith=f"{self.coat} ")
         failed = mine.filter(verdict="failed").order_by("pk")
         for number, pk in list(failed.values_list("pk", "process")):
-            if not by_retry:
+            live = ProcessInstance.objects.live().filter(pk=pk).exists()
+            if not (by_retry and live):  # one that has ended refuses a retry
                 redeliver(number, request=asked())
             elif InboxEvent.objects.filter(pk=number, verdict="failed").exists():
                 retry(pk, request=asked())
