@@ -22,7 +22,7 @@ def late_event() -> str:
     parcel = underway()
     tell(parcel, ParcelDelivered("P-1"), "the end")
     tell(parcel, ParcelDelivered("P-1"), "too late")
-    return Incident.objects.open().get().fingerprint
+    return str(Incident.objects.open().get().fingerprint)
 
 
 def test_no_retry_is_offered_for_events_that_no_step_took(

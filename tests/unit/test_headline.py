@@ -52,6 +52,7 @@ WELL: dict[str, Any] = {
     "largest": None,
     "redis": Beat(up=True),
     "live": Beat(up=True),
+    "notices": None,
 }
 IN_ORDER: dict[str, dict[str, Any]] = {
     "no_worker": {"machinery": machinery(queue(workers=0))},
@@ -61,6 +62,9 @@ IN_ORDER: dict[str, dict[str, Any]] = {
     "stalled": {"needs": needs(stalled=1)},
     "overdue": {"needs": needs(overdue=2)},
     "escalated": {"needs": needs(escalated=1)},
+    "notices": {
+        "notices": Problem("notices", Capped(2, 1000), ago(9), queues=("duty",))
+    },
     "redis": {"redis": Beat(up=False, since=ago(9))},
     "set_back": {"machinery": machinery(set_back=30)},
     "late": {"machinery": machinery(queue(due=9, seconds=600))},
