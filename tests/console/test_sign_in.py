@@ -169,7 +169,7 @@ def test_the_queue_dashboard_is_for_superusers(
 ) -> None:
     User.objects.filter(pk=operator.pk).update(is_staff=True)
 
-    of(operator).read("/admin/rq/", status=302)
+    of(operator).read("/admin/rq/", status=403)
     admin.read("/admin/rq/")
 
 

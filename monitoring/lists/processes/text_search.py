@@ -25,7 +25,7 @@ def whole_key(text: str) -> str:
 def has_key_or_id(text: str) -> Q:
     """Return the condition on a process id, or on a business key or its beginning."""
     if key := whole_key(text):
-        return Q(correlation_key=key)
+        return Q(correlation_key__in=[key, text])  # a key may have quotes itself
     try:
         return Q(pk=UUID(text)) | Q(correlation_key=text)
     except ValueError:
@@ -39,7 +39,6 @@ def has_key_or_id(text: str) -> Q:
 
 def outside_ids(text: str) -> QuerySet[OutsideId]:
     """Return the outside ids with a value, newest processes first."""
-    text = whole_key(text) or text
     # A range of one value: PostgreSQL would not use the index for the order alone.
     rows = OutsideId.objects.filter(value__range=(text, text))
     return rows.order_by("value", "-instance_id")
