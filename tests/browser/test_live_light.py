@@ -9,11 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, Route, expect
 
-from monitoring.probes import pulse
-from monitoring.probes.pulse import Beat
 from monitoring.views.page import UNHEARD
 from tests.browser.conftest import live, opened_by
-from tests.services.client import Client
 from tests.services.site import Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,18 +22,6 @@ LIVE_PARTS = "**/processes/?*since=*"
 def unheard(route: Route) -> None:
     answer = route.fetch()
     route.fulfill(response=answer, headers={**answer.headers, UNHEARD: "1"})
-
-
-def test_live_parts_say_that_open_pages_hear_of_nothing(
-    viewing: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def said() -> str | None:
-        asked = viewing.get("/processes/?since=", headers={"HX-Request": "true"})
-        return asked.headers.get(UNHEARD)
-
-    before = said()
-    monkeypatch.setattr(pulse.live, "beat", lambda: Beat(up=False))
-    assert (before, said()) == (None, "1")
 
 
 def test_a_page_that_hears_of_nothing_says_that_it_looks_again(signed_in: Page) -> None:

@@ -15,6 +15,9 @@ from examples.order_listing.messages import Destination
 from examples.order_listing.orders import place_order
 from monitoring.attention import problem_counts
 from monitoring.attention.health import health
+from monitoring.probes import pulse
+from monitoring.probes.pulse import Beat
+from monitoring.views.page import UNHEARD
 from orchestrator import start_process
 from orchestrator.models import (
     BulkOperation,
@@ -33,7 +36,7 @@ from tests.conftest import of, permissions
 from tests.services import emptying
 from tests.services.bulk import begun
 from tests.services.cases import cases, words
-from tests.services.client import Read
+from tests.services.client import Client, Read
 from tests.services.hired import hire
 from tests.services.placing import placed
 from tests.services.reading import BY_SCRIPT, between
@@ -357,3 +360,18 @@ def test_the_first_page_has_any_number_of_definitions(read: Read) -> None:
     )
 
     assert "order-listing" in lines(read("/"))
+
+
+# Open pages
+
+
+def test_live_parts_say_that_open_pages_hear_of_nothing(
+    viewing: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said() -> str | None:
+        asked = viewing.get("/processes/?since=", headers={"HX-Request": "true"})
+        return asked.headers.get(UNHEARD)
+
+    before = said()
+    monkeypatch.setattr(pulse.live, "beat", lambda: Beat(up=False))
+    assert (before, said()) == (None, "1")
