@@ -139,7 +139,7 @@ def board(
     rows = sorted(_rows(names, found, hours), key=lambda row: row.rank)
     return Board(
         checked_at=now,
-        problems=[one for one in every if seen is None or not one.queues],
+        problems=[one for one in every if seen is None or not one.names],
         largest=largest,
         needs=found[""],
         definitions=rows[:ROWS],

@@ -67,7 +67,7 @@ def _worker_problems(machinery: Machinery) -> Iterator[Problem]:
     for queue in machinery.queues:
         late = "late" if queue.late(machinery.now) else ""
         if name := "unserved" if queue.unserved else late:
-            yield Problem(name, queue.due, queue.oldest, queues=(queue.name,))
+            yield Problem(name, queue.due, queue.oldest, names=(queue.name,))
 
 
 def _process_problems(

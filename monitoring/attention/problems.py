@@ -233,7 +233,7 @@ class Problem:
         number: the count, up to a cap.
         since: when the oldest began.
         definition: the definition's name; "" for all.
-        queues: the names of the affected queues, or recipients.
+        names: of the affected queues, or of the recipients.
         listed: whether one list has all of them.
         gap: by how much a clock went back.
     """
@@ -242,7 +242,7 @@ class Problem:
     number: Capped = field(default_factory=Capped)
     since: datetime | None = None
     definition: str = ""
-    queues: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     listed: bool = True
     gap: timedelta = timedelta(0)
 
@@ -264,7 +264,7 @@ class Problem:
         return {
             "number": self.number,
             "count": self.number.number,
-            "names": ", ".join(self.queues),
+            "names": ", ".join(self.names),
             "since": clock(self.since) if self.since else "",
             "gap": span(self.gap),
         }
@@ -272,7 +272,7 @@ class Problem:
     @property
     def command(self) -> str:
         """The command that starts workers for it; "" if workers do not solve it."""
-        named = [name for name in self.queues if name != "default"][:1]
+        named = [name for name in self.names if name != "default"][:1]
         words = ["manage.py work", *(f"--queue {name}" for name in named)]
         return " ".join(words) if self.kind.workers else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from monitoring.attention.problems import Problem
 from monitoring.queries.counts import FEW, Capped
-from orchestrator.models import Notice, NoticeStatus
+from orchestrator.models import Notice
 
 PATIENCE = timedelta(minutes=2)
 """The time for which a notice may fail to be delivered before it is a problem: mail servers restart."""
@@ -29,13 +29,11 @@ def untaken_notices(now: datetime) -> Problem | None:
     names = tuple(sorted({recipient for recipient, _ in found}))
     since = min((begun for _, begun in found if begun), default=None)
     number = Capped.of(min(len(found), FEW), more=len(found) > FEW)
-    return Problem("notices", number, since, queues=names)
+    return Problem("notices", number, since, names=names)
 
 
 def _rows(now: datetime) -> Iterator[tuple[str, datetime | None]]:
     again: Any = Notice.objects.open().exclude(error="")
     again = again.filter(begun_at__lt=now - PATIENCE)
-    given_up = Notice.objects.filter(settled_at__gte=now - SHOWN)
-    given_up = given_up.filter(status=NoticeStatus.GIVEN_UP)
-    for rows in (again, given_up):
+    for rows in (again, Notice.objects.given_up_since(now - SHOWN)):
         yield from rows.values_list("recipient", "begun_at")[: FEW + 1]

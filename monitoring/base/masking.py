@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from monitoring.base.access import DATA, EVENTS, REVEAL
 from monitoring.base.graphs import running_class
 from orchestrator import secret_names
+from orchestrator.definition import Workflow
 from orchestrator.definition.codec.declared_order import in_declared_order
 from orchestrator.definition.secrets import MASK, mask_fields
 from orchestrator.grants import definitions_of
@@ -53,7 +54,8 @@ def data_of(instance: ProcessInstance) -> Any:
     """Return the data of a process, with its fields in the order of their declaration."""
     known, data = running_class(instance.definition), instance.data
     if known is not None:
-        data = in_declared_order(getattr(known, "Data", None) or known.Input, data)
+        form = known.Input if issubclass(known, Workflow) else known.Data
+        data = in_declared_order(form, data)
     return mask_fields(data, names_of(instance.definition))
 
 

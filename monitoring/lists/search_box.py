@@ -26,7 +26,14 @@ from monitoring.lists.search_by_name import (
     with_id_from,
     with_summary,
 )
-from monitoring.lists.search_hits import SearchHit, SearchHits, join_parts
+from monitoring.lists.search_hits import (
+    SHORTEST,
+    SHOWN,
+    SearchHit,
+    SearchHits,
+    join_parts,
+    process_hit,
+)
 from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     BulkOperation,
@@ -37,9 +44,6 @@ from orchestrator.models import (
     StepRun,
 )
 
-SHOWN = 5
-"""The number of matches of each kind that the page shows; a list has the others."""
-
 CAUSES = 20
 """The number of causes of failures that the page shows; no list has the others."""
 
@@ -47,9 +51,6 @@ JOBS: dict[str, Any] = {
     str(model._meta.model_name): model for model in (StepRun, IssuedCommand, InboxEvent)
 }
 """The models of work by the first word of a job's name."""
-
-SHORTEST = 3
-"""The minimum length of a text to search in messages of failures."""
 
 
 @dataclass(frozen=True)
@@ -159,16 +160,7 @@ def _processes(filters: Filters, rows: list[ProcessInstance]) -> SearchHits:
     every = f"{reverse('monitoring:instances')}?{urlencode(query)}"
     called = OutsideId.objects.filter(instance__in=rows, value=text) if rows else ()
     fields = {one.instance_id: f"{one.field} {one.value}" for one in called}
-    shown = [
-        SearchHit(
-            place_of(row),
-            str(row),
-            join_parts(row.name, fields.get(row.pk), row.summary),
-            row.status,
-            row.started_at,
-        )
-        for row in rows
-    ]
+    shown = [process_hit(row, fields.get(row.pk)) for row in rows]
     kind = format_lazy("{} · {}", _("Processes"), name) if name else _("Processes")
     return SearchHits(kind, every, shown)
 

@@ -13,16 +13,15 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from monitoring.base.row_addresses import place_of
-from monitoring.lists.search_hits import SearchHit, SearchHits, join_parts
+from monitoring.lists.search_hits import (
+    SHORTEST,
+    SHOWN,
+    SearchHit,
+    SearchHits,
+    process_hit,
+)
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
-
-SHOWN = 5
-"""The number of matches of each kind."""
-
-SHORTEST = 3
-"""The minimum length of a text to search in names and summaries."""
 
 LOOKED_AT = 10_000
 """The newest processes whose summaries are searched."""
@@ -76,14 +75,5 @@ def _rows(rows: ProcessInstanceQuerySet) -> list[ProcessInstance]:
 def _hits(
     kind: Promise, found: list[ProcessInstance], note: Promise | str = ""
 ) -> SearchHits:
-    shown = [
-        SearchHit(
-            place_of(row),
-            str(row),
-            join_parts(row.name, row.summary),
-            row.status,
-            row.started_at,
-        )
-        for row in found[:SHOWN]
-    ]
+    shown = [process_hit(row) for row in found[:SHOWN]]
     return SearchHits(kind, shown=shown, more=len(found) > SHOWN, note=note)

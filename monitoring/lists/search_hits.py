@@ -8,6 +8,15 @@ from typing import Any
 
 from django.utils.functional import Promise
 
+from monitoring.base.row_addresses import place_of
+from orchestrator.models import ProcessInstance
+
+SHOWN = 5
+"""The number of matches of each kind that the page shows; a list has the others."""
+
+SHORTEST = 3
+"""The minimum length of a text to search in names, summaries and messages of failures."""
+
 
 @dataclass(frozen=True)
 class SearchHit:
@@ -50,3 +59,9 @@ class SearchHits:
 def join_parts(*parts: Any) -> str:
     """Return the parts of a text that are there, as one line."""
     return " · ".join(str(part) for part in parts if part)
+
+
+def process_hit(row: ProcessInstance, found_by: str | None = None) -> SearchHit:
+    """Return the match of a process, and the field by which it was found, if that is not its key."""
+    about = join_parts(row.name, found_by, row.summary)
+    return SearchHit(place_of(row), str(row), about, row.status, row.started_at)

@@ -18,7 +18,6 @@ from orchestrator.models import (
     InboxEvent,
     Incident,
     Notice,
-    NoticeStatus,
     ProcessInstance,
     StepKind,
     StepRun,
@@ -112,8 +111,7 @@ def _last_keys() -> dict[str, int]:
 
 def _untaken_notices(now: datetime) -> int:
     again = Notice.objects.filter(wake_at__gte=now - A_DAY).exclude(error="")
-    settled = Notice.objects.filter(settled_at__gte=now - A_DAY)
-    given_up = settled.filter(status=NoticeStatus.GIVEN_UP)
+    given_up = Notice.objects.given_up_since(now - A_DAY)
     return count_rows(again).number + count_rows(given_up).number
 
 

@@ -1,5 +1,6 @@
 """Notices, and their sources: occurrences and dead queues."""
 
+from datetime import datetime
 from typing import Self
 
 from django.db import models
@@ -25,6 +26,10 @@ class NoticeQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model co
     def open(self) -> Self:
         """Return the notices that are yet to be sent."""
         return self.filter(wake_at__isnull=False)
+
+    def given_up_since(self, at: datetime) -> Self:
+        """Return the notices that were given up at a moment or later."""
+        return self.filter(settled_at__gte=at, status=NoticeStatus.GIVEN_UP)
 
 
 class Notice(models.Model):

@@ -63,7 +63,7 @@ IN_ORDER: dict[str, dict[str, Any]] = {
     "overdue": {"needs": needs(overdue=2)},
     "escalated": {"needs": needs(escalated=1)},
     "notices": {
-        "notices": Problem("notices", Capped(2, 1000), ago(9), queues=("duty",))
+        "notices": Problem("notices", Capped(2, 1000), ago(9), names=("duty",))
     },
     "redis": {"redis": Beat(up=False, since=ago(9))},
     "set_back": {"machinery": machinery(set_back=30)},
@@ -118,7 +118,7 @@ def test_s1_1_a_silent_redis_is_said_once() -> None:
 def test_s1_1_of_two_queues_the_one_that_waits_longer_comes_first() -> None:
     queues = queue(), queue("mail", 0, 1, 20), queue("films", 0, 1, 900)
     first, second = current_problems(**WELL | {"machinery": machinery(*queues)})
-    assert (first.queues, second.queues) == (("films",), ("mail",))
+    assert (first.names, second.names) == (("films",), ("mail",))
     assert first.since == ago(900)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator.containers import LruCache
 from orchestrator.definition.refusals import LONGEST
 from orchestrator.definition.workflow.steps import Policy
 from orchestrator.engine.change import incidents
@@ -47,19 +47,14 @@ FREE = 5
 FREE_OF_APPLICATION = 2
 """How often a step is called again uncharged after errors of its own that look like the database's."""
 
-
 FREE_IN_A_ROW = 20
 """How often in a row one process releases an event, a command or a deadline uncharged: for some minutes."""
 
 LONGEST_PAUSE = 30.0
 """The most seconds between two of these."""
 
-NOTHING: Mapping[str, Any] = {}
-
-REFUSALS = OrderedDict[tuple[type[Work], object], int]()
-"""How often in a row the database refused a piece of work in this process; at most MOST_REFUSALS."""
-
-MOST_REFUSALS = 1_000
+REFUSALS = LruCache[tuple[type[Work], object], int](1_000)
+"""How often in a row the database refused a piece of work in this process."""
 
 LEAST_PAUSE = timedelta(seconds=1)
 """The shortest pause between two calls of a step that polls."""
@@ -114,12 +109,11 @@ def release_again(work: Work, refusal: Exception) -> bool:
         Whether the work was released.
     """
     key = type(work), work.pk
-    times = REFUSALS.pop(key, 0) + 1
+    times = (REFUSALS.get(key) or 0) + 1
     if times > FREE_IN_A_ROW:
+        REFUSALS.drop(key)
         return False
-    REFUSALS[key] = times
-    while len(REFUSALS) > MOST_REFUSALS:
-        REFUSALS.popitem(last=False)
+    REFUSALS.keep(key, times)
     release_refused(work, refusal, min(0.5 * 1.5 ** (times - 1), LONGEST_PAUSE))
     return True
 
@@ -128,15 +122,21 @@ def release_refused(
     work: Work,
     refusal: Exception,
     most: float = 0.5,
-    noted: Mapping[str, Any] = NOTHING,
+    noted: Mapping[str, Any] | None = None,
 ) -> None:
-    """Release work after the database refused (deadlock, lost connection, lock timeout), for at `most` some seconds.
+    """Release work after the database refused (deadlock, lost connection, lock timeout).
+
+    Args:
+        work: the claimed row.
+        refusal: the error of the database.
+        most: the longest pause, in seconds; the shortest is a tenth of it.
+        noted: further columns to set.
 
     The fence shows at the next claim whether the lost transaction was committed after all.
     """
     log.warning("the database refused, %s is tried again: %s", work, refusal)
     note_uncertain_commit()
-    send([release(work, random_moment(most / 10, most), **noted)])
+    send([release(work, random_moment(most / 10, most), **(noted or {}))])
 
 
 def release_refused_step(run: StepRun, refusal: Exception) -> bool:

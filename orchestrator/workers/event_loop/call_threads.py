@@ -43,8 +43,13 @@ def _note_session(connection: BaseDatabaseWrapper, **signal: object) -> None:
     """Note the session of a connection that a function in these threads opens."""
     is_own = connection is connections[DEFAULT_DB_ALIAS]
     if _here.session is not None and is_own and connection.vendor == "postgresql":
-        vars(connection).pop(INNERMOST, None)
-        _here.session = session_of(connection)
+        _here.session = _outermost_session(connection)
+
+
+def _outermost_session(db: BaseDatabaseWrapper) -> DatabaseSession:
+    """The session of a connection before a function of a call, inside which no other code runs with it."""
+    vars(db).pop(INNERMOST, None)
+    return session_of(db)
 
 
 connection_created.connect(_note_session)
@@ -94,7 +99,7 @@ def _run_alone(step_name: Callable[[], str], function: Callable[[], T]) -> T:
         Exception: any error of the function.
     """
     own_session()
-    _here.session = session_of(connections[DEFAULT_DB_ALIAS])
+    _here.session = _outermost_session(connections[DEFAULT_DB_ALIAS])
     left_open = False
     try:
         result = function()

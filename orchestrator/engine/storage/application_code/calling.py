@@ -206,10 +206,11 @@ class ApplicationCall:
         self.worker = os.getpid()
         self.db = db = connections[DEFAULT_DB_ALIAS]
         self.depth, self.hooks = _depth(db), len(db.run_on_commit)
-        self.session = session_of(db)
         self.others = left_connections.others_in_transaction(db)
         self.former_error = rollback_error(db)
         self.needed_rollback = db.needs_rollback
+        # Last: where something above raises, no session would be restored, and all later ones would be inside it.
+        self.session = session_of(db)
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         db, session, failure = self.db, self.session, None
@@ -265,10 +266,8 @@ class ApplicationCall:
 
     def _failure(self, error: BaseException) -> Exception:
         """The error that leaves the context, marked as the application's or the engine's."""
-        was_lost = vars(error).pop(
-            LOST, False
-        )  # maybe in an earlier call: code may raise one object again
-        if was_lost:
+        if vars(error).pop(LOST, False):
+            # Maybe in an earlier call, which decided about that one: code may raise one object again.
             del vars(error)[FROM_APPLICATION]
         inner = FROM_APPLICATION in vars(error)
         failure = marked_error(

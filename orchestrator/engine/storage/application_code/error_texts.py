@@ -33,10 +33,8 @@ def keep(error: BaseException, *, with_traceback: bool = True) -> None:
     at = _raised_at(error)
     if known is not None and known.raised_at in (None, at):
         return
-    told = with_traceback and not isinstance(
-        error, Poll | Skip
-    )  # which are no failures
-    read = _read_traceback(error) if told else ""
+    is_failure = not isinstance(error, Poll | Skip)
+    read = _read_traceback(error) if with_traceback and is_failure else ""
     vars(error)[KEPT] = ErrorTexts(_read_message(error), read, at)
 
 
