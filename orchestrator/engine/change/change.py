@@ -24,6 +24,7 @@ from orchestrator.engine.change.status import (
 )
 from orchestrator.engine.sql.batch import Batch, Statement, send
 from orchestrator.engine.sql.group_commit import merge_alike
+from orchestrator.engine.sql.row_objects import new_row
 from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.exceptions import LimitReached
@@ -294,7 +295,8 @@ class ProcessChange:
 
     def _checkpoint(self) -> Statement:
         steps, data = self.checkpoint_state()
-        row = Checkpoint(
+        row = new_row(
+            Checkpoint,
             instance_id=self.instance.pk,
             revision=self.revision,
             cause=str(self.cause),

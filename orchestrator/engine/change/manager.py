@@ -18,6 +18,7 @@ from orchestrator.engine.change import secret_values
 from orchestrator.engine.change.change import ProcessChange
 from orchestrator.engine.change.incidents import STEP_LEFT, resolve
 from orchestrator.engine.sql.batch import Statement
+from orchestrator.engine.sql.row_objects import new_row
 from orchestrator.engine.sql.tables import commands, outside_ids, step_runs
 from orchestrator.engine.storage import inbox
 from orchestrator.engine.storage.application_code.calling import (
@@ -74,7 +75,8 @@ class ManagerChange(ProcessChange):
             raise HandlerMissing(
                 "no handler for the command %(type)s in the running code", kind
             )
-        row = IssuedCommand(
+        row = new_row(
+            IssuedCommand,
             id=command_id(self.instance.pk, self.revision, len(self.issued)),
             instance_id=self.instance.pk,
             revision=self.revision,
@@ -135,7 +137,8 @@ class ManagerChange(ProcessChange):
         """End the visit of the current step and begin that of the next."""
         instance, final = self.instance, decision.step in definition.finals
         left = instance.step or str(definition.first)
-        entered = StepRun(
+        entered = new_row(
+            StepRun,
             instance_id=instance.pk,
             definition=instance.name,
             node=str(decision.step),
@@ -149,7 +152,8 @@ class ManagerChange(ProcessChange):
             self.go_to(entered)
         else:
             self.steps |= {left: StepStatus.DONE, entered.node: entered.status}
-            visited = StepRun(
+            visited = new_row(
+                StepRun,
                 instance_id=instance.pk,
                 definition=instance.name,
                 node=left,

@@ -20,6 +20,7 @@ from orchestrator.engine.sql.batch import (
     prepared_cursor,
 )
 from orchestrator.engine.sql.json_rows import JsonColumn, JsonRows, RowsWrite, recordset
+from orchestrator.engine.sql.row_objects import read_row
 from orchestrator.engine.sql.row_statements import (
     ALL,
     PLAIN_TYPES,
@@ -57,6 +58,7 @@ class Table(Generic[M]):
 
     def __init__(self, model: type[M]) -> None:
         self.model = model
+        self._pk: Field[Any, Any] = model._meta.pk
         self.fields: dict[str, Field[Any, Any]] = {
             name: field
             for field in model._meta.concrete_fields
@@ -352,10 +354,6 @@ class Table(Generic[M]):
         return connection.ops.quote_name(self.model._meta.db_table)
 
     @property
-    def _pk(self) -> Field[Any, Any]:
-        return self.model._meta.pk
-
-    @property
     def key(self) -> str:
         return self._column(self._pk)
 
@@ -370,7 +368,7 @@ class Table(Generic[M]):
         return field.get_db_prep_save(value, connection)
 
     def _object(self, row: Sequence[Any]) -> M:
-        return self.model.from_db(DEFAULT_DB_ALIAS, self.attnames, self._values(row))
+        return read_row(self.model, self.attnames, self._values(row))
 
     def _values(self, row: Sequence[Any]) -> list[Any]:
         """The values of a row's columns, converted for the model."""

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import connection
 from django.db.models import Model
 
 from orchestrator.definition.declarations.outside_ids import (
@@ -19,6 +19,7 @@ from orchestrator.definition.declarations.outside_ids import (
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.engine.sql.batch import Statement, Touched
 from orchestrator.engine.sql.json_rows import JsonColumn
+from orchestrator.engine.sql.row_objects import read_row
 from orchestrator.engine.sql.row_statements import Condition
 from orchestrator.engine.sql.step_table import StepTable
 from orchestrator.engine.sql.table import Table
@@ -280,7 +281,7 @@ class InstanceTable(Table[ProcessInstance]):
             return super()._object(row)
         values = self._values(row)
         del values[self._data]
-        return self.model.from_db(DEFAULT_DB_ALIAS, self._others, values)
+        return read_row(self.model, self._others, values)
 
 
 READ = {
