@@ -15,12 +15,19 @@ from orchestrator.engine.sql.tables import WORK
 from orchestrator.engine.work.claims import DueWork, due_by_queue, unattended_queues
 from orchestrator.models import Definition, ProcessInstance, Worker
 from orchestrator.models.worker import heartbeat_limit
-from orchestrator.queue import base_queue, bell_count, redis_responds
+from orchestrator.queue import (
+    base_queue,
+    bell_count,
+    calls_queue,
+    redis_responds,
+)
 
 __all__ = [
     "DueWork",
     "WorkerSummary",
     "all_redis_respond",
+    "base_queue",
+    "calls_queue",
     "database_now",
     "due_by_queue",
     "lease_counts",

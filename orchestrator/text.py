@@ -193,6 +193,15 @@ def is_plain_name(text: str) -> bool:
     return not steers(text) and not is_blank(text)
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return a text, of a longer one the beginning: it ends with "…", after a word if the last one is not very long."""
+    if len(text) <= longest:
+        return text
+    cut = text[: longest - 1]
+    words = text[:longest].rpartition(" ")[0]
+    return f"{(words if len(words) > longest / 2 else cut).rstrip()}…"
+
+
 def storable_text(text: str) -> str:
     """Return a text that every database takes: without NUL and lone surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -21,8 +21,11 @@ from monitoring.attention.problems import Problem
 from monitoring.attention.untaken_notices import untaken_notices
 from monitoring.lists.failures.failures import AlikeFailures, largest_group
 from monitoring.probes import pulse
+from monitoring.probes.machinery import Machinery
 from monitoring.probes.pulse import Beat
+from monitoring.probes.unserved_work import unserved_by_definition
 from monitoring.queries.counts import FEW, MARK, Capped, ForEach, count_by
+from orchestrator.containers import group_by_key
 from orchestrator.models import Definition, ProcessInstance
 
 COLUMNS = ("failures", "overdue", "stalled", "retrying", "events")
@@ -133,6 +136,7 @@ def board(
     if not events:
         for of_kind in found.values():
             of_kind.pop("events", None)
+    _add_unserved(found, health.machinery)
     redis, live = pulse.redis.beat(), pulse.live.beat()
     notices = untaken_notices(now)
     every = current_problems(health.machinery, found[""], largest, redis, live, notices)
@@ -148,6 +152,22 @@ def board(
         redis=redis,
         live=live,
     )
+
+
+def _add_unserved(found: ProblemsByDefinition, machinery: Machinery) -> None:
+    """Add the due work of each definition that no worker will do, before its other problems."""
+    works = group_by_key(
+        (work.definition, work) for work in unserved_by_definition(machinery)
+    )
+    for name in works.keys() & found.keys():
+        number = Capped.of(
+            sum(one.number.number for one in works[name]),
+            more=any(one.number.at_least for one in works[name]),
+        )
+        queues = tuple(dict.fromkeys(one.queue for one in works[name]))
+        since = works[name][0].since
+        problem = Problem("unserved", number, since, name, queues)
+        found[name] = {"unserved": problem, **found[name]}
 
 
 def _live_processes() -> QuerySet[ProcessInstance]:

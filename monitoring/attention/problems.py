@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from monitoring.base.moments import clock, span
+from monitoring.probes.machinery import start_command
 from monitoring.queries.counts import Capped
 from orchestrator.models import Status
 
@@ -62,12 +63,14 @@ KINDS = {
     ),
     "unserved": ProblemKind(
         "failed",
-        sentence=ngettext_lazy(
+        _("no worker serves %(names)s"),
+        ngettext_lazy(
             "No worker serves %(names)s, where %(number)s is due since %(since)s.",
             "No worker serves %(names)s, where %(number)s are due since %(since)s.",
             "count",
         ),
-        detail=_("Start some for it."),
+        _("Start some for it."),
+        page="stalled",
         workers=True,
     ),
     "no_sweep": ProblemKind(
@@ -220,8 +223,8 @@ KINDS = {
 URGENCY = {name: place for place, name in enumerate(KINDS)}
 """The place of each kind in the table; the lowest is the most urgent."""
 
-LISTED = [name for name, kind in KINDS.items() if kind.page]
-"""The kinds with a list, which are counted by definition."""
+LISTED = [name for name, kind in KINDS.items() if kind.page and not kind.workers]
+"""The kinds with a list of processes, failures or events, which are counted by definition."""
 
 
 @dataclass(frozen=True)
@@ -272,9 +275,8 @@ class Problem:
     @property
     def command(self) -> str:
         """The command that starts workers for it; "" if workers do not solve it."""
-        named = [name for name in self.names if name != "default"][:1]
-        words = ["manage.py work", *(f"--queue {name}" for name in named)]
-        return " ".join(words) if self.kind.workers else ""
+        named = [name for name in self.names if name != "default"]
+        return start_command(*named[:1]) if self.kind.workers else ""
 
     @property
     def tone(self) -> str:

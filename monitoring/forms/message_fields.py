@@ -86,11 +86,16 @@ class MessageField:
         always = isinstance(field, forms.BooleanField) or self.annotation is str
         field.required = self.required and not always
         field.label, field.help_text = self.name, self.hint
-        if self.default is not OMITTED and self.default is not None:
-            plain = isinstance(self.default, str | bool) and not self.choices
-            kept = plain and self._is_plain
-            field.initial = self.default if kept else _json_text(self.default)
+        if self.default is not OMITTED:
+            field.initial = self.written(self.default)
         return field
+
+    def written(self, value: Any) -> Any:
+        """Return a JSON value as the form's field has it; None for null."""
+        plain = isinstance(value, str | bool) and not self.choices
+        return (
+            value if value is None or (plain and self._is_plain) else _json_text(value)
+        )
 
     def _made(self) -> forms.Field:
         if choices := self.choices:

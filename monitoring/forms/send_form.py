@@ -11,10 +11,11 @@ from django.utils.translation import gettext_lazy as _
 
 from monitoring.forms.action_forms import ActionForm
 from monitoring.forms.message_fields import OMITTED, MessageField, event_fields
-from orchestrator import registry
+from orchestrator import registry, secret_names
 from orchestrator.definition import Event
 from orchestrator.definition.codec import json_mistakes
 from orchestrator.engine.operations import EventToSend, send
+from orchestrator.models import InboxEvent
 
 PREFIX = "field-"
 """The prefix of an event's fields, which keeps them apart from the form's own."""
@@ -61,6 +62,15 @@ class SendForm(ActionForm):
         self.fields["reason"].required = sends
         self.fields["event_id"].initial = f"test-{uuid4()}"
         self.initial = {**self.initial, **(initial or {})}
+
+    def fill_in(self, stored: InboxEvent) -> None:
+        """Begin with the fields of a stored event, without secret ones, as a copy that is to be corrected."""
+        hidden = secret_names.message_secrets(stored.type)
+        body = stored.body if isinstance(stored.body, dict) else {}
+        for part in self.parts:
+            if part.name in body and part.name not in hidden:
+                self.initial[PREFIX + part.name] = part.written(body[part.name])
+        self.initial["event_id"] = f"{stored.event_id[:190]}-copy"
 
     @property
     def event_fields(self) -> list[Any]:

@@ -25,6 +25,13 @@ SET_BACK_SHOWN = timedelta(hours=1)
 """The time for which the console shows that the database's clock has gone back."""
 
 
+def start_command(queue: str = "") -> str:
+    """Return the command that starts workers of a queue."""
+    return "manage.py work" + (
+        f" --queue {queue}" if queue not in ("", "default") else ""
+    )
+
+
 @dataclass(frozen=True)
 class ServedQueue:
     """A queue, its living workers, its due work, and the time of the oldest."""

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from orchestrator.configuration.notice_settings import Topic
-from orchestrator.text import Text, unpack_text
+from orchestrator.text import Text, shortened, unpack_text
 
 LONGEST = 300
 TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -26,7 +26,7 @@ def one_line(text: str, longest: int = LONGEST) -> str:
         for one in text[: 4 * longest]
     )
     words = " ".join(plain.split())
-    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+    return shortened(words, longest)
 
 
 def item_line(item: Mapping[str, Any], texts: Mapping[str, Any]) -> str:

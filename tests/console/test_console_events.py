@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 from uuid import uuid4
 
@@ -187,6 +188,46 @@ def test_s9_2_the_nearest_processes_have_its_key_or_its_data() -> None:
         pk: [(one.process.pk, one.why) for one in those] for pk, those in found.items()
     }
     assert "would take it" in found[of_data.pk][0].said
+
+
+def test_s9_2_a_process_with_a_similar_key_is_near() -> None:
+    process = parcel("PARCEL-2026-0017")
+    parcel("PARCEL-1999-8888")
+    misspelled = lost("PARCEL-2026-0O17", place="nowhere")
+    [near] = possible_processes([misspelled])[misspelled.pk]
+    assert (near.process.pk, near.why) == (process.pk, "a similar key")
+
+
+@cases("by", "id", "key")
+def test_s9_2_an_event_is_delivered_to_a_process_that_a_person_names(
+    by: str, operating: Client
+) -> None:
+    process, event = parcel("P-1"), lost("Q-9", place="nowhere")
+    page = operating.read("/events/")
+    [link] = re.findall(r'href="(\?q=lost&amp;deliver=\d+)#deliver"', page)
+    named = str(process.pk) if by == "id" else " P-1 "
+    text = operating.read(f"/events/{unescape(link)}&target={named}")
+    [section] = re.findall(
+        r'<section class="card" id="deliver">.*?</section>', text, re.DOTALL
+    )
+    assert "On the way would take it." in section
+    assert "It would issue CountScan" in " ".join(section.split())
+    assert f"deliver-{event.pk}-{process.pk.hex}" in section
+    assert "would take it" not in operating.read(f"/events/{unescape(link)}")
+
+
+def test_s9_2_a_named_process_that_cannot_take_it_says_why(operating: Client) -> None:
+    process, event = parcel("P-1"), lost("Q-9", place="nowhere")
+    cancel(process.pk, request=asked())
+
+    def named(target: str, deliver: object = event.pk) -> str:
+        return operating.read("/events/", {"deliver": deliver, "target": target})
+
+    assert "No process has the id or key &lt;P-7&gt;." in named("<P-7>")
+    assert "The process has ended." in named("P-1")
+    assert 'id="deliver"' not in named("P-1", deliver="x")
+    taken = InboxEvent.objects.get(event_id="P-1 packed")
+    assert 'id="deliver"' not in named("P-1", deliver=taken.pk)
 
 
 def test_s9_2_a_text_that_reads_as_a_list_is_not_that_list() -> None:

@@ -31,8 +31,9 @@ from orchestrator.testing import run
 from tests.apps.every_construct.processes import Inquiry
 from tests.apps.process_managers.desk import underway as parcel
 from tests.apps.process_managers.fixtures import SetHandler
-from tests.apps.process_managers.messages import CountScan
+from tests.apps.process_managers.messages import CountScan, Courier, ParcelOrdered
 from tests.browser.samples import HARMFUL
+from tests.conftest import of
 from tests.services.asking import asked as request_of
 from tests.services.cases import cases
 from tests.services.client import Client
@@ -176,6 +177,25 @@ def test_s9_4_by_key_by_definition_and_as_a_start(admin: Client) -> None:
     new = ProcessInstance.objects.get(correlation_key="P-2")
     assert (new.step, new.data["courier"]) == ("Packing", "partner")
     assert from_console(type="ParcelOrdered").verdict == Verdict.STARTED
+
+
+def test_s9_4_a_corrected_copy_begins_with_the_fields_of_the_event(
+    admin: Client, viewer: User
+) -> None:
+    told = ParcelOrdered("P-7", courier=Courier.PARTNER, note="two\nlines")
+    number = send_event(told, id="lost", source="shop").number
+    page = admin.read(place("ParcelOrdered", copy=number))
+    given = form(page)
+    assert given["event_id"] == "lost-copy"
+    assert re.findall(r'value="&quot;(\w+)&quot;" selected', page) == ["partner"]
+    assert ">\nP-7</textarea>" in page
+    assert ">\ntwo\nlines</textarea>" in page
+    # Not of another type, of nothing, and not for people who may not see data.
+    for kind, copy in (("ParcelPacked", number), ("ParcelOrdered", 10**17)):
+        assert "P-7" not in admin.read(place(kind, copy=copy))
+    data = Permission.objects.get(codename="view_data_processinstance")
+    viewer.user_permissions.remove(data)
+    assert "P-7" not in of(viewer).read(place("ParcelOrdered", copy=number))
 
 
 def test_s9_4_pressed_twice_it_is_sent_once(admin: Client) -> None:

@@ -33,6 +33,7 @@ from orchestrator.text import (
     code_of,
     first_wording,
     pack_text,
+    shortened,
     unpack_text,
 )
 from tests.services.cases import cases, words
@@ -285,3 +286,10 @@ def test_codes_and_first_wordings_are_those_of_the_manual() -> None:
     said = {(one.code, one.was or one.template) for one in texts() if one.code}
     assert set(rows) == said
     assert rows == sorted(rows)
+
+
+def test_a_long_text_is_cut_after_a_word_where_it_can_be() -> None:
+    assert shortened("to the customs office", 21) == "to the customs office"
+    assert shortened("to the customs office", 20) == "to the customs…"
+    assert shortened("to the customs office", 15) == "to the customs…"
+    assert shortened("長" * 600, 500) == "長" * 499 + "…"

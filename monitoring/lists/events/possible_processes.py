@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, cast
 from uuid import UUID
@@ -14,8 +15,10 @@ from django.utils.translation import gettext as _
 
 from monitoring.base.graphs import labels_of
 from monitoring.base.masking import names_of
+from monitoring.base.requests import parse_uuid
 from monitoring.queries.any_of import any_of
 from monitoring.queries.counts import MARK, ForEach, count_by, uuid_from_sql
+from monitoring.queries.lists import parse_number
 from monitoring.queries.processes import process_rows
 from orchestrator import registry, secret_names
 from orchestrator.containers import group_by_key
@@ -33,7 +36,13 @@ SHOWN = 3
 VALUES = 20
 """The number of values of one event that may be keys."""
 
-COLUMNS = ("pk", "name", "definition_id", "data")
+COLUMNS = ("pk", "name", "definition_id", "correlation_key", "data")
+
+SPELLED = 10
+"""The number of events on a page for which similar keys are looked for."""
+
+SIMILAR = 0.8
+"""The ratio of equal characters above which two keys are similar."""
 
 KEYS = 1_000
 """The maximum number of keys in one statement."""
@@ -44,23 +53,14 @@ class PossibleProcess:
     """A process that an event may belong to.
 
     Args:
-        process: a live process that knows events of this type.
-        by_key: whether its key is the event's key, or a value of the event.
-        alike: the fields in which its data and the event agree.
+        process: a live process that knows events of this type, or one that the reader has named.
+        why: why the event may belong to it.
         preview: the effect of the event on it.
     """
 
     process: ProcessInstance
-    by_key: bool
-    alike: tuple[str, ...]
+    why: str
     preview: Preview
-
-    @property
-    def why(self) -> str:
-        """Why the event may belong to it."""
-        if self.by_key:
-            return _("same key")
-        return _("same %(fields)s") % {"fields": ", ".join(self.alike)}
 
     @property
     def said(self) -> str:
@@ -105,12 +105,47 @@ def possible_processes(
     by_key = _by_key({text for some in texts.values() for text in some})
     live = LiveData(_interested_names(events))
     alike = {event.pk: live.alike(event) for event in events}
+    lost = [
+        one for one in events if not alike[one.pk] and not by_key.keys() & texts[one.pk]
+    ]
+    spelled = {event.pk: live.spelled_alike(event) for event in lost[:SPELLED]}
     best = {pk for some in alike.values() for pk in list(some)[:SHOWN]}
+    best |= {pk for some in spelled.values() for pk in some}
     known = process_rows().in_bulk(best) if best else {}
     return {
-        event.pk: _possible_for(event, texts[event.pk], by_key, alike[event.pk], known)
+        event.pk: [
+            *_possible_for(event, texts[event.pk], by_key, alike[event.pk], known),
+            *(
+                _possible(event, known[pk], _("a similar key"))
+                for pk in spelled.get(event.pk, ())
+                if pk in known
+            ),
+        ]
         for event in events
     }
+
+
+def event_to_deliver(key: str) -> InboxEvent | None:
+    """Return the event with this key, if no process took it."""
+    number = parse_number(key, 18)
+    rows = InboxEvent.objects.filter(verdict__in=PROBLEMS)
+    return None if number is None else rows.filter(pk=number).first()
+
+
+def named_processes(event: InboxEvent, name: str) -> list[PossibleProcess]:
+    """Return the processes with this id or key, live ones before ended ones, with the effect of an event on each."""
+    rows = process_rows()
+    if pk := parse_uuid(name):
+        found = list(rows.filter(pk=pk))
+    else:
+        keyed = rows.filter(correlation_key=name)
+        found = list(keyed.live().order_by("-pk")[:SHOWN])
+        found = found or list(keyed.ended().order_by("-pk")[:SHOWN])
+    return [_possible(event, one, _("as you named it")) for one in found]
+
+
+def _possible(event: InboxEvent, process: ProcessInstance, why: str) -> PossibleProcess:
+    return PossibleProcess(process, why, preview_event(event.type, event.body, process))
 
 
 def _interested_names(events: Iterable[InboxEvent]) -> set[str]:
@@ -128,17 +163,12 @@ def _possible_for(
 ) -> list[PossibleProcess]:
     names = _interested_names([event])
     keyed = [one for text in texts for one in by_key.get(text, ()) if one.name in names]
-    found: dict[UUID, tuple[ProcessInstance, bool, list[str]]]
-    found = {one.pk: (one, True, []) for one in keyed}
+    found = {one.pk: (one, _("same key")) for one in keyed}
     for pk, fields in alike.items():
         if pk in known:
-            found.setdefault(pk, (known[pk], False, fields))
-    return [
-        PossibleProcess(
-            one, by, tuple(fields), preview_event(event.type, event.body, one)
-        )
-        for one, by, fields in list(found.values())[:SHOWN]
-    ]
+            why = _("same %(fields)s") % {"fields": ", ".join(fields)}
+            found.setdefault(pk, (known[pk], why))
+    return [_possible(event, one, why) for one, why in list(found.values())[:SHOWN]]
 
 
 class LiveData:
@@ -151,10 +181,12 @@ class LiveData:
     def __init__(self, names: Collection[str]) -> None:
         self._having = defaultdict[tuple[str, str, Hashable], list[UUID]](list)
         self._of: dict[UUID, int] = {}
+        self._keys: dict[str, dict[str, UUID]] = defaultdict(dict)
         number = LOOKED_AT // max(len(names), 1) or 1
         some = ProcessInstance.objects.filter(any_of("pk", _newest(names, number)))
-        for pk, name, of, data in some.values_list(*COLUMNS):
+        for pk, name, of, key, data in some.values_list(*COLUMNS):
             self._of[pk] = of
+            self._keys[name][key] = pk
             for field, value in data.items() if isinstance(data, dict) else ():
                 self._having[name, field, _hashable(value)].append(pk)
         stored = Definition.objects.defer("graph").in_bulk(set(self._of.values()))
@@ -174,6 +206,18 @@ class LiveData:
                         found[pk].append(field)
         best = sorted(found, key=lambda pk: (len(found[pk]), pk), reverse=True)
         return {pk: found[pk] for pk in best}
+
+    def spelled_alike(self, event: InboxEvent) -> list[UUID]:
+        """Return the processes whose keys are similar to the key of an event, the most similar first."""
+        keys = {
+            key: pk
+            for name in _interested_names([event])
+            for key, pk in self._keys[name].items()
+            if key
+        }
+        given = event.correlation_key
+        near = get_close_matches(given, keys, SHOWN, SIMILAR) if given else []
+        return [keys[key] for key in near]
 
 
 def _hashable(value: Any) -> Hashable:

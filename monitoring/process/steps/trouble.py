@@ -11,6 +11,7 @@ from orchestrator.configuration.conf import conf
 from orchestrator.models import (
     CommandStatus,
     InboxEvent,
+    Incident,
     IssuedCommand,
     ProcessInstance,
     Verdict,
@@ -20,6 +21,12 @@ from orchestrator.text import Text, with_error_type
 
 MODULE = re.compile(r"^(?:\w+\.)+(?=\w+(?::|$))")
 """The module before the name of an error's type."""
+
+LONGEST_MESSAGE = Incident._meta.get_field("message").max_length
+"""The length at which the message of an incident is cut."""
+
+BEGINNING = 60
+"""The characters of an error's line by which it is found in a message."""
 
 MOST = 50
 """The maximum number of incidents of one process that the page counts."""
@@ -54,7 +61,8 @@ def trouble_of(instance: ProcessInstance) -> Trouble | None:
     if incidents:
         first, more = incidents[0], len(incidents) - 1
         at, trace = first.opened_at, first.detail
-        return Trouble(first.said, first.step, at, detail=trace, more=more)
+        said = _whole(first.said, last_line(trace))
+        return Trouble(said, first.step, at, detail=trace, more=more)
     retrying = _retrying_work(instance)
     return _retry_trouble(instance, retrying) if retrying else None
 
@@ -64,7 +72,20 @@ def last_line(error: str) -> str:
     if isinstance(error, Text):
         return error
     lines = [line for line in error.strip().splitlines() if line.strip()]
-    return MODULE.sub("", lines[-1].strip())[:300] if lines else ""
+    return MODULE.sub("", lines[-1].strip()) if lines else ""
+
+
+def is_cut(message: str) -> bool:
+    """Return whether the stored message of an incident is only the beginning of its error."""
+    return message.endswith("…") or len(message) == LONGEST_MESSAGE
+
+
+def _whole(message: str, line: str) -> str:
+    """Return the message of an incident, which is stored cut, with the rest of the line from which it was made."""
+    at = message.find(line[:BEGINNING]) if line and is_cut(message) else -1
+    if at < 0 or not line.startswith(message[at:].removesuffix("…")):
+        return message
+    return message[:at] + line
 
 
 def _retrying_work(instance: ProcessInstance) -> IssuedCommand | InboxEvent | None:

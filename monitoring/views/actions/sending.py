@@ -10,11 +10,13 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from monitoring.base.access import EVENTS, form_for
+from monitoring.base.masking import sees_data
 from monitoring.base.requests import parse_uuid
 from monitoring.base.translation import translate
 from monitoring.forms.action_forms import ActionAnswer
 from monitoring.forms.send_form import SendForm
 from monitoring.lists.events.event_preview import EventPreview, preview_sending
+from monitoring.queries.lists import parse_number
 from monitoring.views.actions.operations import answer_of
 from monitoring.views.page import page
 from orchestrator import registry
@@ -34,8 +36,19 @@ def index(request: HttpRequest) -> HttpResponse:
         return _type_page(request, kind)
     if request.method != "POST":
         given = {name: request.GET.get(name, "") for name in ("definition", "process")}
-        return _form_page(request, SendForm(event, None, initial=given))
+        form = SendForm(event, None, initial=given)
+        if (copied := _copied(request, kind)) is not None:
+            form.fill_in(copied)
+        return _form_page(request, form)
     return _answer_post(request, event)
+
+
+def _copied(request: HttpRequest, kind: str) -> InboxEvent | None:
+    """Return the event of this type whose fields the form is to begin with, if the reader may see its data."""
+    number = parse_number(request.GET.get("copy", ""), 18)
+    if number is None or not sees_data(request.user):
+        return None
+    return InboxEvent.objects.filter(pk=number, type=kind).first()
 
 
 def _type_page(request: HttpRequest, kind: str) -> HttpResponse:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 from monitoring.base.access import EVENTS, page_for
 from monitoring.base.requests import is_live
@@ -13,10 +13,15 @@ from monitoring.lists.events.event_search import (
 )
 from monitoring.lists.events.event_volume import event_volume
 from monitoring.lists.events.events import TABS, event_page, event_tabs
-from monitoring.lists.events.possible_processes import possible_processes
+from monitoring.lists.events.possible_processes import (
+    event_to_deliver,
+    named_processes,
+    possible_processes,
+)
 from monitoring.live.sharing import share_answer
 from monitoring.views.page import definition_in, page
 from orchestrator.models import Verdict
+from orchestrator.models.inbox_event import PROBLEMS
 
 
 @page_for(EVENTS)
@@ -28,6 +33,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if not is_live(request):
         context["volume"] = event_volume(request.GET.get("volume", ""))
         context["kept_query"] = _without_volume(request)
+        context |= _delivery(request.GET)
     return page(request, "events", **events_context(request, definition), **context)
 
 
@@ -66,4 +72,15 @@ def events_context(
         "verdicts": Verdict.values,
         "outcomes": event_outcomes(shown.rows),
         "near": possible_processes(shown.rows),
+        "problems": PROBLEMS,
     }
+
+
+def _delivery(query: QueryDict) -> dict[str, Any]:
+    """Return the event for which a process is looked for, the name of the process, and the processes found."""
+    event = event_to_deliver(query.get("deliver", ""))
+    name = query.get("target", "").strip()
+    if event is None:
+        return {}
+    found = named_processes(event, name) if name else []
+    return {"delivering": event, "target": name, "named": found}

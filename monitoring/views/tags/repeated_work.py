@@ -5,9 +5,13 @@ from typing import Any
 from django import template
 
 from monitoring.process.repeated_steps import RepeatedSteps
-from monitoring.process.steps.trouble import Trouble, last_line
+from monitoring.process.steps.trouble import Trouble, is_cut, last_line
+from orchestrator.text import shortened
 
 register = template.Library()
+
+LONGEST = 300
+"""The characters of an error that are shown at once."""
 
 
 @register.filter
@@ -26,7 +30,16 @@ def resumed_by(again: RepeatedSteps | None, revision: int | None) -> str:
 def as_above(error: Any, trouble: Trouble | None) -> bool:
     """Whether the head of the page shows this error already."""
     said = last_line(error or "")
-    return bool(trouble and said and trouble.message.strip().endswith(said))
+    if not trouble or not said:
+        return False
+    told = trouble.message.strip()
+    return told.endswith(said) or (is_cut(said) and said.removesuffix("…") in told)
+
+
+@register.filter
+def in_short(error: str) -> str:
+    """Return the beginning of a long error, up to the end of a word, or the whole of a short one."""
+    return shortened(error, LONGEST)
 
 
 @register.filter

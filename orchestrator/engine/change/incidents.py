@@ -36,6 +36,7 @@ from orchestrator.text import (
     Text,
     first_wording,
     pack_text,
+    shortened,
     storable_text,
     storable_words,
     with_error_type,
@@ -162,7 +163,7 @@ def open_incident(
     alike: dict[str, Any] = {
         "kind": kind,
         "step": step,
-        "message": storable_text(message)[:500],
+        "message": shortened(storable_text(message), 500),
         "text": pack_text(message),
         **cause,
     }
