@@ -201,6 +201,15 @@ def test_s3_3_a_map_that_waits_for_people_has_failed_as_in_the_list(
     assert "Running" not in words(card(page_of(instance, "?step=update")))
 
 
+@pytest.mark.usefixtures("rolled_out")
+def test_s3_3_a_map_says_how_many_of_its_elements_are_done(page_of: Read) -> None:
+    text = words(card(page_of(started(RollOut).instance, "?step=update")))
+    # The second failure is the one that waits for people.
+    assert "0 of 3 elements done · 1 failed · show its elements" in text
+    assert "Worker" not in text
+    assert "no visit of it ended in the last week" in text
+
+
 def test_s3_3_a_step_of_a_process_manager_has_one_too(page_of: Read) -> None:
     order = place_order(Destination.EXTERNAL, "50 MWh")
     run()
