@@ -61,3 +61,19 @@ def test_s8_4_it_is_listed_with_why_and_after_a_nudge_the_workers_go_on_with_it(
     expect(signed_in.locator("#n_verdict.is-waiting.is-current")).to_be_visible()
     ledger = signed_in.locator("#history tbody tr", has_text="Nudge by operator")
     expect(ledger).to_contain_text("it has not moved for minutes")
+
+
+def test_s8_4_due_work_without_a_worker_is_counted_while_the_page_is_open(
+    transactional_db: None, helpdesk: None, signed_in: Page
+) -> None:
+    start_process(Inquiry, Inquiry.Input("T-1"))
+    signed_in.goto("/stalled/")
+    live(signed_in)
+    due = signed_in.locator("#unserved tbody tr")
+    expect(due).to_have_count(1)
+    expect(due).to_contain_text("manage.py work")
+    expect(due.locator("td.num")).to_have_text("1")
+    start_process(Inquiry, Inquiry.Input("T-2"))
+    expect(due.locator("td.num")).to_have_text("2")
+    expect(signed_in.locator("#unserved")).to_have_count(1)
+    expect(signed_in.locator("#stalled .empty")).to_contain_text("Nothing else")
