@@ -75,7 +75,7 @@ def described_actions() -> list[dict[str, Any]]:
 
 def form_field_names(operation: Operation) -> list[str]:
     """Return the fields of an action's form; one in brackets may be left out."""
-    reason = "reason" if operation.asks_reason else "[reason]"
+    reason = "reason" if operation.requires_reason else "[reason]"
     given = [
         one.name if FIELDS[one.form]().required else f"[{one.name}]"
         for one in operation.given
@@ -212,7 +212,7 @@ def form_schema(operation: Operation) -> dict[str, Any]:
         for name, field in fields.items()
         if field.required and field.initial is None and name not in ("key", "reason")
     ]
-    needed += ["reason"] if operation.asks_reason else []
+    needed += ["reason"] if operation.requires_reason else []
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {name: _schema_of_field(field) for name, field in fields.items()},

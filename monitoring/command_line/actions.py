@@ -80,7 +80,7 @@ def add_user(parser: CommandParser) -> None:
 def act_on_processes(terminal: Terminal, options: Mapping[str, Any]) -> int:
     operation = on_processes()[CALLED.get(options["what"], options["what"])]
     actor = active_user(options["user"])
-    if operation.asks_reason and not options["reason"].strip():
+    if operation.requires_reason and not options["reason"].strip():
         raise CommandError("say why: --reason", returncode=USAGE)
     chosen = _chosen_processes(options)
     if not _is_confirmed(operation, len(chosen), options):

@@ -105,7 +105,7 @@ class ActionForm(forms.Form):
         self.operation = operation
         self.new_key = uuid4().hex if data is None else str(data.get("key", ""))[:40]
         """The key that the form is sent with next."""
-        self.fields["reason"].required = operation.asks_reason
+        self.fields["reason"].required = operation.requires_reason
         for given in operation.given:
             self.fields[given.name] = FIELDS[given.form]()
 

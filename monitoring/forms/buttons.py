@@ -36,6 +36,9 @@ class Button:
         word: its label, where that is not the action's.
         tone: its look, where that is not the action's.
         warning: a text for its dialog: what the action would do again.
+        about: a text for its dialog: what the action is about, a line each.
+        help: a text for its dialog: what the action leads to.
+        needs_reason: whether its dialog insists on a reason.
     """
 
     operation: Operation
@@ -48,6 +51,9 @@ class Button:
     word: str = ""
     tone: str = ""
     warning: str = ""
+    about: str = ""
+    help: str = ""
+    needs_reason: bool = True
 
     @property
     def label(self) -> Any:

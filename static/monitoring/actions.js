@@ -19,6 +19,15 @@ function newKey() {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** The button of the dialog has the word of the button that opened it; a reason may be asked for or not. */
+function say(form, opened) {
+  const submit = form.querySelector("[type=submit]");
+  submit.dataset.label ??= submit.textContent;
+  submit.textContent = opened.word ?? submit.dataset.label;
+  const reason = form.querySelector("textarea[name=reason]");
+  if (reason) reason.required = opened.reason !== "optional";
+}
+
 function open(button) {
   const dialog = document.getElementById(button.dataset.opens);
   const form = dialog.querySelector("form");
@@ -26,7 +35,10 @@ function open(button) {
   const given = form.querySelector("[data-given]");
   if (given) given.value = button.dataset.given;
   dialog.querySelector(".subject").textContent = button.dataset.subject;
-  dialog.querySelector(".warning").textContent = button.dataset.warning ?? "";
+  for (const part of ["about", "help", "warning"]) {
+    dialog.querySelector(`.${part}`).textContent = button.dataset[part] ?? "";
+  }
+  say(form, button.dataset);
   opener = button.id;
   dialog.querySelector(".result").replaceChildren();
   prepare(dialog);

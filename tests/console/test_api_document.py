@@ -59,7 +59,7 @@ def test_the_document_is_valid_and_whole(document: dict[str, Any]) -> None:
         form = post["requestBody"]["content"]["application/json"]["schema"]
         given = {one.name for one in operation.given}
         assert given | {"key", "revision", "reason"} <= form["properties"].keys()
-        assert ("reason" in form["required"]) == operation.asks_reason
+        assert ("reason" in form["required"]) == operation.requires_reason
     ids = [told["operationId"] for one in paths.values() for told in one.values()]
     assert len(ids) == len(set(ids)) > len(OPERATIONS)
     parameters = str(paths["/api/events/"]["get"]["parameters"])

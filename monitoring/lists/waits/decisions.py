@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
-from monitoring.base.graphs import choices_of, labels_of
+from monitoring.base.graphs import labels_of
 from monitoring.lists.waits.wait import Wait
+from monitoring.process.steps.question import AskedQuestion, asked_questions
 from monitoring.queries.counts import CAP
 from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.models import StepKind, StepRun, StepStatus
@@ -30,10 +31,10 @@ def decision_page(after: str = "", definition: str = "") -> KeyedPage[Wait]:
     )
     rows = rows.defer("instance__definition__graph")
     page = page_by_key(rows, PAGE, after, ascending=True)
-    return page.of(list(map(_question, page.rows)))
+    questions = asked_questions(page.rows)
+    return page.of([_wait_for(run, questions[run.pk]) for run in page.rows])
 
 
-def _question(run: StepRun) -> Wait:
-    definition = run.instance.definition
-    label = labels_of(definition).get(run.node, run.node)
-    return Wait(run, "decision", label, choices=choices_of(definition, run.node))
+def _wait_for(run: StepRun, question: AskedQuestion) -> Wait:
+    label = labels_of(run.instance.definition).get(run.node, run.node)
+    return Wait(run, "decision", label, question=question)

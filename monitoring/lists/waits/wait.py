@@ -12,7 +12,6 @@ from django.db.models import QuerySet
 from django.db.models.functions import Right
 
 from monitoring.base.graphs import (
-    choices_of,
     labels_of,
     most_attempts,
     nodes_of,
@@ -20,6 +19,7 @@ from monitoring.base.graphs import (
 )
 from monitoring.lists.waits.kinds import KINDS, WaitKind, wait_kind
 from monitoring.process.diagram import accepted_events
+from monitoring.process.steps.question import AskedQuestion, asked_questions
 from monitoring.process.steps.timeouts import (
     Timeout,
     passed_deadlines,
@@ -60,7 +60,7 @@ class Wait:
         label: of the step.
         awaited: the events or steps that it waits for.
         timeouts: the future deadlines, the next one first.
-        choices: of a decision.
+        question: of a decision.
         attempts: the maximum number of attempts; 0 if the running code does not declare it.
         passed_at: the time of the last deadline that was carried out.
     """
@@ -70,7 +70,7 @@ class Wait:
     label: str
     awaited: Sequence[WaitTarget] = ()
     timeouts: Sequence[Timeout] = ()
-    choices: Sequence[str] = ()
+    question: AskedQuestion | None = None
     attempts: int = 0
     passed_at: datetime | None = None
 
@@ -123,10 +123,13 @@ def select_waits(rows: QuerySet[StepRun]) -> QuerySet[StepRun]:
 def describe_waits(runs: Sequence[StepRun]) -> list[Wait]:
     """Return the waits of visits that `select_waits` selected."""
     passed = passed_deadlines(runs)
-    return [_wait(run, passed.get(run.pk)) for run in runs]
+    questions = asked_questions(runs)
+    return [_wait(run, passed.get(run.pk), questions.get(run.pk)) for run in runs]
 
 
-def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
+def _wait(
+    run: StepRun, passed_at: datetime | None, question: AskedQuestion | None
+) -> Wait:
     instance, name = run.instance, wait_kind(run)
     definition = instance.definition
     labels, node = labels_of(definition), nodes_of(definition).get(run.node)
@@ -138,7 +141,7 @@ def _wait(run: StepRun, passed_at: datetime | None) -> Wait:
         list(timeouts_of(run, instance, labels, _tail(run)))
         if name in ("event", "decision")
         else (),
-        choices_of(definition, run.node) if name == "decision" else (),
+        question if name == "decision" else None,
         most_attempts(definition)(run.node) if name == "retry" else 0,
         passed_at,
     )

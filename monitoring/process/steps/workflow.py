@@ -12,10 +12,11 @@ from uuid import UUID
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Left
 
-from monitoring.base.graphs import choices_of, most_attempts, nodes_of
+from monitoring.base.graphs import most_attempts, nodes_of
 from monitoring.base.translation import progress_message
 from monitoring.diagrams.words import detail_of
 from monitoring.process.revision.moment import ProcessMoment
+from monitoring.process.steps.question import AskedQuestion, asked_questions
 from monitoring.process.steps.step_states import MOST, StepState, visit_status
 from monitoring.process.steps.trouble import last_line
 from monitoring.process.steps.visits import notable_visits
@@ -45,7 +46,7 @@ class OpenStep:
     detail: str = ""
     attempts: int = 0
     error: str = ""
-    choices: tuple[str, ...] = ()
+    question: AskedQuestion | None = None
 
     @property
     def progress(self) -> Mapping[str, Any]:
@@ -165,7 +166,13 @@ def _open_now(
     found = list(rows[: most + 1])
     more = rows.count() - most if len(found) > most else 0
     attempts = most_attempts(moment.definition)
-    shown = [_open_step(run, states, attempts, moment) for run in found[:most]]
+    for run in found[:most]:
+        run.instance = moment.present
+    questions = asked_questions(found[:most])
+    shown = [
+        _open_step(run, states, attempts, moment, questions.get(run.pk))
+        for run in found[:most]
+    ]
     return shown, max(more, 0)
 
 
@@ -192,18 +199,16 @@ def _open_step(
     states: Mapping[str, StepState],
     attempts: Callable[[str], int],
     moment: ProcessMoment,
+    question: AskedQuestion | None,
 ) -> OpenStep:
     instance = moment.present
     node = nodes_of(instance.definition).get(run.node)
-    choices = (
-        choices_of(instance.definition, run.node) if run.kind == StepKind.ASK else ()
-    )
     label, detail = (node.label, detail_of(node)) if node else (run.node, "")
     if detail.casefold() in label.casefold():
         detail = ""
     error = last_line(unpack_text(run.error_text, run.text))  # type: ignore[attr-defined]  # annotated above
     status = visit_status(run, instance, states)
-    return OpenStep(run, status, label, detail, attempts(run.node), error, choices)
+    return OpenStep(run, status, label, detail, attempts(run.node), error, question)
 
 
 def children_of(

@@ -1,7 +1,7 @@
 """The buttons of operators' actions beside their targets."""
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import template
@@ -13,6 +13,7 @@ from monitoring.base.row_addresses import api_address
 from monitoring.base.translation import translate
 from monitoring.forms.buttons import Button, deliver_button, event_buttons, form_url
 from monitoring.forms.curl import curl_call, form_values
+from monitoring.process.steps.question import AskedQuestion
 from monitoring.views.tags.console import icon
 from orchestrator.engine.operations import OPERATIONS, on_processes
 from orchestrator.models import InboxEvent, ProcessInstance, StepRun
@@ -32,6 +33,10 @@ def button_of(button: Button, *, with_icon: bool = False) -> SafeString:
         "data-key": button.key or None,
         "aria-keyshortcuts": button.key or None,
         "data-warning": button.warning or None,
+        "data-word": button.word or None,
+        "data-about": button.about or None,
+        "data-help": button.help or None,
+        "data-reason": None if button.needs_reason else "optional",
         "data-given": button.given or None,
         "data-revision": button.revision,
         "class": button.look or None,
@@ -89,9 +94,10 @@ def step_button(
     return button_of(Button(operation, f"{name}-{place}", url, why, **shown))
 
 
-@register.simple_tag
+@register.simple_tag(takes_context=True)
 def decide_buttons(
-    choices: Sequence[str],
+    context: Context,
+    question: AskedQuestion,
     run: StepRun,
     instance: ProcessInstance,
     label: str,
@@ -100,10 +106,11 @@ def decide_buttons(
     tone: str = "",
     revision: int | None = None,
 ) -> SafeString:
-    """Return a button for each of the choices of a question.
+    """Return a button for each of the answers to a question.
 
     Args:
-        choices: the possible answers.
+        context: of the page, for whether the reader may see data.
+        question: the question with its possible answers.
         run: the visit that asks.
         instance: its process.
         label: of the step.
@@ -113,19 +120,24 @@ def decide_buttons(
     """
     operation = on_processes()["decide"]
     url = form_url(operation, instance, run)
+    process = " · ".join(filter(None, [str(instance), instance.summary]))
+    about = question.about if context["sees_data"]() else ()
     return buttons_of(
         Button(
             operation,
             f"decide-{run.pk}-{number}",
             url,
             why,
-            subject=f"{label}: {choice}",
-            given=choice,
+            subject=f"{label}: {answer.label} · {process}",
+            given=answer.value,
             revision=revision,
-            word=choice,
+            word=answer.label,
             tone=tone,
+            about="\n".join(f"{name}: {value}" for name, value in about),
+            help=answer.help,
+            needs_reason=question.needs_reason,
         )
-        for number, choice in enumerate(choices, start=1)
+        for number, answer in enumerate(question.answers, start=1)
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
+from enum import Enum, EnumType
 from inspect import iscoroutinefunction
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
-from orchestrator.definition.declarations.guards import Guard, read_guards
+from orchestrator.definition.declarations.guards import Guard, Stored, read_guards
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.declarations.transition_rows import Disposer
-from orchestrator.definition.labels import name_of, spoken_delay
+from orchestrator.definition.labels import name_of, spoken_delay, value_label
 from orchestrator.definition.messages import Event
 from orchestrator.exceptions import InvalidDefinition
 
@@ -71,6 +72,43 @@ class Policy:
         return RETRIES + 1
 
 
+@dataclass(frozen=True)
+class Question:
+    """How people are asked for a choice.
+
+    Args:
+        labels: the words for choices, by their values.
+        help: what choices lead to, by their values.
+        about: the names of fields of the input, and of results, that people see beside the question.
+        needs_reason: whether an answer needs a reason.
+    """
+
+    labels: Mapping[str, str]
+    help: Mapping[str, str]
+    about: tuple[str, ...]
+    needs_reason: bool
+
+    @classmethod
+    def of(
+        cls,
+        choices: object,
+        labels: Mapping[Any, Any],
+        help: Mapping[Any, Any],
+        about: Iterable[str],
+        *,
+        needs_reason: bool,
+    ) -> Question:
+        """Return the question about some choices; members of Django's `TextChoices` bring their own labels."""
+        members: Iterable[Any] = choices if isinstance(choices, EnumType) else ()
+        own = {one: one.label for one in members if hasattr(one, "label")}
+        said, more = _by_value({**own, **labels}), _by_value(help)
+        return cls(said, more, tuple(about), needs_reason)
+
+
+def _by_value(texts: Mapping[Any, Any]) -> dict[str, Any]:
+    return {value_label(choice): text for choice, text in texts.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """A node of the graph.
@@ -87,7 +125,8 @@ class Step:
     gives: str = ""
     policy: Policy = field(default_factory=Policy)
     event: type[Event] | None = None
-    choices: type[StrEnum] | None = None
+    choices: type[Enum] | None = None
+    question: Question | None = None
     definition: type[Any] | None = None
     deadline: timedelta | None = None
     late: StepLike | None = None
@@ -214,18 +253,44 @@ def sleep(delay: timedelta, name: str = "") -> Step:
 
 def ask(
     name: str,
-    choices: type[StrEnum],
+    choices: type[Enum],
     *,
     gives: str = "",
     deadline: timedelta | None = None,
     late: StepLike | None = None,
+    labels: Mapping[Any, Any] = MappingProxyType({}),
+    help: Mapping[Any, Any] = MappingProxyType({}),
+    about: Iterable[str] = (),
+    needs_reason: bool = True,
 ) -> Step:
-    """Let an operator decide. The chosen member is the step's result. `wait` explains the deadline."""
+    """Let an operator decide. The chosen member is the step's result. `wait` explains the deadline.
+
+    Args:
+        name: the name of the step.
+        choices: a `StrEnum` or a `TextChoices` of Django.
+        gives: the name of the result.
+        deadline: as in `wait`.
+        late: as in `wait`.
+        labels: words for choices, by the choices; a choice without any is shown as its value.
+        help: what choices lead to, by the choices.
+        about: the names of fields of the input, and of results, that people see beside the question.
+        needs_reason: whether an answer needs a reason.
+    """
     given: Any = name  # code may run without a type checker
     if not isinstance(given, str):
         reason = f"it takes a name, and then its choices: the first is {given!r:.100}"
         raise InvalidDefinition("ask", "", reason)
-    return Step(name, "ask", gives=gives, choices=choices, deadline=deadline, late=late)
+    question = Question.of(choices, labels, help, about, needs_reason=needs_reason)
+    return Step(
+        name,
+        "ask",
+        gives=gives,
+        choices=choices,
+        question=question,
+        args=tuple((one, Stored(one)) for one in question.about),
+        deadline=deadline,
+        late=late,
+    )
 
 
 def run(

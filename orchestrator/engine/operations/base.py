@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
 from django.db.models import Model
 from django.utils.functional import Promise
@@ -155,6 +155,8 @@ class Operation(ABC):
     icon: ClassVar[str] = ""
     tone: ClassVar[Literal["", "primary", "danger"]] = ""
     asks_reason: ClassVar[bool] = True
+    reason_by_target: ClassVar[bool] = False
+    """Whether its target tells whether a reason is needed; `effect` checks it then."""
     given: ClassVar[tuple[Given, ...]] = ()
     rank: ClassVar[int] = 50
     """The place of its button among the others, the lowest first."""
@@ -226,11 +228,26 @@ class Operation(ABC):
         Raises:
             OperationRefused: the reason is missing or too long.
         """
-        missing = self.asks_reason and not request.reason.strip()
+        missing = self.requires_reason and not request.reason.strip()
         if missing or len(request.reason) > MAX_REASON:
-            raise OperationRefused(
-                "say why, in at most %(number)s characters", MAX_REASON
-            )
+            self._refuse_reason()
+
+    def _check_reason(self, request: ActionRequest) -> None:
+        """Check that a request has a reason.
+
+        Raises:
+            OperationRefused: it has none.
+        """
+        if not request.reason.strip():
+            self._refuse_reason()
+
+    @property
+    def requires_reason(self) -> bool:
+        """Whether each request needs a reason."""
+        return self.asks_reason and not self.reason_by_target
+
+    def _refuse_reason(self) -> NoReturn:
+        raise OperationRefused("say why, in at most %(number)s characters", MAX_REASON)
 
     def _carry_out_once(
         self,

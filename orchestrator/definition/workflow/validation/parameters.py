@@ -103,6 +103,8 @@ class _Parameters:
         of = name_of(step.function)
         if step.definition is not None:
             of = f"{name_of(step.definition)}.Input"
+        if step.question is not None:
+            of = f"about= of {step}"
         self.args = dict(step.args)
         self.vertex.bindings = self._bound(step_parameters(step), of)
         self._check_item(of)

@@ -67,9 +67,11 @@ def declared_result(function: Function) -> Any:
 
 
 def step_parameters(step: Step) -> tuple[Parameter, ...]:
-    """Return the parameters of a step: those of its function, or the fields of its sub-process's Input."""
+    """Return the parameters of a step: of its function, of its sub-process's Input, or what its question is about."""
     if step.function is not None:
         return parameters(step.function)
+    if step.question is not None:
+        return tuple(Parameter(one, Any, None) for one in step.question.about)
     child = step.definition
     return input_parameters(child.Input) if child is not None else ()
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from enum import StrEnum
+from enum import Enum
 from inspect import iscoroutinefunction
 from typing import Any
 
 from orchestrator.definition.annotations import is_class, takes_arguments
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
 from orchestrator.definition.declarations.transition_rows import DEFAULTS
-from orchestrator.definition.labels import name_of
+from orchestrator.definition.labels import name_of, value_label
 from orchestrator.definition.messages import Event
 from orchestrator.definition.refusals import (
     DELAY,
@@ -50,10 +50,8 @@ def step_mistakes(step: Step) -> Iterator[str]:
     yield from _call(step)
     if step.kind == "wait" and not is_class(step.event, Event):
         yield f"{step.event!r} is not an Event class"
-    if step.kind == "ask" and not (
-        is_class(step.choices, StrEnum) and list(step.choices or ())
-    ):
-        yield "choices is a StrEnum with members"
+    if step.kind == "ask":
+        yield from _question(step)
     if step.kind == "run" and not has_flow(step.definition):
         yield _not_run(step.definition)
     for predicate in step.predicates:
@@ -63,6 +61,23 @@ def step_mistakes(step: Step) -> Iterator[str]:
     optional: Any = step.optional
     if not isinstance(optional, bool):
         yield f"optional={optional!r} must be True or False"
+
+
+def _question(step: Step) -> Iterator[str]:
+    choices, question = step.choices, step.question
+    if not (is_class(choices, Enum) and is_class(choices, str) and list(choices or ())):
+        yield "choices is a StrEnum or a TextChoices with members"
+        return
+    if question is None or choices is None:
+        return
+    known = [value_label(choice) for choice in choices]
+    for word, texts in (("labels", question.labels), ("help", question.help)):
+        for choice in texts.keys() - set(known):
+            yield f"{word}= has {choice!r}, which is none of {', '.join(known)}"
+    names: tuple[Any, ...] = question.about
+    for one in names:
+        if not isinstance(one, str):
+            yield f"about= has {one!r}, which is no name"
 
 
 def _names(step: Step) -> Iterator[str]:

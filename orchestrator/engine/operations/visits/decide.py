@@ -31,6 +31,7 @@ class DecideStep(ProcessOperation):
     text = _("The process goes on with this decision.")
     given = (Given("choice", "text"),)
     on_step = True
+    reason_by_target = True
     of_workflows = True
 
     def obstacle(self, process: Circumstances) -> str:
@@ -41,6 +42,9 @@ class DecideStep(ProcessOperation):
         if run.kind != StepKind.ASK:
             raise OperationRefused("%(step)s does not ask for a decision", run.node)
         change = WorkflowChange.of(press.process, press.cause, press.now)
+        question = change.plan[run.node].step.question
+        if question is None or question.needs_reason:
+            self._check_reason(press.request)
         clear_failure(change, run, Text("decided by an operator"))
         follow_or_refuse(run, lambda: waiting_steps.settle_choice(change, run, choice))
         change.write()
