@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from html import unescape
 from typing import Any
 from uuid import uuid4
@@ -13,16 +11,22 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
-from django.db.models import TextChoices
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import start_process
 from orchestrator.definition import Workflow, ask, then
-from orchestrator.definition.secrets import secret
 from orchestrator.engine.operations import decide
 from orchestrator.exceptions import InvalidDefinition
 from orchestrator.models import ProcessInstance, StepRun
 from orchestrator.testing import run
+from tests.apps.questions.processes import (
+    Lending,
+    Loan,
+    Sailing,
+    Verdict,
+    rate,
+    tell,
+)
 from tests.conftest import of
 from tests.services.asking import asked
 from tests.services.cases import cases
@@ -30,60 +34,6 @@ from tests.services.client import Client, Read
 from tests.services.crews import knowing
 
 pytestmark = pytest.mark.django_db
-
-
-class Verdict(TextChoices):
-    GRANT = "grant", "Grant it"
-    DECLINE = "decline", "Decline it"
-
-
-class Course(StrEnum):
-    NORTH = "north"
-    SOUTH = "south"
-
-
-@dataclass(frozen=True)
-class Loan:
-    amount: int
-    customer: str
-    pin: str = secret()
-
-
-def rate(amount: int) -> str:
-    return f"rated {amount // 1000}"
-
-
-def tell(verdict: Verdict) -> str:
-    assert verdict is Verdict(verdict)
-    return verdict.label
-
-
-class Lending(Workflow):
-    """Lends money to a customer."""
-
-    name = "lending"
-    Input = Loan
-    verdict = ask(
-        "verdict",
-        Verdict,
-        help={Verdict.GRANT: "The money is sent today."},
-        about=("amount", "rate", "pin"),
-        needs_reason=False,
-    )
-    flow = (then(rate, verdict, tell),)
-
-    @staticmethod
-    def summary(given: Loan) -> str:
-        return f"Loan for {given.customer}"
-
-
-class Sailing(Workflow):
-    """Asks for the course."""
-
-    name = "sailing"
-    Input = Loan
-    course = ask("course", Course, labels={Course.NORTH: "To the north"})
-    flow = (then(rate, course),)
 
 
 known = knowing(Lending, Sailing)

@@ -36,7 +36,7 @@ class Site:
         return self.url + sign_in_path(user)
 
 
-SHOWN = words("every_construct ladder outside_ids process_managers searched")
+SHOWN = words("every_construct ladder outside_ids process_managers questions searched")
 APPS = ",".join(f"tests.apps.{name}" for name in SHOWN)
 """The apps of the tests whose processes browsers are shown."""
 

@@ -1,0 +1,1 @@
+"""Questions with words, help and values, and one of choices alone."""
