@@ -328,6 +328,7 @@ def _with_now(
     """Add the parts that only now has."""
     moment = page.moment
     parked, panel = parked_types_of(moment), step_panel(moment, states, filters.step)
+    page = replace(page, state=page.state.marked({filters.step}, "is-chosen"))
     if moment.is_workflow:
         return replace(
             page,

@@ -69,6 +69,7 @@ document.addEventListener("keydown", (event) => {
   if (!works() || writes(event.target) || document.querySelector("dialog[open]")) return;
   if (event.repeat && !"jk".includes(event.key)) return;
   if (event.key.length === 1 && acts(event.key)) event.preventDefault();
+  if (event.key === "Escape") document.querySelector("[data-closes-step]")?.click();
 });
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-shows-keys]")) show();

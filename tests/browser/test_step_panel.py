@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -13,6 +15,7 @@ from tests.apps.nested_maps.processes import Inventory, Shop, Stocktaking
 from tests.browser.conftest import fits
 from tests.browser.orders import placed
 from tests.browser.pressing import opened
+from tests.services.cases import cases
 from tests.services.crews import knowing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -69,6 +72,23 @@ def test_s3_3_one_panel_opens_by_a_click_and_by_the_keyboard(signed_in: Page) ->
     fits(signed_in)
     signed_in.click("#step header a")
     expect(signed_in.locator("#step")).to_have_count(0)
+
+
+@cases("width", 1440, 1024, 390)
+def test_s3_3_the_panel_is_seen_at_once_its_box_is_marked_and_escape_closes_it(
+    width: int, signed_in: Page
+) -> None:
+    signed_in.set_viewport_size({"width": width, "height": 800})
+    opened(signed_in, placed(Destination.EXTERNAL, f"A-{width}"))
+    step = signed_in.locator(".step[data-node=AwaitingExternalCreation]")
+    step.click()
+    expect(signed_in.locator("#step-title")).to_be_in_viewport()
+    expect(signed_in.locator(".step.is-chosen")).to_have_count(1)
+    expect(step).to_have_class(re.compile("is-chosen"))
+    fits(signed_in)
+    signed_in.keyboard.press("Escape")
+    expect(signed_in.locator("#step")).to_have_count(0)
+    expect(signed_in.locator(".step.is-chosen")).to_have_count(0)
 
 
 def test_an_error_is_said_once_and_redo_stands_behind_retry_with_what_it_does(
