@@ -34,7 +34,7 @@ PAGES = [
 EVERYWHERE = [
     KeyBinding(("/",), _("Find"), ".find"),
     KeyBinding(("?",), _("This sheet"), "#keys"),
-    KeyBinding(("Esc",), _("Close a dialog"), "#keys"),
+    KeyBinding(("Esc",), _("Close a dialog, or the panel of a step"), "#keys"),
 ]
 HERE = [
     KeyBinding(("j",), _("Next row"), "main tbody tr"),
