@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from examples.order_listing.messages import (
 )
 from monitoring.definition.versions import listing
 from monitoring.definition.versions.listing import versions_page
+from monitoring.definition.versions.preview import LOOKED_AT
 from monitoring.process.page import instance_page
 from orchestrator import registry
 from orchestrator.engine.operations import escalate, migrate
@@ -379,3 +381,9 @@ def test_s11_4_earlier_events_are_told_in_a_scrolled_history(operating: Client) 
 
     assert "With assessor" in shown
     assert "Being assessed" in shown
+
+
+def test_s11_3_the_docs_say_how_many_processes_a_preview_plans() -> None:
+    page = Path(__file__).parents[2] / "docs" / "console.md"
+    said = f"It plans the newest {LOOKED_AT} processes that match"
+    assert said in page.read_text()
