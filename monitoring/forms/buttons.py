@@ -198,12 +198,17 @@ def event_buttons(event: InboxEvent, user: Any) -> list[Button]:
     ]
 
 
-def deliver_button(event: InboxEvent, process: ProcessInstance, user: Any) -> Button:
-    """Return the button that delivers an event to a process that a person has chosen."""
+def deliver_button(
+    event: InboxEvent, process: ProcessInstance, user: Any, place: str = ""
+) -> Button:
+    """Return the button that delivers an event to a process that a person has chosen.
+
+    `place` tells it from another such button on the page.
+    """
     operation = on_events()["deliver"]
     return Button(
         operation,
-        f"deliver-{event.pk}-{process.pk.hex}",
+        f"deliver-{place}{event.pk}-{process.pk.hex}",
         url_for("monitoring:act-on-event", event.pk, operation.name),
         operation.refusal(user, event, process),
         f"{event.type} {event.event_id} → {process}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,11 +10,13 @@ from uuid import UUID, uuid4
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from monitoring.base.masking import event_body
 from monitoring.forms.action_forms import ActionForm
 from monitoring.forms.message_fields import OMITTED, MessageField, event_fields
-from orchestrator import registry, secret_names
+from orchestrator import registry
 from orchestrator.definition import Event
 from orchestrator.definition.codec import json_mistakes
+from orchestrator.definition.secrets import MASK
 from orchestrator.engine.operations import EventToSend, send
 from orchestrator.models import InboxEvent
 
@@ -64,13 +67,14 @@ class SendForm(ActionForm):
         self.initial = {**self.initial, **(initial or {})}
 
     def fill_in(self, stored: InboxEvent) -> None:
-        """Begin with the fields of a stored event, without secret ones, as a copy that is to be corrected."""
-        hidden = secret_names.message_secrets(stored.type)
-        body = stored.body if isinstance(stored.body, dict) else {}
+        """Begin with the fields of a stored event as a copy that is to be corrected; what has a secret stays empty."""
+        shown = event_body(stored)
+        body = shown if isinstance(shown, dict) else {}
         for part in self.parts:
-            if part.name in body and part.name not in hidden:
-                self.initial[PREFIX + part.name] = part.written(body[part.name])
-        self.initial["event_id"] = f"{stored.event_id[:190]}-copy"
+            value = body.get(part.name)
+            if value is not None and MASK not in json.dumps(value, ensure_ascii=False):
+                self.initial[PREFIX + part.name] = part.written(value)
+        self.initial["event_id"] = f"{stored.event_id[:180]}-copy-{uuid4().hex[:6]}"
 
     @property
     def event_fields(self) -> list[Any]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
 
 from monitoring.probes.machinery import Machinery, start_command
 from monitoring.queries.counts import Capped
@@ -21,12 +21,12 @@ MOST = 1_000
 
 ONE = Capped(1, MOST)
 
-WORK: tuple[tuple[type[Any], str], ...] = (
-    (StepRun, "instance"),
-    (IssuedCommand, "instance"),
-    (InboxEvent, "process"),
+WORK: tuple[tuple[type[Any], str, str], ...] = (
+    (StepRun, "instance", "instance__name"),
+    (IssuedCommand, "instance", "instance__name"),
+    (InboxEvent, "process", "target"),
 )
-"""The work of processes, with the attribute of its process."""
+"""The work of processes, the attribute of its process, and that of a definition where there is no process."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,23 @@ def unserved_work_of(process: ProcessInstance, found: Machinery) -> UnservedWork
     """
     if not found.unserved or process.finished_at is not None:
         return None
-    oldest = [
+    due = [
         UnservedWork(base_queue(queue), at)
-        for model, of_process in WORK
-        for queue, at in _due(model, found)
-        .filter(**{of_process: process.pk})
-        .values_list("queue", "wake_at")[:1]
+        for model, of_process, _ in WORK
+        for queue, at in _due_of(process, model, of_process, found)
+        if base_queue(queue) in found.unserved
     ]
-    return min(oldest, key=attrgetter("since"), default=None)
+    return min(due, key=attrgetter("since"), default=None)
+
+
+def _due_of(
+    process: ProcessInstance, model: type[Any], of_process: str, found: Machinery
+) -> list[tuple[str, datetime]]:
+    """The queues and times of due work of a process, along the index of its rows."""
+    rows = model._default_manager.filter(
+        **{of_process: process.pk}, wake_at__lte=found.now
+    )
+    return list(rows.order_by().values_list("queue", "wake_at")[:MOST])
 
 
 def unserved_visit(run: StepRun, found: Machinery) -> UnservedWork | None:
@@ -79,29 +88,29 @@ def unserved_visit(run: StepRun, found: Machinery) -> UnservedWork | None:
 def unserved_by_definition(found: Machinery) -> list[UnservedWork]:
     """Return the due work that no worker will do, by definition and queue, the longest due first."""
     numbers, since = Counter[tuple[str, str]](), dict[tuple[str, str], datetime]()
-    for name, queue, at in _each_due(found):
-        of = name, base_queue(queue)
-        numbers[of] += 1
-        since[of] = min(at, since.get(of, at))
+    more = False
+    for rows in _due(found):
+        more |= len(rows) == MOST
+        for name, queue, at in rows:
+            of = name, base_queue(queue)
+            numbers[of] += 1
+            since[of] = min(at, since.get(of, at))
     works = [
-        UnservedWork(queue, at, name, Capped(numbers[name, queue], MOST))
+        UnservedWork(queue, at, name, Capped.of(numbers[name, queue], more=more))
         for (name, queue), at in since.items()
+        if name
     ]
     return sorted(works, key=attrgetter("since"))
 
 
-def _each_due(found: Machinery) -> Iterator[tuple[str, str, datetime]]:
-    if not found.unserved:
-        return
-    for model, of_process in WORK:
-        rows = _due(model, found).exclude(**{of_process: None})
-        yield from rows.values_list(f"{of_process}__name", "queue", "wake_at")[:MOST]
+def _due(found: Machinery) -> Iterator[list[tuple[str, str, datetime]]]:
+    """Yield the definitions, queues and times of the work that is due longest, of each kind and queue.
 
-
-def _due(model: type[Any], found: Machinery) -> QuerySet[Any]:
-    """Return the due work on the queues without workers, the longest due first, along the index of the queues."""
-    names = [name for one in found.unserved for name in (one, calls_queue(one))]
-    rows: QuerySet[Any] = model._default_manager.filter(
-        queue__in=names, wake_at__lte=found.now
-    )
-    return rows.order_by("wake_at")
+    One statement for each queue reads the index in its order; one for all of them would sort what is due.
+    """
+    for name in (one for base in found.unserved for one in (base, calls_queue(base))):
+        for model, of_process, else_named in WORK:
+            named = Coalesce(f"{of_process}__name", else_named)
+            rows = model._default_manager.filter(queue=name, wake_at__lte=found.now)
+            columns = rows.annotate(of=named).order_by("wake_at", "pk")
+            yield list(columns.values_list("of", "queue", "wake_at")[:MOST])

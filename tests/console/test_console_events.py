@@ -212,8 +212,20 @@ def test_s9_2_an_event_is_delivered_to_a_process_that_a_person_names(
     )
     assert "On the way would take it." in section
     assert "It would issue CountScan" in " ".join(section.split())
-    assert f"deliver-{event.pk}-{process.pk.hex}" in section
+    assert f"deliver-named-{event.pk}-{process.pk.hex}" in section
     assert "would take it" not in operating.read(f"/events/{unescape(link)}")
+
+
+def test_s9_2_a_key_that_reads_as_an_id_is_found(operating: Client) -> None:
+    process, event = parcel(key := str(uuid4())), lost("Q-9", place="nowhere")
+    text = operating.read("/events/", {"deliver": event.pk, "target": key})
+    assert f"deliver-named-{event.pk}-{process.pk.hex}" in text
+
+
+def test_s9_2_long_keys_are_not_compared() -> None:
+    parcel("P" * 190)
+    event = lost("P" * 189, place="nowhere")
+    assert possible_processes([event])[event.pk] == []
 
 
 def test_s9_2_a_named_process_that_cannot_take_it_says_why(operating: Client) -> None:
@@ -224,6 +236,7 @@ def test_s9_2_a_named_process_that_cannot_take_it_says_why(operating: Client) ->
         return operating.read("/events/", {"deliver": deliver, "target": target})
 
     assert "No process has the id or key &lt;P-7&gt;." in named("<P-7>")
+    assert "No process has the id or key P7." in named("P\0" + "7")
     assert "The process has ended." in named("P-1")
     assert 'id="deliver"' not in named("P-1", deliver="x")
     taken = InboxEvent.objects.get(event_id="P-1 packed")

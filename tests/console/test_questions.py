@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from html import unescape
 from typing import Any
 from uuid import uuid4
@@ -14,12 +15,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from orchestrator import start_process
-from orchestrator.definition import Workflow, ask, then
+from orchestrator.definition import Workflow, ask, each, then
+from orchestrator.definition.workflow.steps import Question
 from orchestrator.engine.operations import decide
-from orchestrator.exceptions import InvalidDefinition
-from orchestrator.models import ProcessInstance, StepRun
+from orchestrator.exceptions import InvalidDefinition, OperationRefused
+from orchestrator.models import OperatorAction, ProcessInstance, StepRun
 from orchestrator.testing import run
 from tests.apps.questions.processes import (
+    Course,
     Lending,
     Loan,
     Sailing,
@@ -64,6 +67,11 @@ def test_members_of_text_choices_are_answers() -> None:
     ({"about": ("size",)}, "size is stored('size'), but no result before verdict and"),
     ({"about": ("tell",)}, "tell is stored('tell'), but no result before verdict and"),
     ({"about": (1,)}, "about= has 1, which is no name"),
+    ({"about": ("rate", "rate")}, "about= has a name twice"),
+    ({"about": "rate"}, "about= takes several names, as ('rate',)"),
+    ({"labels": ["grant"]}, "labels= and help= map choices to words"),
+    ({"help": {"grant": None}}, "help= has no words for grant"),
+    ({"needs_reason": "no"}, "needs_reason='no' must be True or False"),
 )
 def test_what_does_not_fit_is_refused(given: Mapping[str, Any], said: str) -> None:
     with pytest.raises(InvalidDefinition, match=re.escape(said)):
@@ -155,3 +163,57 @@ def test_answers_of_many_questions_cost_one_statement_more(operating: Client) ->
     with CaptureQueriesContext(connection) as many:
         operating.read("/decisions/")
     assert len(many) == len(few)
+
+
+def numbers(amount: int) -> list[int]:
+    return [amount]
+
+
+def square(number: int) -> int:
+    return number
+
+
+def test_a_question_is_not_about_the_elements_of_a_map() -> None:
+    said = "square has a result for each of its elements"
+    with pytest.raises(InvalidDefinition, match=said):
+
+        class OfElements(Workflow):
+            Input = Loan
+            course = ask("course", Course, about=("square",))
+            flow = (each(numbers, over="", do=square, into=course, item="number"),)
+
+
+class Kind(StrEnum):
+    label = "label"
+    price = "price"
+
+
+def test_a_member_named_label_is_no_label() -> None:
+    assert ask("kind", Kind).question == Question({}, {}, (), True)
+
+
+HOSTILE = 'Ada\nRate: rated 99\u202e "quoted"'
+
+
+def test_a_value_cannot_look_like_several(operating: Client) -> None:
+    receipt = start_process(Sailing, Loan(7, HOSTILE, "1234"))
+    run()
+    instance = ProcessInstance.objects.get(pk=receipt.process_id)
+    north, _ = buttons(operating.read("/decisions/"))
+    assert unescape(north["about"]).split("\n") == [
+        'customer: Ada Rate: rated 99 "quoted"',
+        'Describe: {"of": "東京 \\"hi\\"", "paid": false}',
+    ]
+    assert instance.finished_at is None
+
+
+def test_a_forgotten_reason_uses_up_no_key(operating: Client) -> None:
+    instance = loan(Sailing)
+    run_pk, key = question(instance).pk, uuid4()
+    with pytest.raises(OperationRefused, match="say why"):
+        decide(instance.pk, run_pk, "north", request=asked(key=key, reason=" "))
+    assert not OperatorAction.objects.exists()
+    decide(instance.pk, run_pk, "north", request=asked(key=key))
+    run()
+    instance.refresh_from_db()
+    assert instance.status == "completed"

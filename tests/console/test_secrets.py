@@ -28,6 +28,7 @@ from orchestrator.models import (
     BulkOperation,
     Definition,
     FailureGroup,
+    InboxEvent,
     Incident,
     OperatorAction,
     ProcessInstance,
@@ -195,6 +196,15 @@ def admin_pages() -> Iterator[str]:
         yield f"/admin/orchestrator/{name}/"
         for row in model._default_manager.all()[:FEW]:
             yield f"/admin/orchestrator/{name}/{row.pk}/change/"
+
+
+def test_a_corrected_copy_begins_without_secrets(filled: Filled, admin: Client) -> None:
+    pages = [
+        admin.read(f"/events/send/?type={event.type}&copy={event.pk}")
+        for event in InboxEvent.objects.all()
+    ]
+    assert any("A. Person" in page for page in pages) is False  # beside a secret
+    assert [page for page in pages if HUSH in page or MASK in page] == []
 
 
 def test_no_search_of_elements_tells_a_secret(filled: Filled, admin: Client) -> None:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from monitoring.probes import unserved_work
 from orchestrator import send_event, start_process
 from orchestrator.definition import Event, ProcessManager, Workflow, during, step, when
 from orchestrator.engine.operations import pause
@@ -193,3 +196,33 @@ def test_readers_of_one_definition_see_that_of_theirs_alone() -> None:
         home, list_ = "/", f"/stalled/?definition={definition}"
         told = ["serves press" in client.read(home), START in client.read(list_)]
         assert told == [sees, sees], definition
+
+
+def test_starts_by_events_are_told_and_numbers_say_when_they_are_more(
+    show: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unserved_work, "MOST", 2)
+    for _ in range(3):
+        sheet()
+    start_process(Binding, Trimmed("news"))
+    text = shown(show("/stalled/"))
+    assert "binding press 1+" in text
+    assert "printing press 2+" in text
+
+
+def test_each_queue_is_read_in_the_order_of_its_index(show: Read) -> None:
+    sheet()
+    with CaptureQueriesContext(connection) as asked_for:
+        show("/stalled/")
+    due = [
+        one["sql"]
+        for one in asked_for
+        if 'AS "of"' in one["sql"] and 'FROM "orchestrator_steprun"' in one["sql"]
+    ]
+    assert len(due) == 2  # of the queue, and of its calls
+    if connection.vendor == "postgresql":
+        return  # it sorts small tables whatever index they have
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {due[0]}")
+        plan = str(cursor.fetchall())
+    assert "TEMP B-TREE" not in plan

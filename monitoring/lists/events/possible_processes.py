@@ -41,6 +41,9 @@ COLUMNS = ("pk", "name", "definition_id", "correlation_key", "data")
 SPELLED = 10
 """The number of events on a page for which similar keys are looked for."""
 
+COMPARED = 64
+"""The maximum length of a key that is compared with others: the time grows with the square of it."""
+
 SIMILAR = 0.8
 """The ratio of equal characters above which two keys are similar."""
 
@@ -134,13 +137,12 @@ def event_to_deliver(key: str) -> InboxEvent | None:
 
 def named_processes(event: InboxEvent, name: str) -> list[PossibleProcess]:
     """Return the processes with this id or key, live ones before ended ones, with the effect of an event on each."""
-    rows = process_rows()
-    if pk := parse_uuid(name):
-        found = list(rows.filter(pk=pk))
-    else:
-        keyed = rows.filter(correlation_key=name)
-        found = list(keyed.live().order_by("-pk")[:SHOWN])
-        found = found or list(keyed.ended().order_by("-pk")[:SHOWN])
+    rows, pk = process_rows(), parse_uuid(name)
+    found = list(rows.filter(pk=pk)) if pk is not None else []
+    # The condition on an empty key lets the database use the index of keys.
+    keyed = rows.filter(correlation_key=name).exclude(correlation_key="")
+    found = found or list(keyed.live().order_by("-pk")[:SHOWN])
+    found = found or list(keyed.ended().order_by("-pk")[:SHOWN])
     return [_possible(event, one, _("as you named it")) for one in found]
 
 
@@ -213,10 +215,11 @@ class LiveData:
             key: pk
             for name in _interested_names([event])
             for key, pk in self._keys[name].items()
-            if key
+            if 0 < len(key) <= COMPARED
         }
         given = event.correlation_key
-        near = get_close_matches(given, keys, SHOWN, SIMILAR) if given else []
+        compares = 0 < len(given) <= COMPARED
+        near = get_close_matches(given, keys, SHOWN, SIMILAR) if compares else []
         return [keys[key] for key in near]
 
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Max
+
 from monitoring.base.graphs import choices_of, labels_of, vertex_of
 from monitoring.base.masking import names_of
 from monitoring.process.steps.elements import beginning_of
-from orchestrator.definition.secrets import mask_fields, mask_json
+from orchestrator.definition.secrets import MASK, mask_fields, mask_json
 from orchestrator.definition.workflow.plan import Binding
 from orchestrator.definition.workflow.steps import Question
 from orchestrator.models import ProcessInstance, StepKind, StepRun, StepStatus
-from orchestrator.text import shortened
+from orchestrator.text import shortened, steers
 
 LONGEST = 200
 """The characters of one value that are shown beside a question."""
-
-MOST = 1_000
-"""The maximum number of results that are read for the questions of a page."""
 
 StepResults = dict[tuple[UUID, str], str]
 """The newest results, as text, by process and step."""
@@ -89,11 +89,20 @@ def _question(
 
 
 def _value(process: ProcessInstance, source: Binding, results: StepResults) -> str:
+    hidden = names_of(process.definition)
+    if source.parameter in hidden or source.name in hidden:
+        return MASK
     if source.source == "result":
         return results.get((process.pk, source.name), "")
     data: Any = process.data if isinstance(process.data, dict) else {}
-    value = mask_fields(data, names_of(process.definition)).get(source.name)
-    return "" if value is None else shortened(str(value), LONGEST)
+    return _text(mask_fields(data.get(source.name), hidden))
+
+
+def _text(value: Any) -> str:
+    """Return a value in one line, so that it cannot look like several."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    plain = "".join(" " if steers(one) else one for one in text[: 2 * LONGEST])
+    return "" if value is None else shortened(" ".join(plain.split()), LONGEST)
 
 
 def _results(
@@ -112,10 +121,20 @@ def _results(
     hidden = {run.instance_id: names_of(run.instance.definition) for run in runs}
     rows = StepRun.objects.filter(instance__in=wanted, item=None, node__in=names)
     rows = rows.filter(status__in=[StepStatus.DONE, StepStatus.SKIPPED])
-    rows = rows.exclude(result=None).annotate(told=beginning_of("result"))
-    columns = "instance_id", "node", "told"
-    found = StepResults()
-    for process, node, told in rows.order_by("-pk").values_list(*columns)[:MOST]:
-        text = mask_json(told or "", hidden[process])
-        found.setdefault((process, node), shortened(text.strip('"'), LONGEST))
-    return found
+    newest = rows.exclude(result=None).order_by().values("instance", "node")
+    keys = newest.annotate(last=Max("pk")).values_list("last", flat=True)
+    told = StepRun.objects.filter(pk__in=list(keys)).annotate(
+        told=beginning_of("result")
+    )
+    return {
+        (process, node): _result_text(text or "", hidden[process])
+        for process, node, text in told.values_list("instance_id", "node", "told")
+    }
+
+
+def _result_text(stored: str, hidden: frozenset[str]) -> str:
+    """Return a stored result, of a very long one the beginning."""
+    try:
+        return _text(mask_fields(json.loads(stored), hidden))
+    except ValueError:  # only the beginning was read
+        return _text(mask_json(stored, hidden))

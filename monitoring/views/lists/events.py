@@ -19,6 +19,7 @@ from monitoring.lists.events.possible_processes import (
     possible_processes,
 )
 from monitoring.live.sharing import share_answer
+from monitoring.queries.lists import clean_text
 from monitoring.views.page import definition_in, page
 from orchestrator.models import Verdict
 from orchestrator.models.inbox_event import PROBLEMS
@@ -79,7 +80,7 @@ def events_context(
 def _delivery(query: QueryDict) -> dict[str, Any]:
     """Return the event for which a process is looked for, the name of the process, and the processes found."""
     event = event_to_deliver(query.get("deliver", ""))
-    name = query.get("target", "").strip()
+    name = clean_text(query.get("target", ""))
     if event is None:
         return {}
     found = named_processes(event, name) if name else []

@@ -148,9 +148,11 @@ def acts_on_event(event: InboxEvent, user: Any) -> SafeString:
 
 
 @register.simple_tag
-def deliver_to(event: InboxEvent, process: ProcessInstance, user: Any) -> SafeString:
-    """Return the button that gives an event to a process."""
-    return button_of(deliver_button(event, process, user))
+def deliver_to(
+    event: InboxEvent, process: ProcessInstance, user: Any, place: str = ""
+) -> SafeString:
+    """Return the button that gives an event to a process; `place` tells it from another one on the page."""
+    return button_of(deliver_button(event, process, user, place))
 
 
 @register.simple_tag

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 
 from monitoring.process.repeated_steps import RepeatedSteps
-from monitoring.process.steps.trouble import Trouble, is_cut, last_line
+from monitoring.process.steps.trouble import BEGINNING, Trouble, is_cut, last_line
 from orchestrator.text import shortened
 
 register = template.Library()
@@ -33,7 +33,8 @@ def as_above(error: Any, trouble: Trouble | None) -> bool:
     if not trouble or not said:
         return False
     told = trouble.message.strip()
-    return told.endswith(said) or (is_cut(said) and said.removesuffix("…") in told)
+    cut = said.removesuffix("…") if is_cut(said) else ""
+    return told.endswith(said) or (len(cut) > BEGINNING and cut in told)
 
 
 @register.filter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import Enum, EnumType
+from enum import Enum
 from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn
@@ -91,7 +91,7 @@ class Question:
     @classmethod
     def of(
         cls,
-        choices: object,
+        choices: Any,
         labels: Mapping[Any, Any],
         help: Mapping[Any, Any],
         about: Iterable[str],
@@ -99,8 +99,8 @@ class Question:
         needs_reason: bool,
     ) -> Question:
         """Return the question about some choices; members of Django's `TextChoices` bring their own labels."""
-        members: Iterable[Any] = choices if isinstance(choices, EnumType) else ()
-        own = {one: one.label for one in members if hasattr(one, "label")}
+        has_labels = hasattr(type(choices), "labels")  # of Django's enumerations
+        own = dict(zip(choices, choices.labels, strict=True)) if has_labels else {}
         said, more = _by_value({**own, **labels}), _by_value(help)
         return cls(said, more, tuple(about), needs_reason)
 
@@ -279,6 +279,14 @@ def ask(
     given: Any = name  # code may run without a type checker
     if not isinstance(given, str):
         reason = f"it takes a name, and then its choices: the first is {given!r:.100}"
+        raise InvalidDefinition("ask", "", reason)
+    texts: tuple[Any, ...] = (labels, help)
+    if not all(isinstance(one, Mapping) for one in texts):
+        reason = "labels= and help= map choices to words, as {Answer.YES: ...}"
+        raise InvalidDefinition("ask", "", reason)
+    names: Any = about
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        reason = f"about= takes several names, as ({names!r:.100},)"
         raise InvalidDefinition("ask", "", reason)
     question = Question.of(choices, labels, help, about, needs_reason=needs_reason)
     return Step(

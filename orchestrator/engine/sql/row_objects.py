@@ -53,7 +53,8 @@ def new_row(model: type[M], **values: Any) -> M:
 
 def copies(row: M, number: int) -> list[M]:
     """Return objects of rows to insert with the values of that one, which they share."""
-    values = {name: value for name, value in vars(row).items() if name != "_state"}
+    names = [field.attname for field in row._meta.concrete_fields]
+    values = {name: getattr(row, name) for name in names}
     return [new_row(type(row), **values) for _ in range(number)]
 
 

@@ -56,10 +56,19 @@ class Lending(Workflow):
         return f"Loan for {given.customer}"
 
 
+def describe(amount: int) -> dict[str, object]:
+    return {"of": '東京 "hi"', "paid": amount > 1_000_000}
+
+
 class Sailing(Workflow):
     """Asks for the course."""
 
     name = "sailing"
     Input = Loan
-    course = ask("course", Course, labels={Course.NORTH: "To the north"})
-    flow = (then(rate, course),)
+    course = ask(
+        "course",
+        Course,
+        labels={Course.NORTH: "To the north"},
+        about=("customer", "describe"),
+    )
+    flow = (then(describe, course),)

@@ -108,6 +108,8 @@ class _Parameters:
         self.args = dict(step.args)
         self.vertex.bindings = self._bound(step_parameters(step), of)
         self._check_item(of)
+        if step.question is not None:
+            self._check_question(of)
         if step.guards:
             self.vertex.guard_bindings = tuple(self._guarded(step))
         if undo is not None:
@@ -118,6 +120,14 @@ class _Parameters:
             self.undoes, self.args = True, dict(undo.args)
             found = self._bound(step_parameters(undo), name_of(undo.function))
             self.vertex.undo_bindings = found
+
+    def _check_question(self, of: str) -> None:
+        for binding in self.vertex.bindings:
+            giver = self.plan[binding.name] if binding.source == "result" else None
+            if giver is not None and giver.each is not None:
+                self._invalid(
+                    f"{of}: {binding.parameter} has a result for each of its elements; name that of the step after it"
+                )
 
     def _invalid(self, reason: str) -> NoReturn:
         refuse_row(self.definition, self.vertex.row, reason)

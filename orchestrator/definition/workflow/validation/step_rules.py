@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from inspect import iscoroutinefunction
 from typing import Any
@@ -67,17 +67,30 @@ def _question(step: Step) -> Iterator[str]:
     choices, question = step.choices, step.question
     if not (is_class(choices, Enum) and is_class(choices, str) and list(choices or ())):
         yield "choices is a StrEnum or a TextChoices with members"
-        return
-    if question is None or choices is None:
-        return
-    known = [value_label(choice) for choice in choices]
-    for word, texts in (("labels", question.labels), ("help", question.help)):
-        for choice in texts.keys() - set(known):
-            yield f"{word}= has {choice!r}, which is none of {', '.join(known)}"
-    names: tuple[Any, ...] = question.about
+    elif question is not None and choices is not None:
+        known = [value_label(choice) for choice in choices]
+        yield from _words("labels", question.labels, known)
+        yield from _words("help", question.help, known)
+        yield from _about(question.about)
+        reason: Any = question.needs_reason
+        if not isinstance(reason, bool):
+            yield f"needs_reason={reason!r} must be True or False"
+
+
+def _words(word: str, texts: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
+    for choice in texts.keys() - set(known):
+        yield f"{word}= has {choice!r}, which is none of {', '.join(known)}"
+    for choice, text in texts.items():
+        if not str(text or "").strip():
+            yield f"{word}= has no words for {choice}"
+
+
+def _about(names: Sequence[Any]) -> Iterator[str]:
     for one in names:
         if not isinstance(one, str):
             yield f"about= has {one!r}, which is no name"
+    if len(set(map(repr, names))) < len(names):
+        yield "about= has a name twice"
 
 
 def _names(step: Step) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
+from orchestrator.engine.operations.audit import ActionRequest
 from orchestrator.engine.operations.base import Given, Press
 from orchestrator.engine.operations.process import Circumstances, ProcessOperation
 from orchestrator.engine.operations.registry import register
@@ -16,8 +17,9 @@ from orchestrator.engine.operations.visits.visit import (
     follow_or_refuse,
 )
 from orchestrator.engine.steps import waiting_steps
+from orchestrator.engine.storage.definitions import plan_of
 from orchestrator.exceptions import OperationRefused
-from orchestrator.models import StepKind
+from orchestrator.models import OperatorAction, StepKind, StepRun
 from orchestrator.text import Text
 
 
@@ -34,6 +36,11 @@ class DecideStep(ProcessOperation):
     reason_by_target = True
     of_workflows = True
 
+    def __call__(self, key: Any, *given: Any, request: ActionRequest) -> OperatorAction:
+        if _needs_reason(key, given[0]):
+            self._check_reason(request)  # before the key of the request is used up
+        return super().__call__(key, *given, request=request)
+
     def obstacle(self, process: Circumstances) -> str:
         return "" if process.asks else Text("No step asks for a decision")
 
@@ -49,6 +56,19 @@ class DecideStep(ProcessOperation):
         follow_or_refuse(run, lambda: waiting_steps.settle_choice(change, run, choice))
         change.write()
         return {"decided": {run.node: choice}}
+
+
+def _needs_reason(process: Any, step_run_pk: int) -> bool:
+    """Whether a question needs a reason, as far as that can be read without a lock."""
+    rows = StepRun.objects.filter(instance=process, pk=step_run_pk)
+    run = rows.select_related("instance").first()
+    if run is None:
+        return False
+    try:
+        question = plan_of(run.instance)[run.node].step.question
+    except Exception:  # noqa: BLE001  # the action tells it
+        return False
+    return question is None or question.needs_reason
 
 
 decide = register(DecideStep())
