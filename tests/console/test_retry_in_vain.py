@@ -3,7 +3,8 @@
 import pytest
 from django.contrib.auth.models import User
 
-from orchestrator.models import Incident
+from monitoring.views.tags.bulk import operation_chip
+from orchestrator.models import BulkOperation, Incident
 from tests.apps.process_managers.desk import tell, underway
 from tests.apps.process_managers.fixtures import parcels
 from tests.apps.process_managers.messages import ParcelDelivered
@@ -45,3 +46,9 @@ def test_an_operation_that_was_refused_everywhere_says_that_nothing_was_done(
     assert "ended, nothing was done" in page
     assert 'class="in-vain"' in page
     assert "ended, nothing was done" in read("/operations/")
+
+
+def test_an_operation_whose_items_failed_again_has_done_something() -> None:
+    operation = BulkOperation(status="completed", total=2, failed=2)
+    assert "Completed" in operation_chip(operation).title()
+    assert "nothing was done" not in operation_chip(operation)

@@ -52,7 +52,8 @@ def bulk_chip(status: str, word: str) -> SafeString:
 @register.simple_tag
 def operation_chip(operation: BulkOperation) -> SafeString:
     """Return the chip of an operation; it names an end at which nothing was done."""
-    if operation.status == "completed" and operation.total and not operation.done:
+    acted = operation.done + operation.failed  # what failed again was tried
+    if operation.status == "completed" and operation.total and not acted:
         return chip("failed", _("ended, nothing was done"))
     return bulk_chip(operation.status, operation.get_status_display())
 
