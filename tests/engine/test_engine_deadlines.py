@@ -159,7 +159,8 @@ def test_a_parked_event_is_offered_again_after_a_deadline() -> None:
     assert fresh(parcel).step == "Missing"
     handled_at = fresh(event).handled_at
     assert handled_at is not None
-    assert handled_at >= parcel.changed_at
+    # A time that a worker has reckoned from the database's may be a little ahead of it.
+    assert handled_at > parcel.changed_at - MINUTE
 
 
 # Failing
