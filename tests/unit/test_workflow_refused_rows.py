@@ -238,8 +238,8 @@ STEPS: list[tuple[Any, str]] = [
     (echoing(words=stored("count")), "wants words: str, but it gets int"),
     (echoing(words=stored("nobody")), "no result before e and no"),
     (echoing(words=work), "is that of work, which does not come before e"),
-    (ask("decide", Empty), "choices is a StrEnum with members"),
-    (ask("decide", Priority.LOW), "choices is a StrEnum with members"),  # type: ignore[arg-type]
+    (ask("decide", Empty), "choices is a StrEnum or a TextChoices with members"),
+    (ask("decide", Priority.LOW), "choices is a StrEnum or a TextChoices with members"),  # type: ignore[arg-type]
     (run(Inquiry), "is not a Workflow with a flow"),  # type: ignore[arg-type]
     (run(Shared), "is not a Workflow with a flow"),
     (run(Shop), "start it in a step with start_process(Shop, ...), then wait(...)"),  # type: ignore[arg-type]
