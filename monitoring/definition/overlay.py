@@ -22,6 +22,7 @@ from monitoring.diagrams.painting import HEAT, UNVISITED
 from monitoring.diagrams.sketch import Part, Sketch
 from monitoring.queries.activity import NOW
 from monitoring.queries.counts import short_number
+from monitoring.queries.recent_rows import Estimate
 from monitoring.queries.window import StepFigures, Window
 
 LEVELS = 5
@@ -117,12 +118,16 @@ class MapFigures:
                 for name, found in self._values.items()
                 if part.id in found
             }
-            yield StepNumbers(part, self._texts(part), figures, self._never(part))
+            texts = self._texts(part)
+            if texts["finished"]:
+                texts["finished"] = self._finished(part).told
+            yield StepNumbers(part, texts, figures, self._never(part))
 
     def _node(self, part: Part, chosen: str) -> NodeState:
         texts = {name: text for name, text in self._texts(part).items() if text}
         numbers = {name: f"{SIGNS[name]}{text}" for name, text in texts.items()}
-        said = {name: _activity_text(name, text) for name, text in texts.items()}
+        long = {**texts, "finished": self._finished(part).told}
+        said = {name: _activity_text(name, long[name]) for name in texts}
         title = list(said.values())
         if self.overlay in FIGURES:
             value = self._values[self.overlay].get(part.id)
@@ -158,9 +163,12 @@ class MapFigures:
             more = bool(self.standing.unsure.intersection(part.members))
             said = f"{short_number(number)}{'+' if more else ''}"
             texts[doing] = said if number else ""
-        number = len(self._passed[part.id].finished)
-        texts["finished"] = self.window.said(number) if number else ""
+        finished = self._finished(part)
+        texts["finished"] = str(finished) if finished else ""
         return texts
+
+    def _finished(self, part: Part) -> Estimate:
+        return self.window.finished(self._passed[part.id])
 
     @cached_property
     def _passed(self) -> dict[str, StepFigures]:

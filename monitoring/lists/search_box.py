@@ -19,10 +19,12 @@ from monitoring.base.row_addresses import NO_CAUSE, place_of
 from monitoring.base.translation import translate
 from monitoring.lists.events.events import events_with_id
 from monitoring.lists.failures.failures import AlikeFailures, groups_with_text
+from monitoring.lists.failures.resolved_failures import resolved_with_text
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_page
 from monitoring.lists.search_by_name import (
     definitions_named,
+    spelled_alike,
     with_id_from,
     with_summary,
 )
@@ -38,6 +40,7 @@ from orchestrator.engine.operations import OPERATIONS
 from orchestrator.models import (
     BulkOperation,
     InboxEvent,
+    Incident,
     IssuedCommand,
     OutsideId,
     ProcessInstance,
@@ -84,8 +87,11 @@ class Lookup:
             kinds.append(with_summary(self.text, self.definitions))
         if self.events:
             kinds.append(_events(self.text, processes))
-        kinds += [*self._by_id(), *self._jobs(), self._failures()]
-        return [kind for kind in kinds if kind.shown]
+        kinds += [*self._by_id(), *self._jobs(), *self._failures()]
+        found = [kind for kind in kinds if kind.shown]
+        if not found:
+            found.append(spelled_alike(self.text, self.definitions))
+        return [kind for kind in found if kind.shown]
 
     def _shows(self, names: Collection[str]) -> bool:
         """Whether the reader may see rows of these definitions; an empty list means rows of no definition."""
@@ -137,13 +143,20 @@ class Lookup:
         process = row.process if isinstance(row, InboxEvent) else row.instance
         return self._shows([process.name] if process is not None else [])
 
-    def _failures(self) -> SearchHits:
-        """Return the causes of the newest open failures with this text."""
-        groups = []
-        if len(self.text) >= SHORTEST:
-            groups = groups_with_text(self.text, CAUSES + 1, self.definitions)
+    def _failures(self) -> Iterator[SearchHits]:
+        """Yield the causes of the newest open failures with this text, and of the last resolved ones."""
+        if len(self.text) < SHORTEST:
+            return
+        groups = groups_with_text(self.text, CAUSES + 1, self.definitions)
         shown = list(_causes(groups[:CAUSES]))
-        return SearchHits(_("Failures"), shown=shown, more=len(groups) > CAUSES)
+        yield SearchHits(_("Failures"), shown=shown, more=len(groups) > CAUSES)
+        resolved = resolved_with_text(self.text, SHOWN + 1, self.definitions)
+        yield SearchHits(
+            _("Resolved failures"),
+            shown=[_resolved(row) for row in resolved[:SHOWN]],
+            more=len(resolved) > SHOWN,
+            note=_("These are among the 1,000 that were resolved last."),
+        )
 
 
 def only_address(kinds: list[SearchHits]) -> str:
@@ -151,6 +164,8 @@ def only_address(kinds: list[SearchHits]) -> str:
     if len(kinds) != 1:
         return ""
     [kind] = kinds
+    if kind.similar:
+        return ""
     return kind.shown[0].address if len(kind.shown) == 1 else kind.all
 
 
@@ -199,6 +214,17 @@ def _causes(groups: Iterable[AlikeFailures]) -> Iterator[SearchHit]:
             "failed",
             group.newest.opened_at,
         )
+
+
+def _resolved(row: Incident) -> SearchHit:
+    process = row.instance
+    return SearchHit(
+        reverse("monitoring:failure-group", args=[row.fingerprint or NO_CAUSE]),
+        translate(row.said, process.definition if process else None),
+        process.name if process else "",
+        "done",
+        row.resolved_at,
+    )
 
 
 def _label(action: str) -> Any:

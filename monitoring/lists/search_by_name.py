@@ -6,7 +6,10 @@ Functions take the names of the definitions that the reader may see; None for al
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import replace
+from difflib import get_close_matches
 from uuid import UUID
 
 from django.urls import reverse
@@ -20,11 +23,15 @@ from monitoring.lists.search_hits import (
     SearchHits,
     process_hit,
 )
+from monitoring.queries.processes import fetch_in_order
 from orchestrator.models import Definition, ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
 LOOKED_AT = 10_000
 """The newest processes whose summaries are searched."""
+
+LONGEST, MOST_MORE, SIMILAR = 64, 2, 0.75
+"""Of a similar word: its maximum length, its maximum difference in length, and the ratio of equal characters."""
 
 BEGINNING = re.compile("[0-9a-f]{6,31}")
 """The beginning of an id, without its hyphens: shorter ones begin the ids of many processes."""
@@ -67,9 +74,33 @@ def with_summary(text: str, names: Collection[str] | None) -> SearchHits:
     return _hits(kind, _rows(rows.order_by("-pk")), note)
 
 
+def spelled_alike(text: str, names: Collection[str] | None) -> SearchHits:
+    """Return the processes of which the key, or a word of the summary, is spelled nearly as a text."""
+    kind = _("Processes with a similar key, or a similar word in their summary")
+    word = text.lower()
+    if not SHORTEST <= len(word) <= LONGEST:
+        return _hits(kind, [])
+    rows = ProcessInstance.objects.order_by("-pk")
+    columns = ("pk", "name", "correlation_key", "summary")
+    having = defaultdict[str, list[UUID]](list)
+    for pk, name, key, summary in rows.values_list(*columns)[:LOOKED_AT]:
+        if names is None or name in names:
+            for one in {key.lower(), *summary.lower().split()}:
+                if abs(len(one) - len(word)) <= MOST_MORE:
+                    having[one].append(pk)
+    near = get_close_matches(word, having, SHOWN, SIMILAR)
+    keys = [pk for one in near for pk in having[one]][: SHOWN + 1]
+    found = fetch_in_order(_shown_columns(rows), dict.fromkeys(keys))
+    note = _("They are looked for among the newest 10,000 processes.")
+    return replace(_hits(kind, found, note), similar=True)
+
+
 def _rows(rows: ProcessInstanceQuerySet) -> list[ProcessInstance]:
-    found = rows.select_related("definition").defer("data", "definition__graph")
-    return list(found[: SHOWN + 1])
+    return list(_shown_columns(rows)[: SHOWN + 1])
+
+
+def _shown_columns(rows: ProcessInstanceQuerySet) -> ProcessInstanceQuerySet:
+    return rows.select_related("definition").defer("data", "definition__graph")
 
 
 def _hits(

@@ -47,6 +47,7 @@ class SearchHits:
         shown: the first matches.
         more: whether there are more that no list has.
         note: what was looked at, if not everything; "" else.
+        similar: whether they are only similar to the text: nobody is sent to one unasked.
     """
 
     kind: Promise
@@ -54,6 +55,7 @@ class SearchHits:
     shown: list[SearchHit] = field(default_factory=list)
     more: bool = False
     note: Promise | str = ""
+    similar: bool = False
 
 
 def join_parts(*parts: Any) -> str:

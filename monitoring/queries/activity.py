@@ -39,6 +39,11 @@ LEFT = "left-"
 FINISHED = (StepStatus.DONE, StepStatus.SKIPPED, StepStatus.FAILED)
 """The statuses of finished visits; other visits were given up or never taken."""
 
+COUNTED = Q(status__in=FINISHED, item=None, redo=False) & ~Q(
+    kind__in=[StepKind.JOIN, StepKind.UNDO]
+)
+"""The visits that the numbers of a window count, once they have ended."""
+
 FAILED_THERE = Incident.objects.open().filter(
     instance=OuterRef("instance"), step=OuterRef("node"), kind=Incident.Kind.STEP_FAILED
 )
@@ -80,9 +85,7 @@ def visits_with_activity(runs: QuerySet[StepRun], doing: str) -> QuerySet[StepRu
 
 def ended_within(window: timedelta) -> Q:
     """Return the condition that a visit ended in a window, whenever it began."""
-    since = timezone.now() - window
-    ended = Q(finished_at__gte=since, status__in=FINISHED, item=None, redo=False)
-    return ended & ~Q(kind__in=[StepKind.JOIN, StepKind.UNDO])
+    return Q(COUNTED, finished_at__gte=timezone.now() - window)
 
 
 def parse_window(doing: str) -> timedelta | None:

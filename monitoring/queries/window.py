@@ -1,58 +1,61 @@
 """The steps of one stored definition in a recent window: finished visits, their durations, and failures.
 
-The transitions of the last hour, day or week are read along their keys; of many, a sample. A visit ends, and a failure
-is stored, in the same commit as a transition.
+Up to `LOOKED_AT` visits are all counted; of more, a sample.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import ceil
 from typing import Any
-from uuid import UUID
 
-from django.core.exceptions import EmptyResultSet
-from django.db import connections
-from django.db.models import BooleanField, ExpressionWrapper, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from monitoring.queries.activity import WINDOWS, ended_within
-from monitoring.queries.any_of import any_of
-from monitoring.queries.counts import short_number, text_column
-from monitoring.queries.samples import sample_since
-from orchestrator.models import Checkpoint, Definition, Incident, StepRun
+from monitoring.queries.activity import COUNTED, WINDOWS
+from monitoring.queries.counts import text_column
+from monitoring.queries.recent_rows import Estimate, RecentRows, recent_rows
+from orchestrator.models import Definition, Incident, StepRun
 
-LOOKED_AT = 1_000
-"""The maximum number of transitions to read."""
+LOOKED_AT = 20_000
+"""The maximum number of visits to count one by one."""
 
-VISITS = 6_000
-"""The maximum number of visits of their processes to read."""
-
-FAILURES = 2_000
-"""The maximum number of failures of their processes to read."""
+FAILURES = 5_000
+"""The maximum number of failures to read, and of visits and failures that an earlier release has written."""
 
 OF_EVENTS = (Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT)
 """Incidents that are no failures of a step."""
 
-Moment = tuple[str, str]
-"""A process and the time of a change, as texts of the database: parsing thousands of them is slow."""
-
 
 @dataclass
 class StepFigures:
-    """One step in the window: durations of visits in seconds, processes that finished it, and processes that failed."""
+    """One step in the window.
+
+    Args:
+        seconds: the durations of its visits.
+        finished: the processes that finished it.
+        failed: the processes that failed in it.
+        firsts: the ends of the visits that are the first of their process in the window, in a sample.
+        several: whether it is several steps.
+    """
 
     seconds: list[float] = field(default_factory=list)
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    firsts: list[str] = field(default_factory=list)
+    several: bool = False
 
     def join(self, other: StepFigures) -> None:
         """Add another step, when both are drawn as one."""
+        self.several = self.several or bool(self.seconds or self.failed)
         self.seconds += other.seconds
         self.finished |= other.finished
         self.failed |= other.failed
+        # A process may have finished both.
+        self.firsts = max(self.firsts, other.firsts, key=len)
 
     def quantile(self, share: float) -> float | None:
         """Return a quantile of the durations; None without visits."""
@@ -73,15 +76,13 @@ class Window:
 
     Args:
         name: hour, day or week.
-        every: the number of transitions that each transition of the sample stands for.
-        looked_at: the size of the sample, of this definition.
+        read: the visits that were read.
         at_least: whether there were more visits or failures than were read.
         steps: the figures by step.
     """
 
     name: str
-    every: int
-    looked_at: int
+    read: RecentRows
     at_least: bool
     steps: dict[str, StepFigures]
 
@@ -93,11 +94,22 @@ class Window:
                 found.join(self.steps[step])
         return found
 
-    def said(self, number: int) -> str:
-        """Write the estimate for a number in the sample; "≈" means about, "+" means or more."""
-        about = "≈" if self.every > 1 and number else ""
-        estimate = short_number(number * self.every)
-        return f"{about}{estimate}{'+' if self.at_least else ''}"
+    @property
+    def looked_at(self) -> int:
+        """The number of visits that were read."""
+        return len(self.read.rows)
+
+    def visits(self, passed: StepFigures) -> Estimate:
+        """Return the number of visits of a step."""
+        number = len(passed.seconds)
+        return Estimate(number, self.read.every, at_least=self.at_least)
+
+    def finished(self, passed: StepFigures) -> Estimate:
+        """Return the number of processes that finished a step, or one of several."""
+        if self.read.whole:
+            return Estimate(len(passed.finished), at_least=self.at_least)
+        estimate = self.read.estimate(passed.firsts)
+        return replace(estimate, at_least=self.at_least or passed.several)
 
 
 def read_window(definition: Definition, name: str, step: str = "") -> Window:
@@ -108,99 +120,73 @@ def read_window(definition: Definition, name: str, step: str = "") -> Window:
         name: hour, day or week.
         step: the only step to read; "" for all.
     """
-    since = timezone.now() - WINDOWS[name]
-    rows, every = sample_since(Checkpoint, "at", since, LOOKED_AT)
-    mine = rows.filter(instance__definition=definition.pk)
-    columns = text_column("instance_id"), text_column("at")
-    moments: set[Moment] = set(mine.values_list(*columns)[:LOOKED_AT])
-    steps: dict[str, StepFigures] = defaultdict(StepFigures)
-    processes = {UUID(process) for process, _ in moments}
-    counted = None if every == 1 else moments
-    visits = _visits(definition, processes)
-    told = Incident.objects.filter(
-        any_of("instance_id", processes), opened_at__gte=since
-    )
+    until = timezone.now()
+    since = until - WINDOWS[name]
+    visits, told = _visits(), _failures()
     if step:
         visits, told = visits.filter(node=step), told.filter(step=step)
-    at_least = _add_finished(steps, visits, name, counted)
-    at_least |= _add_failures(steps, told, counted)
-    return Window(name, every, len(moments), at_least, dict(steps))
-
-
-def _visits(definition: Definition, processes: set[UUID]) -> QuerySet[StepRun]:
-    """Return the visits of some processes, without those of elements of maps."""
-    theirs = StepRun.objects.filter(
-        any_of("instance_id", processes), item=None
-    ).order_by()
-    # Along the index without elements of maps, which may be very many.
-    of_kind = {"kind": ""}
-    manager = definition.kind == Definition.Kind.PROCESS_MANAGER
-    return theirs.filter(**of_kind) if manager else theirs.exclude(**of_kind)
-
-
-def _add_finished(
-    steps: dict[str, StepFigures],
-    visits: QuerySet[StepRun],
-    name: str,
-    counted: set[Moment] | None,
-) -> bool:
-    """Add the visits that ended, at the counted moments or at any; return whether there may be more."""
-    looked_at = visits.annotate(
-        process=text_column("instance_id"),
-        began=text_column("started_at"),
-        ended=text_column("finished_at"),
-        over=ExpressionWrapper(ended_within(WINDOWS[name]), BooleanField()),
-    ).values("process", "node", "began", "ended", "over")[:VISITS]
-    number, rows = _ended_visits(looked_at, counted)
-    for process, node, began, ended in rows:
-        if counted is None or (process, ended) in counted:
-            took = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
-            steps[node].finished.add(process)
-            steps[node].seconds.append(max(took.total_seconds(), 0.0))
-    return number >= VISITS
-
-
-def _ended_visits(
-    looked_at: QuerySet[Any], counted: set[Moment] | None
-) -> tuple[int, list[tuple[str, str, str, str]]]:
-    """Return the number of visits read, and those that ended at one of the counted moments.
-
-    An outer statement filters them: conditions in the inner one would let the database read other visits.
-    """
-    try:
-        statement, given = looked_at.query.sql_with_params()
-    except EmptyResultSet:
-        return 0, []
-    connection, wanted = connections[looked_at.db], "one.over"
-    if counted is not None and connection.vendor == "postgresql":
-        wanted += " AND one.ended = ANY(%s)"
-        given = (*given, [at for _, at in counted])
-    with connection.cursor() as cursor:
-        # The inner statement comes from the query compiler.
-        cursor.execute(
-            f"""
-            WITH looked_at AS ({statement})
-            SELECT counted.number, one.process, one.node, one.began, one.ended
-            FROM (SELECT COUNT(*) AS number FROM looked_at) AS counted
-            LEFT JOIN looked_at AS one ON {wanted}
-            """,  # noqa: S608
-            given,
-        )
-        found = cursor.fetchall()
-    return found[0][0], [row for _, *row in found if row[0] is not None]
-
-
-def _add_failures(
-    steps: dict[str, StepFigures], told: QuerySet[Incident], counted: set[Moment] | None
-) -> bool:
-    """Add the failures, at the counted moments or at any; return whether there may be more."""
-    columns = text_column("instance_id"), "step", text_column("opened_at")
-    rows = list(
-        told.exclude(step="")
-        .exclude(kind__in=OF_EVENTS)
-        .values_list(*columns)[:FAILURES]
+    mine = visits.filter(stored_definition=definition.pk)
+    read = recent_rows(
+        mine.order_by("stored_definition", "-finished_at"),
+        "finished_at",
+        (since, until),
+        LOOKED_AT,
+        mine.annotate(again=_again(since)),
     )
-    for process, step, at in rows:
-        if counted is None or (process, at) in counted:
-            steps[step].failed.add(process)
-    return len(rows) >= FAILURES
+    ended, opened = Q(finished_at__gte=since), Q(opened_at__gte=since)
+    told = told.filter(opened)
+    failed = told.filter(read.within("opened_at"), stored_definition=definition.pk)
+    failures = list(failed[:FAILURES])
+    more = len(failures) == FAILURES
+    if read.whole:
+        for rows, found in ((read.rows, visits.filter(ended)), (failures, told)):
+            earlier = _of_earlier_release(found)
+            rows += [row[:-1] for row in earlier if row[-1] == definition.pk]
+            more |= len(earlier) == FAILURES
+    return Window(name, read, more, _figures(read, failures))
+
+
+def _visits() -> QuerySet[StepRun, tuple[Any, ...]]:
+    """Return the visits that the numbers count: when each ended and began, its process, and its step."""
+    rows = StepRun.objects.filter(COUNTED).order_by()
+    times = {"ended": text_column("finished_at"), "began": text_column("started_at")}
+    rows = rows.annotate(**times, process=text_column("instance_id"))
+    return rows.values_list("ended", "began", "process", "node")
+
+
+def _failures() -> QuerySet[Incident, tuple[Any, ...]]:
+    """Return the failures of steps: the process and the step of each."""
+    rows = Incident.objects.exclude(step="").exclude(kind__in=OF_EVENTS).order_by()
+    return rows.values_list(text_column("instance_id"), "step")
+
+
+def _of_earlier_release(rows: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """Return the rows that an earlier release has written, each with the key of its process's definition."""
+    found = rows.filter(stored_definition=None)
+    return list(found.annotate(of=F("instance__definition"))[:FAILURES])
+
+
+def _again(since: datetime) -> Exists:
+    """Return the condition that the process of a visit has finished the step in the window before."""
+    there = {"instance": OuterRef("instance"), "node": OuterRef("node")}
+    before = Q(finished_at__lt=OuterRef("finished_at")) | Q(
+        finished_at=OuterRef("finished_at"), pk__lt=OuterRef("pk")
+    )
+    rows = StepRun.objects.filter(COUNTED, before, finished_at__gte=since, **there)
+    return Exists(rows)
+
+
+def _figures(
+    read: RecentRows, failed: Iterable[tuple[Any, ...]]
+) -> dict[str, StepFigures]:
+    steps = defaultdict[str, StepFigures](StepFigures)
+    for ended, began, process, node, *again in read.rows:
+        took = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
+        figures = steps[node]
+        figures.finished.add(process)
+        figures.seconds.append(max(took.total_seconds(), 0.0))
+        if again == [False]:
+            figures.firsts.append(ended)
+    for process, step in failed:
+        steps[step].failed.add(process)
+    return dict(steps)

@@ -138,6 +138,8 @@ class InboxEvent(Work):
             ),
             # The events of one process, in the order received.
             models.Index(fields=["process", "id"], name="events_of_process"),
+            # The events of one type in a recent window, for their volume.
+            models.Index(fields=["type", "received_at"], name="received_by_type"),
             # Events that wait for a process or a step, and events for operators.
             models.Index(
                 fields=["verdict", "patience_until"], condition=KEPT, name="kept_events"

@@ -73,6 +73,16 @@ class Incident(WithText):
         blank=True,
         related_name="incidents",
     )
+    # Of its process; null without one, and in rows of earlier releases.
+    stored_definition = models.ForeignKey(
+        "orchestrator.Definition",
+        models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,  # failures_of_definition begins with it
+        null=True,
+        editable=False,
+        related_name="+",
+    )
     step = models.CharField(_("step"), max_length=100, blank=True)
     message = models.CharField(_("message"), max_length=500)
     detail = models.TextField(_("detail"), blank=True)
@@ -125,6 +135,12 @@ class Incident(WithText):
                     step_run__isnull=False,
                 ),
                 name="visits_without_code",
+            ),
+            # The failures of steps in a recent window, for the map of a definition.
+            models.Index(
+                fields=["stored_definition", "opened_at"],
+                condition=~Q(step=""),
+                name="failures_of_definition",
             ),
             # The resolved incidents, the last resolved first.
             models.Index(

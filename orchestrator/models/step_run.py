@@ -75,6 +75,16 @@ class StepRun(Work):
         default="",
     )
     """The name of its process's definition, by which visits are claimed in turns; earlier releases leave it empty."""
+    stored_definition = models.ForeignKey(
+        "orchestrator.Definition",
+        models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,  # ended_visits begins with it
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    """That of its process, by which the map counts; null in rows of earlier releases, and of elements of maps."""
     node = models.CharField(_("step"), max_length=100)
     kind = models.CharField(_("kind"), max_length=5, choices=StepKind, blank=True)
     visit = models.PositiveIntegerField(_("visit"), default=1)
@@ -170,6 +180,12 @@ class StepRun(Work):
             # The visits of one process by their starts, apart from the many elements of its maps.
             models.Index(
                 fields=["instance", "item", "started_at", "id"], name="visits_by_start"
+            ),
+            # The visits that ended in a recent window, for the map of a definition.
+            models.Index(
+                fields=["stored_definition", "finished_at"],
+                condition=Q(finished_at__isnull=False, item__isnull=True),
+                name="ended_visits",
             ),
             # The step of a sub-process, when that ends.
             models.Index(

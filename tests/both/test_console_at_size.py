@@ -150,8 +150,7 @@ BOUNDS: dict[str, Sequence[object]] = {
     "MANY": (counts, failures, health, instances, narrowing),
     "FEW": (counts, failures, problem_counts, board),
     "NEWEST": (trends,),
-    "FAILURES": (last_hour,),
-    "VISITS": (window,),
+    "FAILURES": (last_hour, window),
     "PROCESSES": (seen_visits, narrowing),
     "LOOKED_AT": (
         *(

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from examples.order_listing.messages import Destination, ListedOnInternal
 from examples.order_listing.orders import place_order
@@ -104,6 +105,38 @@ def test_s10_1_names_summaries_and_beginnings_of_ids_are_found(
         assert ask(words) == f"/processes/{done.pk}/"
     for nothing in ("order-listings", str(uuid4())[:9], "co"):
         assert NOTHING in ask(nothing), nothing
+
+
+def test_s10_1_what_is_spelled_nearly_so_is_shown_and_nobody_is_sent_there(
+    ask: Read,
+) -> None:
+    """A key and a word of a summary, with a letter too many, another one, or two of them in the wrong order."""
+    place_order(Destination.INTERNAL, "50 MWh", "ORDER-1972")
+    run()
+    done = ProcessInstance.objects.get(correlation_key="ORDER-1972")
+    ProcessInstance.objects.filter(pk=done.pk).update(summary="Coal for Mrs Satoyama")
+    for words in ("satoyma", "Satoyamma", "sotayama", "order-1792", "ORDER-19722"):
+        page = ask(words)
+        kind = "Processes with a similar key, or a similar word in their summary"
+        assert kinds(page) == [kind], words
+        assert f'href="/processes/{done.pk}/"' in page
+        assert "They are looked for among the newest 10,000 processes." in page
+    for nothing in ("sa", "yamamoto", "x" * 100):
+        assert NOTHING in ask(nothing), nothing
+
+
+def test_s10_1_resolved_failures_are_found_by_their_words(
+    orders: Orders, ask: Read
+) -> None:
+    failure = orders["A-2"].incidents.get()
+    words = failure.message[5:20]
+    cause = f"/failures/{failure.fingerprint}/"
+    assert ask(words) == cause
+    Incident.objects.filter(pk=failure.pk).update(resolved_at=timezone.now())
+    assert ask(words) == cause
+    mine = frozenset({"support-inquiry"})
+    assert search_box.Lookup(words, False, mine).found() == []
+    Incident.objects.filter(pk=failure.pk).update(resolved_at=None)
 
 
 def test_s10_1_a_reader_of_another_definition_finds_no_names_and_no_summaries(

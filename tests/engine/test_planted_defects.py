@@ -213,6 +213,8 @@ PLANTED: list[tuple[str, str, Defect]] = [
      lambda t: t.taken_back.step_runs.filter(node="book", kind=StepKind.UNDO).delete()),
     ("outbox: event {scan} has been due since", "due work is taken by nobody",
      lambda t: parked(t).update(wake_at=timezone.now() - timedelta(minutes=5))),
+    ("references: step run", "a visit is counted under another definition",
+     lambda t: visit(t.live).update(stored_definition=t.journey.definition_id)),
     ("references: event", "an event belongs to a process that is gone", lambda t: parked(t).update(process=uuid4())),
     ("audit: checkpoint 2 of {paused} has no audit row", "nobody has paused a process",
      lambda t: t.paused.checkpoints.filter(revision=2).update(cause=f"operator:{uuid4()}")),

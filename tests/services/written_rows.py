@@ -67,6 +67,11 @@ class WrittenText:
         return self._names.setdefault(f"{word} {pk}", name)
 
     def _columns(self, row: Model) -> Iterator[str]:
+        if isinstance(row, StepRun | Incident) and row.instance_id:
+            own = row.instance.definition_id
+            element = isinstance(row, StepRun) and row.item is not None
+            if row.stored_definition_id != (None if element else own):
+                yield "stored_definition=wrong"
         for field in row._meta.concrete_fields:
             value = getattr(row, field.attname)
             plain = "" if field.default is NOT_PROVIDED else field.get_default()

@@ -1,35 +1,47 @@
 """The number of recent events by type, their outcomes, and their retention.
 
-It reads a sample along keys for the last hour, day and week; a small window is read whole.
+Up to `LOOKED_AT` events of each type are counted in each window; of more, a sample.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from monitoring.queries.activity import WINDOWS, window_word
 from monitoring.queries.counts import (
+    MARK,
     Capped,
+    ForEach,
+    count_by,
     count_rows,
     parse_time,
-    short_number,
     text_column,
 )
-from monitoring.queries.samples import part_index, sample_since
+from monitoring.queries.distinct_values import distinct_values
+from monitoring.queries.recent_rows import Estimate, RecentRows, recent_rows
+from monitoring.queries.samples import part_index
 from orchestrator import registry
 from orchestrator.containers import group_by_key
 from orchestrator.models import InboxEvent
 from orchestrator.models.inbox_event import PROBLEMS
 from orchestrator.retention import ALL_OTHERS, retention
 
-LOOKED_AT = 1_000
-"""The size of the sample for each window."""
+LOOKED_AT = 5_000
+"""The maximum number of events of one type to count one by one in a window."""
+
+SHOWN, LEAST_SHOWN = 20_000, 1_000
+"""The maximum number of events to read for the chosen window; but so many of each type."""
+
+STORED_TYPES = 300
+"""The maximum number of types of stored events to look at."""
 
 TYPES = 100
 """Types that the page shows."""
@@ -73,7 +85,6 @@ class EventVolume:
         until: when the windows end.
         types: the rows of the table.
         more: the number of further types.
-        every: the number of events that each event of the sample stands for, by window.
         homeless: the number of events without a process, which are never removed.
     """
 
@@ -81,7 +92,6 @@ class EventVolume:
     until: datetime
     types: list[TypeVolume]
     more: int
-    every: dict[str, int]
     homeless: Capped
 
     def windows(self) -> list[tuple[str, str]]:
@@ -95,66 +105,73 @@ def event_volume(window: str = "") -> EventVolume:
     Args:
         window: hour, day or week, for the verdicts and the line; anything else means day.
     """
-    sample = _EventSample(window if window in WINDOWS else "day", timezone.now())
+    window, until = window if window in WINDOWS else "day", timezone.now()
     known = set(registry.event_types())
-    names = known.union(*sample.numbers.values())
-    times = retention()
-    types = [
-        sample.volume(one, one in known, times)
-        for one in sorted(names, key=sample.rank)[:TYPES]
-    ]
+    stored = distinct_values(InboxEvent, "type", STORED_TYPES)
+    every = sorted(known.union(stored))
+    numbers = {name: _numbers(name, until, every) for name in WINDOWS}
+    types = [one for one in every if one in known or numbers["week"][one]]
+
+    def rank(name: str) -> tuple[int, int, str]:
+        return -numbers[window][name].number, -numbers["week"][name].number, name
+
+    shown, times = sorted(types, key=rank)[:TYPES], retention()
+    most = max(SHOWN // max(len(shown), 1), LEAST_SHOWN)
+    volumes = []
+    for name in shown:
+        received = {one: str(numbers[one][name]) for one in WINDOWS}
+        there = bool(numbers[window][name])
+        read = _read(name, window, until, most) if there else RecentRows([])
+        outcomes = _verdicts(read), *_lines(read, window, until)
+        kept = list(_kept_texts(name, times))
+        volumes.append(TypeVolume(name, name in known, received, *outcomes, kept))
     homeless = count_rows(InboxEvent.objects.filter(process=None).order_by())
-    more = len(names) - len(types)
-    return EventVolume(sample.window, sample.until, types, more, sample.every, homeless)
+    return EventVolume(window, until, volumes, len(types) - len(shown), homeless)
 
 
-class _EventSample:
-    """A sample of the events of each window: their types, and verdicts and times in the chosen window."""
-
-    def __init__(self, window: str, until: datetime) -> None:
-        self.window, self.until = window, until
-        self.seen: dict[str, list[tuple[str, str]]] = {}
-        self.every: dict[str, int] = {}
-        self.numbers: dict[str, Counter[str]] = {}
-        for name, length in WINDOWS.items():
-            rows, self.every[name] = sample_since(
-                InboxEvent, "received_at", until - length, LOOKED_AT
-            )
-            if name == window:
-                columns = "type", "verdict", text_column("received_at")
-                found = rows.values_list(*columns)[:LOOKED_AT]
-                self.seen = group_by_key((type_, (how, at)) for type_, how, at in found)
-                each = {type_: len(its) for type_, its in self.seen.items()}
-                self.numbers[name] = Counter(each)
-            else:
-                types = rows.values_list("type", flat=True)[:LOOKED_AT]
-                self.numbers[name] = Counter(types)
-
-    def rank(self, name: str) -> tuple[int, int, str]:
-        """Return the sort key of a type; the most frequent type has the lowest."""
-        chosen, week = (
-            self.numbers[w][name] * self.every[w] for w in (self.window, "week")
-        )
-        return -chosen, -week, name
-
-    def volume(
-        self, name: str, known: bool, times: Mapping[str, timedelta | None]
-    ) -> TypeVolume:
-        seen, window, until = self.seen[name], self.window, self.until
-        verdicts = Counter(verdict for verdict, _at in seen).most_common()
-        return TypeVolume(
-            name,
-            known,
-            {one: _about(self.numbers[one][name], self.every[one]) for one in WINDOWS},
-            [(verdict, _about(n, self.every[window])) for verdict, n in verdicts],
-            _count_parts(window, until, [at for _verdict, at in seen]),
-            _count_parts(window, until, [at for v, at in seen if v in PROBLEMS]),
-            list(_kept_texts(name, times)),
-        )
+def _rows_of(window: str) -> QuerySet[InboxEvent]:
+    """Return the events of one type in a window, along their index; `MARK` is the type."""
+    since = Now() - WINDOWS[window]
+    rows = InboxEvent.objects.filter(type=MARK, received_at__gte=since)
+    return rows.order_by("type", "-received_at")
 
 
-def _about(number: int, every: int) -> str:
-    return f"{'≈' if every > 1 else ''}{short_number(number * every)}"
+ROWS = {name: partial(_rows_of, name) for name in WINDOWS}
+
+
+def _numbers(window: str, until: datetime, types: Sequence[str]) -> dict[str, Estimate]:
+    """Return the number of events of each type in a window."""
+    rows = ForEach(ROWS[window], types, alike=True)
+    found = dict.fromkeys(types, Estimate())
+    for name, number in count_by(rows, "type", cap=LOOKED_AT + 1):
+        found[name] = Estimate(number)
+        if number > LOOKED_AT:
+            read = _read(name, window, until, LOOKED_AT)
+            found[name] = read.estimate(at for at, _verdict in read.rows)
+    return found
+
+
+def _read(name: str, window: str, until: datetime, most: int) -> RecentRows:
+    """Read when each event of a type was received, and its verdict; of more than `most` events a sample."""
+    rows = InboxEvent.objects.filter(type=name).order_by("type", "-received_at")
+    told = rows.annotate(at=text_column("received_at")).values_list("at", "verdict")
+    return recent_rows(told, "received_at", (until - WINDOWS[window], until), most)
+
+
+def _verdicts(read: RecentRows) -> list[tuple[str, str]]:
+    """Return the verdicts with their numbers, the most frequent first."""
+    times = group_by_key((verdict, at) for at, verdict in read.rows)
+    by_number = sorted(times, key=lambda verdict: -len(times[verdict]))
+    return [(one, str(read.estimate(times[one]))) for one in by_number]
+
+
+def _lines(
+    read: RecentRows, window: str, until: datetime
+) -> tuple[list[int], list[int]]:
+    """Return the number of events at each point of the line, and of those that no process took."""
+    problems = [at for at, verdict in read.rows if verdict in PROBLEMS]
+    every = [at for at, _verdict in read.rows]
+    return _count_parts(window, until, every), _count_parts(window, until, problems)
 
 
 def _count_parts(window: str, until: datetime, times: list[str]) -> list[int]:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models import (
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Q,
+    Value,
+)
 
 from monitoring.lists.failures.causes import open_of_cause
 from monitoring.lists.failures.failures import PAGE, with_processes
@@ -64,6 +71,30 @@ def resolved_page(before: str = "", definition: str = "") -> KeyedPage[ResolvedG
     more = not seen or len(looked_at) == LOOKED_AT
     older = format_place(*end) if end and more else ""
     return KeyedPage(list(_groups(newest.values(), numbers)), older)
+
+
+def resolved_with_text(
+    text: str, most: int, definitions: Collection[str] | None = None
+) -> list[Incident]:
+    """Return the last resolved failure of each cause whose message or error class contains a text.
+
+    Args:
+        text: compared without case, among the failures that were resolved last.
+        most: the maximum number of causes.
+        definitions: the names to look at; None for all failures.
+    """
+    says = Q(message__icontains=text) | Q(error__icontains=text)
+    rows = Incident.objects.filter(resolved_at__isnull=False)
+    rows = rows.order_by("-resolved_at", "-pk")
+    if definitions is not None:
+        rows, says = rows.annotate(of=definition_name()), says & Q(of__in=definitions)
+    told = rows.annotate(says=ExpressionWrapper(says, BooleanField()))
+    looked_at = told.values_list("fingerprint", "pk", "says")[:LOOKED_AT]
+    last = {cause: pk for cause, pk, does in reversed(looked_at) if does}
+    still = open_of_cause(OuterRef("fingerprint"))
+    found = Incident.objects.filter(~Exists(still), pk__in=list(last.values()))
+    ended = with_processes(found).defer("detail").order_by("-resolved_at", "-pk")
+    return list(ended[:most])
 
 
 def _resolved_before(before: str, *, named: bool) -> list[tuple[Any, ...]]:

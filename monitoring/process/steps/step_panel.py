@@ -196,7 +196,7 @@ def _usual_duration(over: Window, step: str) -> UsualDuration | None:
     if median is None or p95 is None:
         return None
     return UsualDuration(
-        over.said(len(passed.seconds)),
+        str(over.visits(passed)),
         timedelta(seconds=median),
         timedelta(seconds=p95),
         window_word(over.name),

@@ -132,8 +132,11 @@ class ProcessChange:
         )
 
     def pin(self, definition: int) -> None:
-        """Pin the process to another stored definition, given by its key."""
+        """Pin the process and its visits to another stored definition, given by its key."""
         self.instance.definition_id = self.extra["definition_id"] = definition
+        visits = {"instance_id": self.instance.pk, "item": None}
+        also = {"stored_definition_id": definition}
+        self.writes.append(step_runs.update(also, visits, None))
 
     def pause(self) -> None:
         """Pause the process."""

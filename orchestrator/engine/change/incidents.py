@@ -169,6 +169,7 @@ def open_incident(
     }
     incident = Incident(
         instance_id=instance.pk if instance else None,
+        stored_definition_id=instance.definition_id if instance else None,
         detail=storable_text(detail)[-MAX_DETAIL:],
         opened_at=now,
         earlier=earlier,

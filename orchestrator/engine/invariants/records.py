@@ -212,7 +212,7 @@ def _is_key(ref: str) -> bool:
 
 
 def references(part: StoredPart = WHOLE) -> Iterator[str]:
-    """I10: no event names a process or a command that is missing."""
+    """I10: no event names a process or a command that is missing, and no visit a definition of other processes."""
     processes = ProcessInstance.objects.filter(pk=OuterRef("process_id"))
     events = part.of(InboxEvent.objects.all(), "process")
     dangling = events.filter(
@@ -224,3 +224,6 @@ def references(part: StoredPart = WHOLE) -> Iterator[str]:
     orphans = events.filter(caused_by_id__isnull=False).exclude(Exists(causes))
     for event in orphans[:20]:
         yield f"event {event.pk} was caused by command {event.caused_by_id}, which is not there"
+    visits = part.of(StepRun.objects.filter(stored_definition__isnull=False))
+    for run in visits.exclude(stored_definition=F("instance__definition"))[:20]:
+        yield f"step run {run.pk} has the stored definition {run.stored_definition_id}, and its process another"

@@ -175,11 +175,18 @@ PARTS = (
     ),
     ExportedTable("command", IssuedCommand, left=frozenset({"line"})),
     ExportedTable("event", InboxEvent, "process_id"),
-    ExportedTable("visit", StepRun, left=frozenset({"definition"})),
+    ExportedTable(
+        "visit", StepRun, left=frozenset({"definition", "stored_definition_id"})
+    ),
     ExportedTable(
         "action", OperatorAction, left=frozenset({"actor_id", "bulk_id"}), stray=True
     ),
-    ExportedTable("incident", Incident, left=frozenset({"earlier"}), stray=True),
+    ExportedTable(
+        "incident",
+        Incident,
+        left=frozenset({"earlier", "stored_definition_id"}),
+        stray=True,
+    ),
     ExportedTable("checkpoint", Checkpoint),
 )
 """The tables in the order of their lines: a row comes after the rows that it names, except a visit's sub-process."""

@@ -172,12 +172,14 @@ class _Import:
         exported_at: the time of the export.
         now: the database's time.
         tree: the stored processes, with the names of their definitions.
+        pinned: the keys of their stored definitions.
         new: the name of a table -> old key -> new key.
     """
 
     exported_at: datetime
     now: datetime
     tree: dict[UUID, str] = field(default_factory=dict)
+    pinned: dict[UUID, int] = field(default_factory=dict)
     commands: set[UUID] = field(default_factory=set)
     new: dict[str, dict[int, int]] = field(default_factory=dict)
     known_graphs: dict[str, str] = field(default_factory=dict)
@@ -251,8 +253,8 @@ class _Import:
             self._outside_ids += outside_id_rows(pk, ids)
         # The owner is the active user of that name in this installation, if there is one.
         owner = active_person(beside["owner"]) if beside["owner"] else None
-        pinned = _definition(definition, values["data"], self.known_graphs)
-        return {"definition_id": pinned, "owner": owner}
+        self.pinned[pk] = _definition(definition, values["data"], self.known_graphs)
+        return {"definition_id": self.pinned[pk], "owner": owner}
 
     def _check_new(self, pk: UUID, parent: UUID | None) -> None:
         """Refuse a process outside the tree, or one that this installation has."""
@@ -278,7 +280,10 @@ class _Import:
         self._release(values)
 
     def _visit(self, values: dict[str, Any]) -> None:
-        values["definition"] = self.tree[values["instance_id"]]
+        process = values["instance_id"]
+        values["definition"] = self.tree[process]
+        if values["item"] is None:
+            values["stored_definition_id"] = self.pinned[process]
         if values["child_id"] is not None:
             self._check_mine(values["child_id"])
         if values["owner"] and values["status"] == StepStatus.RUNNING:
@@ -297,6 +302,7 @@ class _Import:
             values["address"] = str(values["address"])
 
     def _incident(self, values: dict[str, Any]) -> None:
+        values["stored_definition_id"] = self.pinned.get(values["instance_id"])
         command = values["command_id"]
         if command is not None and command not in self.commands:
             raise OperationRefused(

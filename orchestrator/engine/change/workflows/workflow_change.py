@@ -211,6 +211,8 @@ class WorkflowChange(ProcessChange):
     def add(self, row: StepRun) -> None:
         """Add a new visit."""
         row.definition = self.instance.name
+        if row.item is None:
+            row.stored_definition_id = self.instance.definition_id
         self.fresh.append(row)
         self.instance.open_steps += row.finished_at is None
         self.touch(row, row.status)

@@ -85,6 +85,7 @@ class ManagerMigration:
         visit = StepRun(
             instance_id=change.instance.pk,
             definition=change.instance.name,
+            stored_definition_id=change.instance.definition_id,
             node=step,
             status=StepStatus.WAITING,
             queue=queue,
