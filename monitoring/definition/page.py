@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -21,7 +21,7 @@ from monitoring.diagrams import DiagramState, Drawing, MapLayer, drawing_of
 from monitoring.queries.activity import HERE, LEFT, NOW, WINDOWS, window_word
 from monitoring.queries.window import read_window
 from orchestrator.definition.graph import Graph
-from orchestrator.models import Definition
+from orchestrator.models import Definition, ProcessInstance
 
 VERSIONS = 50
 """The maximum number of versions that the page names."""
@@ -171,7 +171,7 @@ class DefinitionPage:
 
 
 def definition_page(name: str, filters: MapFilters) -> DefinitionPage:
-    """Return the page of the version in the filters, or of the newest version; 404 without one.
+    """Return the page of the version in the filters, or of the newest version with processes; 404 without one.
 
     A workflow whose graph comes from its input has many rows of one version: the page shows the newest, or the row with
     the fingerprint in the filters. All numbers of the map are of processes on this graph.
@@ -214,7 +214,10 @@ def _chosen_row(rows: QuerySet[Definition], filters: MapFilters) -> Definition:
         rows = rows.filter(version=int(wanted)) if wanted.isdecimal() else rows.none()
     if filters.graph:
         rows = rows.filter(fingerprint__startswith=filters.graph)
-    chosen = rows.order_by("-version", "-pk").first()
+    newest = rows.order_by("-version", "-pk")
+    theirs = ProcessInstance.objects.filter(definition=OuterRef("pk"))
+    # A version without processes yet would be an empty map, while all run on the one before.
+    chosen = newest.filter(Exists(theirs)).first() or newest.first()
     if chosen is None:
         raise Http404
     return chosen

@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
+from itertools import combinations
 from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from playwright.sync_api import Locator, Page, Request, expect
 
 from examples.order_listing.models import Order
-from tests.browser.conftest import live
+from orchestrator.models import Checkpoint, ProcessInstance
+from tests.browser.conftest import WIDTHS, live
 from tests.browser.orders import failed, went_on
 from tests.browser.pressing import current, opened, stayed
 from tests.browser.samples import orders
@@ -68,6 +72,28 @@ def test_s4_3_keys_go_back_and_forth_and_the_past_is_told_from_now(
     current(ended, "Completed")
     assert "at=" not in ended.url
     stayed(ended)
+
+
+def test_s4_3_the_mark_of_a_folded_gap_is_not_printed_over_a_time(
+    ended: Page, order: Order
+) -> None:
+    """Also of one right behind the start."""
+    signed_in, long_ago = ended, timedelta(hours=3)
+    first = Checkpoint.objects.filter(instance=order.process_id, revision=1)
+    first.update(at=F("at") - long_ago)
+    begun = ProcessInstance.objects.filter(pk=order.process_id)
+    begun.update(started_at=F("started_at") - long_ago)
+    opened(signed_in, order)
+    expect(signed_in.locator(".ticks .fold")).to_have_count(1)
+    for width in WIDTHS:
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        every = signed_in.locator(".ticks text").all()
+        boxes = [box for one in every if (box := one.bounding_box())]
+        assert len(boxes) == 3
+        for one, other in combinations(boxes, 2):
+            beside = one["x"] + one["width"] <= other["x"]
+            above = min(one["y"], other["y"]) + 11 <= max(one["y"], other["y"])
+            assert beside or above, (width, boxes)
 
 
 def test_s4_3_the_address_is_the_view_and_back_works(ended: Page) -> None:
