@@ -26,6 +26,19 @@ def order(signed_in: Page) -> Order:
     return order
 
 
+def test_without_scripts_it_is_said_that_buttons_need_them(
+    without_scripts: Page,
+) -> None:
+    page = without_scripts
+    page.goto(f"/processes/{waiting_order().process_id}/")
+
+    expect(page.locator("noscript .notice")).to_contain_text("runs no scripts")
+    buttons = page.locator("[data-opens], [data-zoom], [data-play]")
+    expect(page.locator("[data-opens]")).not_to_have_count(0)
+    for button in buttons.all():
+        expect(button).to_have_css("cursor", "not-allowed")
+
+
 def test_retry_brings_an_order_with_a_failing_exchange_call_to_completion(
     exchange: ExchangeProcess, workers: Workers, signed_in: Page
 ) -> None:
