@@ -15,8 +15,18 @@ class KeyBinding:
     of: str
 
 
-OF_ACTIONS = {"retry": "r", "decide": "d", "escalate": "e", "assign": "a"}
+OF_ACTIONS = {
+    "retry": "r",
+    "decide": "d",
+    "escalate": "e",
+    "assign": "a",
+    "pause": "p",
+    "unpause": "p",
+}
 """The key of an action's button, by the action's name; each opens a dialog, none acts at once."""
+
+FORMS = "main form[method=post]"
+"""The forms whose first field has a key."""
 
 PAGES = [
     KeyBinding(("g", letter), page, f"nav [data-go-key={letter}]")
@@ -39,6 +49,8 @@ EVERYWHERE = [
 HERE = [
     KeyBinding(("j",), _("Next row"), "main tbody tr"),
     KeyBinding(("k",), _("Row before"), "main tbody tr"),
+    KeyBinding(("i",), _("First field of the form"), FORMS),
+    KeyBinding(("Ctrl+Enter",), _("Send the form (in one of its fields)"), "form"),
     *(
         KeyBinding((letter,), word, f"main [data-key={letter}]")
         for letter, word in (
@@ -46,13 +58,19 @@ HERE = [
             ("d", _("Decide")),
             ("e", _("Escalate")),
             ("a", _("Assign")),
+            ("p", _("Pause, or resume")),
+            ("s", _("Send event")),
             ("n", _("Show what is new")),
             ("l", _("Follow the current step")),
             ("w", _("Watch")),
         )
     ),
     KeyBinding(("←", "→"), _("A moment back, or on (on the time slider)"), "#moment"),
-    KeyBinding(("←", "→", "↑", "↓"), _("Move the diagram (on it)"), "[data-pans]"),
+    KeyBinding(
+        ("←", "→", "↑", "↓"),
+        _("To the next step (in the diagram); with Shift it moves the diagram"),
+        "[data-pans]",
+    ),
 ]
 
 SHEET = [(_("Go to"), PAGES), (_("Everywhere"), EVERYWHERE), (_("On this page"), HERE)]

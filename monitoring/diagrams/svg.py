@@ -57,9 +57,10 @@ def picture_of(raw: str, sketch: Sketch) -> tuple[ET.Element, dict[str, Box]]:
     drawn_of = {id: groups[name] for id, name in sketch.part_names().items()}
     line_names = sketch.line_names()
     loops = _loops(sketch, groups)
+    ends = {part.id: part.label or words.gate_word(part.shape) for part in sketch.parts}
     for index, line in enumerate(sketch.lines):
         drawn = loops.get(index) or list(_shapes(groups[line_names[index]]))
-        canvas.append(_line(drawn, line, index))
+        canvas.append(_line(drawn, line, index, ends))
     names = _slugs_of([part.id for part in sketch.parts])
     draw_step = _workflow_step if sketch.of_workflow else _manager_step
     for part, name in zip(sketch.parts, names, strict=True):
@@ -110,11 +111,16 @@ def _loops(
     return found
 
 
-def _line(drawn: Sequence[ET.Element], line: Line, index: int) -> ET.Element:
+def _line(
+    drawn: Sequence[ET.Element], line: Line, index: int, ends: Mapping[str, str]
+) -> ET.Element:
+    """Return a line; to those who listen it is one image, named by its ends and its label."""
     kind = f"move is-{line.kind}" if line.kind in WITH_CLASS else "move"
-    group = ET.Element("g", {"id": f"e_{index}", "class": kind, "data-edge": line.id})
-    said = " ".join(text.strip() for text in line.label)
-    ET.SubElement(group, "title").text = said or words.line_word(line.kind)
+    place = {"id": f"e_{index}", "class": kind, "data-edge": line.id, "role": "img"}
+    group = ET.Element("g", place)
+    said = " ".join(text.strip() for text in line.label) or words.line_word(line.kind)
+    title = words.way_text(ends[line.source], ends[line.target], said)
+    ET.SubElement(group, "title").text = title
     group.extend(drawn)
     texts = group.findall("text")
     for text in texts:

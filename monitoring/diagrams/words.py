@@ -59,7 +59,7 @@ def gate_word(shape: str) -> str:
 
 
 def line_word(kind: str) -> str:
-    """Return the tooltip of a line without a label."""
+    """Return the words for a line without a label."""
     words = {
         "case": _("on a condition"),
         "default": _("otherwise"),
@@ -68,6 +68,12 @@ def line_word(kind: str) -> str:
         "deadline": _("too late"),
     }
     return words.get(kind, _("then"))
+
+
+def way_text(source: str, target: str, label: str) -> str:
+    """Return the tooltip of a line."""
+    given = {"source": source, "target": target, "label": label}
+    return _("From %(source)s to %(target)s: %(label)s") % given
 
 
 def line_text(edge: Edge) -> str:

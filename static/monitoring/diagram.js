@@ -1,6 +1,7 @@
 // The diagrams: only classes, badges and titles change; nodes never move, pan and zoom stay as they are.
 import Panzoom from "../vendor/panzoom-4.6.2/panzoom.es.js";
 import { byHand, centre, follows, readable } from "./follow.js";
+import { oneStop, stops } from "./stops.js";
 
 const STOPPED = ["failed", "retrying", "paused"];
 const OVER = ["done", "skipped", "cancelled", "not_taken"];
@@ -18,6 +19,7 @@ export function paint() {
     if (state.dataset.id) newest.set(keyOf(state.dataset), Number(state.dataset.revision));
     paintOne(box, JSON.parse(state.dataset.state));
     if (state.dataset.label) box.querySelector("svg")?.setAttribute("aria-label", state.dataset.label);
+    if (box.hasAttribute("data-moves")) oneStop(box);
   }
   centre();
 }
@@ -155,7 +157,7 @@ function pans(box) {
   const zoom = (event) => (event.ctrlKey || event.metaKey) && panzoom.zoomWithWheel(event);
   box.addEventListener("wheel", zoom, { passive: false });
   box.addEventListener("keydown", (event) => {
-    if (event.target !== box || !keys[event.key]) return;
+    if (!keys[event.key] || (event.target !== box && !event.shiftKey)) return;
     event.preventDefault();
     moved();
     panzoom.pan(...keys[event.key], { relative: true });
@@ -168,6 +170,7 @@ function pans(box) {
     if (dragged(event)) event.preventDefault(); // the end of a drag is not a choice
   }, true);
   readable(box, panzoom);
+  stops(box, panzoom);
   if (followed) follows(box, panzoom);
 }
 

@@ -49,7 +49,23 @@ function find() {
   box.select();
 }
 
-const KEYS = { "?": show, "/": find, j: () => row(1), k: () => row(-1) };
+/** Goes to the first field of what the page has to fill in. */
+function fill() {
+  const fields = "textarea, select, input:not([type=hidden], [type=submit])";
+  const all = [...document.querySelectorAll("main form[method=post]")].flatMap((form) => [...form.querySelectorAll(fields)]);
+  const first = all.find((field) => seen(field) && !field.disabled);
+  first?.focus();
+  first?.scrollIntoView({ block: "nearest" });
+}
+
+/** Presses the button of the form in which somebody writes. */
+function send(field) {
+  const button = field.form?.querySelector(".primary[type=submit]") ?? field.form?.querySelector("[type=submit]");
+  button?.click();
+  return Boolean(button);
+}
+
+const KEYS = { "?": show, "/": find, j: () => row(1), k: () => row(-1), i: fill };
 
 function acts(key) {
   if (going > performance.now()) {
@@ -65,6 +81,8 @@ function acts(key) {
 }
 
 document.addEventListener("keydown", (event) => {
+  const sends = event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat;
+  if (sends && writes(event.target) && send(event.target)) event.preventDefault();
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (!works() || writes(event.target) || document.querySelector("dialog[open]")) return;
   if (event.repeat && !"jk".includes(event.key)) return;

@@ -1,6 +1,7 @@
 // The socket: repaints the diagram at once on a hint, then fetches the fragments. Hints may be lost; the page still
 // converges, because it also fetches after a gap, a reconnect, when the tab is shown, and every ten seconds.
 import { paint, hint, movable, shows } from "./diagram.js";
+import { announce } from "./announce.js";
 import { clock, main, onFragments, onLate, refresh } from "./page.js";
 import { watching } from "./watch.js";
 
@@ -14,6 +15,8 @@ const LIST = 700; // of a list when anything has
 const BESIDE = 2_000; // of a process's page when others have changed, of which it shows no more than counts
 const LATE = 1_000; // after a fetch for which the server had no time: then this page is the next one
 const CLOSED = [4401, 4403];
+const GONE = ["stale", "closed"]; // what the page says while it does not hear from the server
+const HERE = ["live", "unheard"];
 
 const light = document.getElementById("live");
 const own = document.getElementById("state")?.dataset.id;
@@ -22,6 +25,7 @@ let socket = null;
 let former = null; // the one that is open until that is
 let watched = ""; // what the socket follows
 let failures = 0;
+let gone = false; // whether a listener was told that the server is
 let heard = Date.now();
 let fresh = new Date();
 let timer = null;
@@ -33,7 +37,11 @@ function show(state) {
   if (!light || light.dataset.state === state) return;
   light.dataset.state = state;
   const words = light.dataset[state];
-  light.firstElementChild.textContent = state === "stale" ? `${words} ${clock(fresh)}` : words;
+  const text = state === "stale" ? `${words} ${clock(fresh)}` : words;
+  light.firstElementChild.textContent = text;
+  const away = GONE.includes(state) || (gone && !HERE.includes(state));
+  if (away !== gone) announce(text); // once, however often it is tried again
+  gone = away;
   document.documentElement.dataset.live = state;
 }
 

@@ -7,12 +7,17 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from orchestrator.models import BulkOperation, OperatorAction, ProcessInstance
+from orchestrator.models import (
+    BulkOperation,
+    InboxEvent,
+    OperatorAction,
+    ProcessInstance,
+)
 from orchestrator.testing import run
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.browser.conftest import live
-from tests.browser.orders import exchange_back, failed
+from tests.browser.orders import exchange_back, failed, waiting_order
 from tests.browser.pressing import opened
 from tests.services.bulk import verdicts, worked_on
 from tests.services.site import live_site
@@ -40,8 +45,21 @@ UNSEEN = """() => {
 """What has the focus without showing it: no ring around it, or outside the window."""
 
 
+FEW = 20
+"""The most keys for one task, without the letters of what is written."""
+
+pressed: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def counted() -> None:
+    """Count the keys of each test."""
+    pressed.clear()
+
+
 def press(page: Page, *keys: str) -> None:
     for key in keys:
+        pressed.append(key)
         page.keyboard.press(key)
 
 
@@ -93,8 +111,7 @@ def asked_and_sent(page: Page, action: str, reason: str) -> None:
     page.keyboard.type(f"{PREFIX}{reason}")
     expect(dialog.locator("textarea")).to_have_value(f"{PREFIX}{reason}")
     expect(page.locator("#keys")).to_be_hidden()
-    tab_to(page, dialog.locator("button[type=submit]"))
-    press(page, "Enter")
+    press(page, "ControlOrMeta+Enter")
     expect(dialog).to_be_hidden()
 
 
@@ -127,6 +144,7 @@ def test_one_process_that_has_failed_is_retried_by_keyboard(signed_in: Page) -> 
     press(signed_in, "r")
     asked_and_sent(signed_in, "retry", "the exchange is back")
 
+    assert len(pressed) <= FEW, pressed
     expect(signed_in.locator("#flash")).to_contain_text("Trying again")
     expect(signed_in.locator("#retry-button")).to_be_focused()
     seen(signed_in)
@@ -146,12 +164,12 @@ def test_a_group_of_failures_is_tried_again_by_keyboard_alone(signed_in: Page) -
     to_row(signed_in, "#failures")
     press(signed_in, "r")
     signed_in.wait_for_url("**/operations/begin/**")
-    to_content(signed_in)
-    tab_to(signed_in, signed_in.locator("#begin textarea[name=reason]"))
+    press(signed_in, "i")
+    expect(signed_in.locator("#begin textarea[name=reason]")).to_be_focused()
     signed_in.keyboard.type("the exchange is back")
-    tab_to(signed_in, signed_in.locator("#begin-button"))
-    press(signed_in, "Enter")
+    press(signed_in, "ControlOrMeta+Enter")
     signed_in.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}/"))
+    assert len(pressed) <= FEW, pressed
     live(signed_in)
     operation = BulkOperation.objects.get()
     with exchange_back():
@@ -185,6 +203,7 @@ def test_a_decision_is_taken_by_keyboard_alone(signed_in: Page) -> None:
     expect(signed_in.locator("#decide-dialog .subject")).to_contain_text("refuse")
     asked_and_sent(signed_in, "decide", "it is too dear")
 
+    assert len(pressed) <= FEW, pressed
     expect(signed_in.locator("#flash")).to_contain_text("Decided")
     expect(rows).to_have_count(1)
     run()
@@ -193,6 +212,50 @@ def test_a_decision_is_taken_by_keyboard_alone(signed_in: Page) -> None:
     press(signed_in, "j")
     expect(rows.locator("a.subject")).to_be_focused()
     seen(signed_in)
+
+
+def test_a_process_is_found_and_paused_by_keyboard(signed_in: Page) -> None:
+    process = failed()[0].process_id
+    opened(signed_in, "/")
+
+    press(signed_in, "/")
+    signed_in.keyboard.type(str(process))
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(f"**/processes/{process}/")
+    live(signed_in)
+    press(signed_in, "p")
+    asked_and_sent(signed_in, "pause", "a holiday")
+
+    expect(signed_in.locator("#unpause-button")).to_be_focused()
+    assert len(pressed) <= FEW, pressed
+    assert what_was_done() == ("pause", "done", "?jr a holiday", process)
+
+
+def test_an_event_is_sent_to_a_process_of_the_list_by_keyboard(signed_in: Page) -> None:
+    process = waiting_order().process_id
+    opened(signed_in, "/processes/")
+
+    to_row(signed_in, "#rows")
+    press(signed_in, "Enter")
+    signed_in.wait_for_url(f"**/processes/{process}/")
+    live(signed_in)
+    press(signed_in, "s")
+    signed_in.wait_for_url("**/events/send/**")
+    press(signed_in, "i")
+    told = {"order_id": "A-1", "external_id": "EX-1", "description": "50 MWh"}
+    for name, text in told.items():
+        tab_to(signed_in, signed_in.locator(f"[name=field-{name}]"))
+        signed_in.keyboard.type(text)
+    reason = signed_in.locator("textarea[name=reason]")
+    tab_to(signed_in, reason)
+    signed_in.keyboard.type("the exchange told us by telephone")
+    press(signed_in, "ControlOrMeta+Enter")
+
+    expect(signed_in.locator("#flash")).to_contain_text("Sent")
+    assert len(pressed) <= FEW, pressed
+    run()
+    event = InboxEvent.objects.get(process=process, type="ExternalOrderCreated")
+    assert (event.body["external_id"], event.verdict) == ("EX-1", "moved")
 
 
 def test_a_repair_is_staged_and_applied_by_keyboard_alone(signed_in: Page) -> None:
