@@ -85,6 +85,15 @@ def unserved_visit(run: StepRun, found: Machinery) -> UnservedWork | None:
     return UnservedWork(queue, run.wake_at)
 
 
+def unserved_steps(process: ProcessInstance, found: Machinery) -> set[str]:
+    """Return the steps of a process with a due visit that no worker will do."""
+    if not found.unserved:
+        return set()
+    due = process.step_runs.filter(wake_at__lte=found.now, finished_at=None)
+    rows = due.order_by().values_list("node", "queue")[:MOST]
+    return {node for node, queue in rows if base_queue(queue) in found.unserved}
+
+
 def unserved_by_definition(found: Machinery) -> list[UnservedWork]:
     """Return the due work that no worker will do, by definition and queue, the longest due first."""
     numbers, since = Counter[tuple[str, str]](), dict[tuple[str, str], datetime]()

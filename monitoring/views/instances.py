@@ -33,7 +33,9 @@ from monitoring.lists.processes.declared_fields import field_names
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_batches
 from monitoring.lists.processes.saved_views import views_for
-from monitoring.live.sharing import share_answer
+from monitoring.live.sharing import share_answer, shared_part
+from monitoring.probes.machinery import machinery
+from monitoring.probes.unserved_work import unserved_steps
 from monitoring.process.history.history_lines import history_lines, history_lines_async
 from monitoring.process.page import InstancePage, instance_history, instance_page
 from monitoring.process.steps.elements import (
@@ -227,6 +229,15 @@ def _is_reopened(request: HttpRequest, shown: InstancePage) -> bool:
     return request.method != "POST" and request.GET.get("opened", "") != drawn
 
 
+def _with_unserved_steps(request: HttpRequest, shown: InstancePage) -> InstancePage:
+    """Mark the ready steps that no worker will do."""
+    ready = any("is-ready" in node.classes for node in shown.state.nodes.values())
+    if shown.moment.is_past or not ready:
+        return shown
+    steps = unserved_steps(shown.present, shared_part(request, machinery))
+    return replace(shown, state=shown.state.marked(steps, "is-unserved"))
+
+
 def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     """Return the context of the page of one process."""
     before, at = request.GET.get("before", ""), request.GET.get("at", "")
@@ -235,6 +246,7 @@ def instance_context(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     shown = instance_page(
         pk, request.user, _number(before) or None, filters, _number(at), beside
     )
+    shown = _with_unserved_steps(request, shown)
     if sub := request.GET.get("sub", "").replace("\0", ""):
         opened = opened_subprocess(shown.moment, sub)
         shown = replace(shown, opened=opened.for_whom(visible_definitions(request)))

@@ -135,6 +135,16 @@ def test_a_process_says_it_with_its_step_and_its_visit(page_of: Read) -> None:
     assert text.count(START) == 2  # at its head, and in the page's banner
 
 
+def test_its_box_in_the_diagram_has_another_colour_than_one_that_waits(
+    page_of: Read,
+) -> None:
+    box = r'<g id="n_print_sheet" class="([^"]+)"'
+    [classes] = re.findall(box, page_of(sheet()))
+    assert "is-ready is-current is-unserved" in classes
+    [classes] = re.findall(box, page_of(sheet(Delivering)))
+    assert "is-unserved" not in classes
+
+
 def test_a_process_manager_says_it_of_its_event(page_of: Read) -> None:
     instance = binding("news")
     assert SAID not in shown(page_of(instance))
