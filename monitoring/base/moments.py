@@ -16,20 +16,22 @@ AGO = (
 
 
 def span(length: timedelta) -> str:
-    """Return a length of time as mm:ss, hh:mm:ss or "3 d 04:05:06"."""
+    """Return a length of time as mm:ss, "7 h 51 min" or "3 d 4 h": hh:mm:ss would look like a time of day."""
     seconds = max(int(length.total_seconds()), 0)
-    days, rest = divmod(seconds, 86400)
-    hours, rest = divmod(rest, 3600)
-    text = f"{rest // 60:02}:{rest % 60:02}"
-    if hours or days:
-        text = f"{hours:02}:{text}"
-    return f"{days} d {text}" if days else text
+    hours, rest = divmod(seconds, 3600)
+    minutes, left = divmod(rest, 60)
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes:02}:{left:02}"
 
 
 def exact(length: timedelta) -> str:
-    """Return a length of time: tenths of seconds below a minute, else as `span`."""
+    """Return a length of time: tenths of seconds below a minute, whole seconds below a day, else as `span`."""
     seconds = max(length.total_seconds(), 0)
-    return f"{seconds:.1f} s" if seconds < 60 else span(length)
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    rest = f" {int(seconds) % 60} s" if 3600 <= seconds < 86400 else ""
+    return f"{span(length)}{rest}"
 
 
 def clock(at: datetime) -> str:

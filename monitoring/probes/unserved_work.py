@@ -9,6 +9,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
+from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from monitoring.probes.machinery import Machinery, start_command
@@ -21,12 +22,12 @@ MOST = 1_000
 
 ONE = Capped(1, MOST)
 
-WORK: tuple[tuple[type[Any], str, str], ...] = (
-    (StepRun, "instance", "instance__name"),
-    (IssuedCommand, "instance", "instance__name"),
-    (InboxEvent, "process", "target"),
+WORK: tuple[tuple[type[Any], str], ...] = (
+    (StepRun, "instance"),
+    (IssuedCommand, "instance"),
+    (InboxEvent, "process"),
 )
-"""The work of processes, the attribute of its process, and that of a definition where there is no process."""
+"""The work of processes, and the attribute of its process."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def unserved_work_of(process: ProcessInstance, found: Machinery) -> UnservedWork
         return None
     due = [
         UnservedWork(base_queue(queue), at)
-        for model, of_process, _ in WORK
+        for model, of_process in WORK
         for queue, at in _due_of(process, model, of_process, found)
         if base_queue(queue) in found.unserved
     ]
@@ -118,8 +119,10 @@ def _due(found: Machinery) -> Iterator[list[tuple[str, str, datetime]]]:
     One statement for each queue reads the index in its order; one for all of them would sort what is due.
     """
     for name in (one for base in found.unserved for one in (base, calls_queue(base))):
-        for model, of_process, else_named in WORK:
-            named = Coalesce(f"{of_process}__name", else_named)
+        for model, of_process in WORK:
+            named: Any = F(f"{of_process}__name")
+            if model is InboxEvent:  # it may have no process yet
+                named = Coalesce(named, "target")
             rows = model._default_manager.filter(queue=name, wake_at__lte=found.now)
             columns = rows.annotate(of=named).order_by("wake_at", "pk")
             yield list(columns.values_list("of", "queue", "wake_at")[:MOST])

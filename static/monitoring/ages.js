@@ -10,12 +10,13 @@ const UNITS = [
   [1, "second"]
 ];
 
+/** A length of time, as the server writes it. */
 function span(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
   const two = (number) => String(number).padStart(2, "0");
-  const [days, hours] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24];
-  const short = `${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
-  return `${days ? `${days} d ` : ""}${days || hours ? `${two(hours)}:` : ""}${short}`;
+  if (hours >= 24) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours ? `${hours} h ${minutes} min` : `${two(minutes)}:${two(whole % 60)}`;
 }
 
 function ago(seconds) {

@@ -10,6 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from examples.order_listing.messages import Destination
+from monitoring.base.moments import span
 from orchestrator.models import OperatorAction, StepRun
 from orchestrator.testing import pass_time
 from tests.browser.conftest import live
@@ -147,3 +148,30 @@ def test_s8_3_a_process_assigned_to_oneself_is_found_by_that(signed_in: Page) ->
     expect(row.get_by_role("cell", name="operator", exact=True)).to_be_visible()
     page.goto("/processes/?owner=nobody")
     expect(page.locator(f"[data-row='{order.process_id}']")).to_have_count(0)
+
+
+AGES = """(seconds) => {
+    const main = document.getElementById("main");
+    for (const each of seconds) {
+        const time = document.createElement("time");
+        time.className = "elapsed";
+        time.dateTime = new Date(Date.now() - each * 1000).toISOString();
+        main.append(time);
+    }
+    document.dispatchEvent(new Event("visibilitychange"));
+    return [...main.querySelectorAll(":scope > time")].map((time) => time.textContent);
+}"""
+"""Adds times that were so long ago, and returns their lengths as the page's script writes them."""
+
+
+def test_the_script_writes_lengths_of_time_as_the_server_does(signed_in: Page) -> None:
+    opened(signed_in, "/waits/")
+    signed_in.clock.set_fixed_time(signed_in.evaluate("Date.now()"))
+    # Between two seconds: the server's clock is known to the second.
+    lengths = [75.5, 3599.5 - 60, 3630.5, 28_296.5, 86_430.5, 273_900.5]
+    written = signed_in.evaluate(AGES, lengths)
+    near = [
+        {span(timedelta(seconds=one + off)) for off in (-1.5, -0.5, 0.5, 1.5)}
+        for one in lengths
+    ]
+    assert all(text in among for text, among in zip(written, near, strict=True))
