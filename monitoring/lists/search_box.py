@@ -23,10 +23,9 @@ from monitoring.lists.failures.resolved_failures import resolved_with_text
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.pages import process_page
 from monitoring.lists.search_by_name import (
+    NewestProcesses,
     definitions_named,
-    spelled_alike,
     with_id_from,
-    with_summary,
 )
 from monitoring.lists.search_hits import (
     SHORTEST,
@@ -83,14 +82,16 @@ class Lookup:
             definitions_named(self.text, self.definitions),
             with_id_from(self.text, self.definitions),
         ]
+        newest = NewestProcesses([])
         if not processes:
-            kinds.append(with_summary(self.text, self.definitions))
+            newest = NewestProcesses.read(self.definitions)
+            kinds.append(newest.with_summary(self.text))
         if self.events:
             kinds.append(_events(self.text, processes))
         kinds += [*self._by_id(), *self._jobs(), *self._failures()]
         found = [kind for kind in kinds if kind.shown]
         if not found:
-            found.append(spelled_alike(self.text, self.definitions))
+            found.append(newest.spelled_alike(self.text))
         return [kind for kind in found if kind.shown]
 
     def _shows(self, names: Collection[str]) -> bool:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Self
 from uuid import UUID
 
 from django.urls import reverse
@@ -62,37 +63,48 @@ def with_id_from(text: str, names: Collection[str] | None) -> SearchHits:
     return _hits(_("Processes whose id begins so"), found)
 
 
-def with_summary(text: str, names: Collection[str] | None) -> SearchHits:
-    """Return the newest processes whose summaries contain a text, of the newest of all."""
-    kind = _("Processes with these words in their summary")
-    if len(text) < SHORTEST:
-        return _hits(kind, [])
-    newest = ProcessInstance.objects.order_by("-pk").values("pk")[:LOOKED_AT]
-    rows = ProcessInstance.objects.filter(pk__in=newest, summary__icontains=text)
-    rows = rows if names is None else rows.filter(name__in=names)
-    note = _("Summaries are looked for among the newest 10,000 processes.")
-    return _hits(kind, _rows(rows.order_by("-pk")), note)
+@dataclass(frozen=True)
+class NewestProcesses:
+    """The key, the name of the definition, the business key and the summary of the newest processes."""
+
+    rows: Sequence[tuple[UUID, str, str, str]]
+
+    @classmethod
+    def read(cls, names: Collection[str] | None) -> Self:
+        """Read them: those of some definitions among the newest of all."""
+        columns = ("pk", "name", "correlation_key", "summary")
+        rows = ProcessInstance.objects.order_by("-pk").values_list(*columns)
+        some = rows[:LOOKED_AT]
+        return cls([row for row in some if names is None or row[1] in names])
+
+    def with_summary(self, text: str) -> SearchHits:
+        """Return the processes whose summaries contain a text."""
+        wanted, keys = text.casefold(), list[UUID]()
+        if len(text) >= SHORTEST:
+            keys = [pk for pk, *_, said in self.rows if wanted in said.casefold()]
+        kind = _("Processes with these words in their summary")
+        note = _("Summaries are looked for among the newest 10,000 processes.")
+        return _hits(kind, _with_keys(keys), note)
+
+    def spelled_alike(self, text: str) -> SearchHits:
+        """Return the processes of which the key, or a word of the summary, is spelled nearly as a text."""
+        word, having = text.casefold(), defaultdict[str, list[UUID]](list)
+        if SHORTEST <= len(word) <= LONGEST:
+            for pk, _name, key, said in self.rows:
+                for one in {key.casefold(), *said.casefold().split()}:
+                    if abs(len(one) - len(word)) <= MOST_MORE:
+                        having[one].append(pk)
+        near = get_close_matches(word, having, SHOWN, SIMILAR)
+        keys = dict.fromkeys(pk for one in near for pk in having[one])
+        kind = _("Processes with a similar key, or a similar word in their summary")
+        note = _("They are looked for among the newest 10,000 processes.")
+        return replace(_hits(kind, _with_keys([*keys]), note), similar=True)
 
 
-def spelled_alike(text: str, names: Collection[str] | None) -> SearchHits:
-    """Return the processes of which the key, or a word of the summary, is spelled nearly as a text."""
-    kind = _("Processes with a similar key, or a similar word in their summary")
-    word = text.lower()
-    if not SHORTEST <= len(word) <= LONGEST:
-        return _hits(kind, [])
-    rows = ProcessInstance.objects.order_by("-pk")
-    columns = ("pk", "name", "correlation_key", "summary")
-    having = defaultdict[str, list[UUID]](list)
-    for pk, name, key, summary in rows.values_list(*columns)[:LOOKED_AT]:
-        if names is None or name in names:
-            for one in {key.lower(), *summary.lower().split()}:
-                if abs(len(one) - len(word)) <= MOST_MORE:
-                    having[one].append(pk)
-    near = get_close_matches(word, having, SHOWN, SIMILAR)
-    keys = [pk for one in near for pk in having[one]][: SHOWN + 1]
-    found = fetch_in_order(_shown_columns(rows), dict.fromkeys(keys))
-    note = _("They are looked for among the newest 10,000 processes.")
-    return replace(_hits(kind, found, note), similar=True)
+def _with_keys(keys: Sequence[UUID]) -> list[ProcessInstance]:
+    """Return the first processes with these keys, in their order."""
+    rows = _shown_columns(ProcessInstance.objects.all())
+    return fetch_in_order(rows, keys[: SHOWN + 1])
 
 
 def _rows(rows: ProcessInstanceQuerySet) -> list[ProcessInstance]:

@@ -112,25 +112,23 @@ class Window:
         return replace(estimate, at_least=self.at_least or passed.several)
 
 
-def read_window(definition: Definition, name: str, step: str = "") -> Window:
+def read_window(definition: Definition, name: str, most: int | None = None) -> Window:
     """Read the last hour, day or week.
 
     Args:
         definition: of the processes.
         name: hour, day or week.
-        step: the only step to read; "" for all.
+        most: the maximum number of visits to count one by one; None for `LOOKED_AT`.
     """
     until = timezone.now()
     since = until - WINDOWS[name]
     visits, told = _visits(), _failures()
-    if step:
-        visits, told = visits.filter(node=step), told.filter(step=step)
     mine = visits.filter(stored_definition=definition.pk)
     read = recent_rows(
         mine.order_by("stored_definition", "-finished_at"),
         "finished_at",
         (since, until),
-        LOOKED_AT,
+        LOOKED_AT if most is None else most,
         mine.annotate(again=_again(since)),
     )
     ended, opened = Q(finished_at__gte=since), Q(opened_at__gte=since)

@@ -23,6 +23,7 @@ from monitoring.attention import board, health, last_hour, problem_counts
 from monitoring.audit import pages as audit
 from monitoring.definition import definitions, seen_visits, step_counts
 from monitoring.definition.versions import preview
+from monitoring.lists import search_by_name
 from monitoring.lists.bulk import bulk
 from monitoring.lists.events import event_search, event_volume, events, selected_events
 from monitoring.lists.failures import failures, resolved_failures, trends
@@ -31,7 +32,8 @@ from monitoring.lists.processes import filters as instances
 from monitoring.lists.waits import decisions
 from monitoring.lists.waits import filters as narrowing
 from monitoring.probes import figures
-from monitoring.queries import counts, window
+from monitoring.process.steps import step_panel
+from monitoring.queries import counts, recent_rows, window
 from orchestrator import setup_status
 from orchestrator.engine.operations import ActionRequest, make_token
 from orchestrator.models import (
@@ -151,6 +153,10 @@ BOUNDS: dict[str, Sequence[object]] = {
     "FEW": (counts, failures, problem_counts, board),
     "NEWEST": (trends,),
     "FAILURES": (last_hour, window),
+    "SAMPLED": (recent_rows,),
+    "MOST": (step_panel,),
+    "LEAST_SHOWN": (event_volume,),
+    "SHOWN": (event_volume,),
     "PROCESSES": (seen_visits, narrowing),
     "LOOKED_AT": (
         *(
@@ -171,6 +177,7 @@ BOUNDS: dict[str, Sequence[object]] = {
             seen_visits,
             lists,
             narrowing,
+            search_by_name,
         ),
     ),
 }

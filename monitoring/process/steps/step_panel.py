@@ -37,8 +37,8 @@ INPUTS = 20
 TOLD = 20
 """The maximum number of failures of a visit that it shows, the newest."""
 
-OVER = "week"
-"""The window for the usual duration."""
+OVER, MOST = "week", 2_000
+"""The window for the usual duration, and the maximum number of visits of the definition to read."""
 
 
 WAYS = {
@@ -177,7 +177,7 @@ def step_panel(
     if node is None:
         return None
     vertex = vertex_of(moment.definition, step)
-    usual = _usual_duration(read_window(moment.definition, OVER, step), step)
+    usual = _usual_duration(read_window(moment.definition, OVER, MOST), step)
     bindings = vertex.bindings if vertex is not None else ()
     return StepPanel(
         node.label,
