@@ -164,7 +164,9 @@ class MapFigures:
             said = f"{short_number(number)}{'+' if more else ''}"
             texts[doing] = said if number else ""
         finished = self._finished(part)
-        texts["finished"] = str(finished) if finished else ""
+        # A sample without a visit of a step does not show that there was none.
+        some = finished or not (self.window.read.whole or self._never(part))
+        texts["finished"] = str(finished) if some else ""
         return texts
 
     def _finished(self, part: Part) -> Estimate:

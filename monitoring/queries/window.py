@@ -141,6 +141,8 @@ def read_window(definition: Definition, name: str, most: int | None = None) -> W
             earlier = _of_earlier_release(found)
             rows += [row[:-1] for row in earlier if row[-1] == definition.pk]
             more |= len(earlier) == FAILURES
+    else:
+        more |= visits.filter(ended, stored_definition=None).exists()
     return Window(name, read, more, _figures(read, failures))
 
 
