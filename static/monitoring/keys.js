@@ -52,7 +52,8 @@ function find() {
 /** Goes to the first field of what the page has to fill in. */
 function fill() {
   const fields = "textarea, select, input:not([type=hidden], [type=submit])";
-  const all = [...document.querySelectorAll("main form[method=post]")].flatMap((form) => [...form.querySelectorAll(fields)]);
+  const forms = [...document.querySelectorAll("main form[method=post]")];
+  const all = forms.flatMap((form) => [...form.querySelectorAll(fields)]);
   const first = all.find((field) => seen(field) && !field.disabled);
   first?.focus();
   first?.scrollIntoView({ block: "nearest" });

@@ -25,13 +25,14 @@ export function oneStop(box) {
 /** The nearest link in the direction of an arrow key. */
 function next(box, from, [right, down]) {
   const [x, y] = middle(from);
-  let [best, least] = [null, Infinity];
+  let best = null;
+  let least = 0;
   for (const link of links(box)) {
     const [to, below] = middle(link);
     const along = (to - x) * right + (below - y) * down;
     const aside = Math.abs((to - x) * down) + Math.abs((below - y) * right);
     const cost = along + ASIDE * aside;
-    if (link !== from && along > LEAST && cost < least) [best, least] = [link, cost];
+    if (link !== from && along > LEAST && (!best || cost < least))[best, least] = [link, cost];
   }
   return best;
 }

@@ -171,15 +171,13 @@ class _Import:
     Args:
         exported_at: the time of the export.
         now: the database's time.
-        tree: the stored processes, with the names of their definitions.
-        pinned: the keys of their stored definitions.
+        tree: the stored processes, with the names and keys of their definitions.
         new: the name of a table -> old key -> new key.
     """
 
     exported_at: datetime
     now: datetime
-    tree: dict[UUID, str] = field(default_factory=dict)
-    pinned: dict[UUID, int] = field(default_factory=dict)
+    tree: dict[UUID, tuple[str, int]] = field(default_factory=dict)
     commands: set[UUID] = field(default_factory=set)
     new: dict[str, dict[int, int]] = field(default_factory=dict)
     known_graphs: dict[str, str] = field(default_factory=dict)
@@ -241,7 +239,6 @@ class _Import:
         """Check a process; return the keys of its definition and owner in this installation."""
         pk = values["id"]
         self._check_new(pk, values["parent_id"])
-        self.tree[pk] = values["name"]
         definition: PinnedDefinition = beside["definition"]
         if definition.name != values["name"]:
             raise OperationRefused("the process %(process)s has two names", pk)
@@ -253,8 +250,9 @@ class _Import:
             self._outside_ids += outside_id_rows(pk, ids)
         # The owner is the active user of that name in this installation, if there is one.
         owner = active_person(beside["owner"]) if beside["owner"] else None
-        self.pinned[pk] = _definition(definition, values["data"], self.known_graphs)
-        return {"definition_id": self.pinned[pk], "owner": owner}
+        pinned = _definition(definition, values["data"], self.known_graphs)
+        self.tree[pk] = values["name"], pinned
+        return {"definition_id": pinned, "owner": owner}
 
     def _check_new(self, pk: UUID, parent: UUID | None) -> None:
         """Refuse a process outside the tree, or one that this installation has."""
@@ -280,10 +278,8 @@ class _Import:
         self._release(values)
 
     def _visit(self, values: dict[str, Any]) -> None:
-        process = values["instance_id"]
-        values["definition"] = self.tree[process]
-        if values["item"] is None:
-            values["stored_definition_id"] = self.pinned[process]
+        values["definition"], pinned = self.tree[values["instance_id"]]
+        values["stored_definition_id"] = pinned if values["item"] is None else None
         if values["child_id"] is not None:
             self._check_mine(values["child_id"])
         if values["owner"] and values["status"] == StepStatus.RUNNING:
@@ -302,12 +298,11 @@ class _Import:
             values["address"] = str(values["address"])
 
     def _incident(self, values: dict[str, Any]) -> None:
-        values["stored_definition_id"] = self.pinned.get(values["instance_id"])
+        mine = self.tree.get(values["instance_id"])
+        values["stored_definition_id"] = mine and mine[1]
         command = values["command_id"]
         if command is not None and command not in self.commands:
-            raise OperationRefused(
-                Text("an incident names a command that is not in it")
-            )
+            raise OperationRefused(MISSING.filled("command", command))
         for name, column in (("event", "event_id"), ("visit", "step_run_id")):
             if values[column] is not None:
                 values[column] = self._known(name, values[column])
