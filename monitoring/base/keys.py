@@ -28,6 +28,9 @@ OF_ACTIONS = {
 FORMS = "main form[method=post]"
 """The forms whose first field has a key."""
 
+WRITTEN = f"{FORMS}, dialog form[data-action]"
+"""The forms in whose fields people write."""
+
 PAGES = [
     KeyBinding(("g", letter), page, f"nav [data-go-key={letter}]")
     for letter, page in (
@@ -50,7 +53,7 @@ HERE = [
     KeyBinding(("j",), _("Next row"), "main tbody tr"),
     KeyBinding(("k",), _("Row before"), "main tbody tr"),
     KeyBinding(("i",), _("First field of the form"), FORMS),
-    KeyBinding(("Ctrl+Enter",), _("Send the form (in one of its fields)"), "form"),
+    KeyBinding(("Ctrl", "Enter"), _("Send the form (in one of its fields)"), WRITTEN),
     *(
         KeyBinding((letter,), word, f"main [data-key={letter}]")
         for letter, word in (

@@ -33,7 +33,7 @@ def test_without_scripts_it_is_said_that_buttons_need_them(
     page.goto(f"/processes/{waiting_order().process_id}/")
 
     expect(page.locator("noscript .notice")).to_contain_text("runs no scripts")
-    buttons = page.locator("[data-opens], [data-zoom], [data-play]")
+    buttons = page.locator("[data-opens], [data-zoom], [data-play], [data-follow]")
     expect(page.locator("[data-opens]")).not_to_have_count(0)
     for button in buttons.all():
         expect(button).to_have_css("cursor", "not-allowed")
