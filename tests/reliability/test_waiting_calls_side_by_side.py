@@ -141,11 +141,12 @@ def test_what_a_call_leaves_behind_meets_no_other(begin: Begin, what: str) -> No
     workers = begin()
     started(p.Looks, "first")
     until(all_ended, workers)
-    started(p.Looks, "before", "gate all")
+    before = started(p.Looks, "before", "gate all")
     until(lambda: begun("before"), workers)
     guilty = started(p.OneCall, "guilty", f"leave_behind {what}")
     until(lambda: ended(guilty), workers)
     open_gate("all")
+    until(lambda: ended(before), workers)  # it goes on before another begins
     for number in range(3):
         started(p.Looks, f"after {number}")
     until(all_ended, workers)

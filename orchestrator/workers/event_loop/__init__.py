@@ -161,6 +161,11 @@ class EventLoop:
             log.error("%s has closed the files of its worker, which ends", step_name())
             end_worker()
 
+    def _after_turn(self) -> None:
+        """Undo what the call that has run here may have left in the loop, before another call runs."""
+        self._loop.set_default_executor(self._threads)
+        self._end_if_broken()
+
     def _start_task(self, flight: Flight) -> None:
         # The context is this callback's own, but for the one of decimals.
         _flight.set(flight)
@@ -227,9 +232,7 @@ class EventLoop:
         flight = _flight.get(None)
         if flight is None:
             return asyncio.Task(coroutine, loop=loop, **given)
-        shown = _ShownCoroutine(
-            coroutine, flight.place, self._shared, self._end_if_broken
-        )
+        shown = _ShownCoroutine(coroutine, flight.place, self._shared, self._after_turn)
         task = _CallTask(flight, shown, loop=loop, **given)
         flight.tasks.add(task)
         task.add_done_callback(flight.tasks.discard)
