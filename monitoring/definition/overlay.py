@@ -184,7 +184,8 @@ class MapFigures:
             name: {
                 part: value
                 for part, passed in self._passed.items()
-                if (value := figure.of(passed)) is not None
+                if self.window.shows(passed, failures=not figure.of_time)
+                and (value := figure.of(passed)) is not None
             }
             for name, figure in FIGURES.items()
         }

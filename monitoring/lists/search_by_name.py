@@ -31,7 +31,10 @@ from orchestrator.models.process_instance import ProcessInstanceQuerySet
 LOOKED_AT = 10_000
 """The newest processes whose summaries are searched."""
 
-LONGEST, MOST_MORE, SIMILAR = 64, 2, 0.75
+SPELLED = 3_000
+"""The newest processes whose keys and words are compared one by one with the text."""
+
+LONGEST, MOST_MORE, SIMILAR = 32, 2, 0.75
 """Of a similar word: its maximum length, its maximum difference in length, and the ratio of equal characters."""
 
 BEGINNING = re.compile("[0-9a-f]{6,31}")
@@ -89,15 +92,15 @@ class NewestProcesses:
     def spelled_alike(self, text: str) -> SearchHits:
         """Return the processes of which the key, or a word of the summary, is spelled nearly as a text."""
         word, having = text.casefold(), defaultdict[str, list[UUID]](list)
-        if SHORTEST <= len(word) <= LONGEST:
-            for pk, _name, key, said in self.rows:
+        if SHORTEST <= len(word) <= LONGEST and not BEGINNING.fullmatch(word):
+            for pk, _name, key, said in self.rows[:SPELLED]:
                 for one in {key.casefold(), *said.casefold().split()}:
                     if abs(len(one) - len(word)) <= MOST_MORE:
                         having[one].append(pk)
         near = get_close_matches(word, having, SHOWN, SIMILAR)
         keys = dict.fromkeys(pk for one in near for pk in having[one])
         kind = _("Processes with a similar key, or a similar word in their summary")
-        note = _("They are looked for among the newest 10,000 processes.")
+        note = _("They are looked for among the newest 3,000 processes.")
         return replace(_hits(kind, _with_keys([*keys]), note), similar=True)
 
 

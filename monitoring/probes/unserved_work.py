@@ -14,7 +14,13 @@ from django.db.models.functions import Coalesce
 
 from monitoring.probes.machinery import Machinery, start_command
 from monitoring.queries.counts import Capped
-from orchestrator.models import InboxEvent, IssuedCommand, ProcessInstance, StepRun
+from orchestrator.models import (
+    InboxEvent,
+    IssuedCommand,
+    ProcessInstance,
+    StepRun,
+    StepStatus,
+)
 from orchestrator.setup_status import base_queue, calls_queue
 
 MOST = 1_000
@@ -87,11 +93,11 @@ def unserved_visit(run: StepRun, found: Machinery) -> UnservedWork | None:
 
 
 def unserved_steps(process: ProcessInstance, found: Machinery) -> set[str]:
-    """Return the steps of a process with a due visit that no worker will do."""
+    """Return the steps of a process with a ready visit that no worker will do."""
     if not found.unserved:
         return set()
-    due = process.step_runs.filter(wake_at__lte=found.now, finished_at=None)
-    rows = due.order_by().values_list("node", "queue")[:MOST]
+    ready = process.step_runs.filter(status=StepStatus.READY, finished_at=None)
+    rows = ready.order_by().values_list("node", "queue").distinct()[:MOST]
     return {node for node, queue in rows if base_queue(queue) in found.unserved}
 
 

@@ -29,6 +29,9 @@ SAMPLED = 8_000
 MOST_EACH = 2**30
 """The maximum number of rows that a row of a sample stands for."""
 
+ALIKE = 0.75
+"""How many of the rows that twice as long slices promise a sample needs."""
+
 LEAST = 30
 """The least number of rows from which a number is estimated."""
 
@@ -47,15 +50,18 @@ class RecentRows:
     Args:
         rows: the values of each.
         every: the number of rows that each stands for; 1 if all were read.
-        slices: the ends of the slices of a sample, the oldest first; empty if all were read.
+        slices: the ends of the slices of a sample, the oldest first; empty if there is none.
+        more: whether only the newest were read.
     """
 
     rows: list[tuple[Any, ...]]
     every: int = 1
     slices: list[Slice] = field(default_factory=list)
+    more: bool = False
 
     @property
     def whole(self) -> bool:
+        """Whether they are no sample."""
         return self.every == 1
 
     def within(self, time: str) -> Q:
@@ -65,12 +71,12 @@ class RecentRows:
     def estimate(self, times: Iterable[str]) -> Estimate:
         """Estimate the number of rows like some of those that were read, from their times as texts."""
         if self.whole:
-            return Estimate(sum(1 for _ in times))
-        starts = [start for start, _end in self.slices]
+            return Estimate(sum(1 for _ in times), at_least=self.more)
+        starts, parts = [start for start, _end in self.slices], len(self.slices)
         found = Counter(bisect_right(starts, parse_time(at)) - 1 for at in times)
-        mean = found.total() / PARTS
-        spread = sum((found[one] - mean) ** 2 for one in range(PARTS)) / (PARTS - 1)
-        deviation = self.every * sqrt((1 - 1 / self.every) * PARTS * spread)
+        mean = found.total() / parts
+        spread = sum((found[one] - mean) ** 2 for one in range(parts)) / (parts - 1)
+        deviation = self.every * sqrt((1 - 1 / self.every) * parts * spread)
         return Estimate(found.total(), self.every, round(LIKELY * deviation))
 
 
@@ -124,8 +130,11 @@ def recent_rows(
     window: tuple[datetime, datetime],
     most: int,
     of_sample: QuerySet[Any, tuple[Any, ...]] | None = None,
+    parts: int = PARTS,
 ) -> RecentRows:
-    """Return all rows since a moment, or a sample if there are too many.
+    """Return all rows since a moment; of too many a sample, or the newest if no sample is like the whole.
+
+    A sample with twice as long slices has twice as many rows. If it has far more, this one has missed a burst.
 
     Args:
         rows: tuples of values, of which the first is the time as text; the newest come first along an index.
@@ -133,36 +142,40 @@ def recent_rows(
         window: its beginning, and now.
         most: the maximum number of rows to read if they are all read.
         of_sample: the same rows with further values, for a sample.
+        parts: the number of parts of the window, of each of which a sample has a slice.
     """
     since, until = window
-    found = list(rows.filter(**{f"{time}__gte": since})[: most + 1])
-    if len(found) <= most:
-        return RecentRows(found)
+    whole = rows.filter(**{f"{time}__gte": since})
+    if whole[: most + 1].count() <= most:
+        return RecentRows(list(whole[:most]))
     # As many as came since the oldest of these may have come in equal times before.
-    reached = max(until - parse_time(found[-1][0]), (until - since) / MOST_EACH)
+    [oldest] = whole[most : most + 1]
+    reached = max(until - parse_time(oldest[0]), (until - since) / MOST_EACH)
     size, every = min(SAMPLED, most), 2
     while most * ((until - since) / reached) > size * every:
         every *= 2
 
-    def slices_fit(every: int) -> bool:
-        some = rows.filter(_within(time, _slices(since, until, every))).order_by()
-        return some[: size + 1].count() <= size
+    def count(every: int) -> int:
+        some = rows.filter(_within(time, _slices(since, until, every, parts)))
+        return some.order_by()[: size + 1].count() if every > 1 else most
 
-    while every < MOST_EACH and not slices_fit(every):
+    while every < MOST_EACH and count(every) > size:
         every *= 2
-    while every > 2 and slices_fit(every // 2):  # a burst is no measure of the rest
+    while every > 2 and count(every // 2) <= size:  # a burst is no measure of the rest
         every //= 2
-    slices = _slices(since, until, every)
+    if 2 * count(every) < ALIKE * count(every // 2):
+        return RecentRows(list(whole[:most]), more=True)
+    slices = _slices(since, until, every, parts)
     some = rows if of_sample is None else of_sample
     some = some.filter(_within(time, slices)).order_by()
     return RecentRows(list(some[:size]), every, slices)
 
 
-def _slices(since: datetime, until: datetime, every: int) -> list[Slice]:
+def _slices(since: datetime, until: datetime, every: int, parts: int) -> list[Slice]:
     """Return a slice of each part of a window, at a pseudo-random place: the same for the same window."""
-    part = (until - since) / PARTS
+    part = (until - since) / parts
     found = []
-    for number in range(PARTS):
+    for number in range(parts):
         # The multiples of the golden ratio are spread evenly.
         start = since + part * number + part * (1 - 1 / every) * (number * 0.618034 % 1)
         found.append((start, start + part / every))

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from monitoring.queries.activity import COUNTED, WINDOWS
 from monitoring.queries.counts import text_column
-from monitoring.queries.recent_rows import Estimate, RecentRows, recent_rows
+from monitoring.queries.recent_rows import LEAST, Estimate, RecentRows, recent_rows
 from orchestrator.models import Definition, Incident, StepRun
 
 LOOKED_AT = 20_000
@@ -77,13 +77,15 @@ class Window:
     Args:
         name: hour, day or week.
         read: the visits that were read.
-        at_least: whether there were more visits or failures than were read.
+        at_least: whether there were more visits than were read.
+        more_failed: whether there were more failures than were read.
         steps: the figures by step.
     """
 
     name: str
     read: RecentRows
     at_least: bool
+    more_failed: bool
     steps: dict[str, StepFigures]
 
     def of(self, steps: tuple[str, ...]) -> StepFigures:
@@ -99,6 +101,11 @@ class Window:
         """The number of visits that were read."""
         return len(self.read.rows)
 
+    def shows(self, passed: StepFigures, *, failures: bool = False) -> bool:
+        """Return whether enough was read of a step for a figure of its times, or of its failures."""
+        enough = self.read.whole or len(passed.seconds) >= LEAST
+        return enough and not (failures and self.more_failed)
+
     def visits(self, passed: StepFigures) -> Estimate:
         """Return the number of visits of a step."""
         number = len(passed.seconds)
@@ -112,13 +119,12 @@ class Window:
         return replace(estimate, at_least=self.at_least or passed.several)
 
 
-def read_window(definition: Definition, name: str, most: int | None = None) -> Window:
+def read_window(definition: Definition, name: str) -> Window:
     """Read the last hour, day or week.
 
     Args:
         definition: of the processes.
         name: hour, day or week.
-        most: the maximum number of visits to count one by one; None for `LOOKED_AT`.
     """
     until = timezone.now()
     since = until - WINDOWS[name]
@@ -128,22 +134,24 @@ def read_window(definition: Definition, name: str, most: int | None = None) -> W
         mine.order_by("stored_definition", "-finished_at"),
         "finished_at",
         (since, until),
-        LOOKED_AT if most is None else most,
+        LOOKED_AT,
         mine.annotate(again=_again(since)),
     )
     ended, opened = Q(finished_at__gte=since), Q(opened_at__gte=since)
     told = told.filter(opened)
     failed = told.filter(read.within("opened_at"), stored_definition=definition.pk)
     failures = list(failed[:FAILURES])
-    more = len(failures) == FAILURES
+    more, more_failed = read.more, len(failures) == FAILURES
     if read.whole:
-        for rows, found in ((read.rows, visits.filter(ended)), (failures, told)):
-            earlier = _of_earlier_release(found)
-            rows += [row[:-1] for row in earlier if row[-1] == definition.pk]
-            more |= len(earlier) == FAILURES
+        earlier = _of_earlier_release(visits.filter(ended).order_by("-finished_at"))
+        read.rows.extend(row[:-1] for row in earlier if row[-1] == definition.pk)
+        before = _of_earlier_release(told.order_by("-opened_at"))
+        failures += [row[:-1] for row in before if row[-1] == definition.pk]
+        more |= len(earlier) == FAILURES
+        more_failed |= len(before) == FAILURES
     else:
         more |= visits.filter(ended, stored_definition=None).exists()
-    return Window(name, read, more, _figures(read, failures))
+    return Window(name, read, more, more_failed, _figures(read, failures))
 
 
 def _visits() -> QuerySet[StepRun, tuple[Any, ...]]:

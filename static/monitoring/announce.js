@@ -1,13 +1,16 @@
 // What a screen reader says by itself: one sentence for what matters, and nothing for what ticks.
 import { onFragments } from "./page.js";
 
+const waiting = []; // texts that are said in the next frame
 const said = new Map(); // the last text of each element that announces its changes
 
 /** Has a screen reader say a text, also when it has just said the same. */
 export function announce(text) {
   const place = document.getElementById("said");
   place.textContent = "";
-  requestAnimationFrame(() => (place.textContent = text));
+  waiting.push(text);
+  if (waiting.length > 1) return;
+  requestAnimationFrame(() => (place.textContent = waiting.splice(0).join(" ")));
 }
 
 function changes() {

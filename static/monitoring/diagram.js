@@ -157,7 +157,8 @@ function pans(box) {
   const zoom = (event) => (event.ctrlKey || event.metaKey) && panzoom.zoomWithWheel(event);
   box.addEventListener("wheel", zoom, { passive: false });
   box.addEventListener("keydown", (event) => {
-    if (!keys[event.key] || (event.target !== box && !event.shiftKey)) return;
+    const other = event.altKey || event.ctrlKey || event.metaKey;
+    if (!keys[event.key] || other || (event.target !== box && !event.shiftKey)) return;
     event.preventDefault();
     moved();
     panzoom.pan(...keys[event.key], { relative: true });

@@ -50,3 +50,4 @@ document.addEventListener("focusout", ({ target }) => {
   });
 });
 onFragments(restore);
+document.addEventListener("close", () => setTimeout(restore), true); // of a dialog whose opener is gone

@@ -82,7 +82,8 @@ function acts(key) {
 }
 
 document.addEventListener("keydown", (event) => {
-  const sends = event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat;
+  const held = event.altKey || event.shiftKey || event.repeat || event.isComposing || event.defaultPrevented;
+  const sends = event.key === "Enter" && (event.ctrlKey || event.metaKey) && !held;
   if (sends && writes(event.target) && send(event.target)) event.preventDefault();
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (!works() || writes(event.target) || document.querySelector("dialog[open]")) return;

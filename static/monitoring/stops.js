@@ -4,7 +4,7 @@ const ASIDE = 2; // how much a pixel aside counts against one on the way
 const TRIES = 20; // to move what has the focus into sight
 const LEAST = 4; // pixels; what is nearer lies beside, not behind
 
-const links = (box) => [...box.querySelectorAll("a[href]")];
+const links = (box) => [...box.querySelectorAll("a[href]")].filter((link) => link.checkVisibility());
 const middle = (link) => {
   const { left, right, top, bottom } = link.getBoundingClientRect();
   return [(left + right) / 2, (top + bottom) / 2];
@@ -18,8 +18,12 @@ export function oneStop(box) {
     all.find((link) => link.getAttribute("tabindex") === "0") ??
     all.find((link) => link.querySelector(".is-current")) ??
     all[0];
-  for (const link of all) link.setAttribute("tabindex", link === wanted ? "0" : "-1");
+  stopAt(box, wanted);
   box.removeAttribute("tabindex");
+}
+
+function stopAt(box, wanted) {
+  for (const link of box.querySelectorAll("a[href]")) link.setAttribute("tabindex", link === wanted ? "0" : "-1");
 }
 
 /** The nearest link in the direction of an arrow key. */
@@ -42,14 +46,15 @@ export function stops(box, panzoom) {
   oneStop(box);
   box.addEventListener("keydown", (event) => {
     const link = event.target.closest("a[href]");
-    if (!link || !WAYS[event.key] || event.shiftKey) return;
+    const other = event.shiftKey || event.altKey || event.ctrlKey || event.metaKey;
+    if (!link || !WAYS[event.key] || other) return;
     event.preventDefault();
     next(box, link, WAYS[event.key])?.focus({ preventScroll: true });
   });
   box.addEventListener("focusin", ({ target }) => {
     const link = target.closest("a[href]");
     if (!link) return;
-    for (const one of links(box)) one.setAttribute("tabindex", one === link ? "0" : "-1");
+    stopAt(box, link);
     if (link.matches(":focus-visible")) box.scrollIntoView({ block: "nearest" });
     reveal(box, panzoom, link);
   });

@@ -32,7 +32,6 @@ from monitoring.lists.processes import filters as instances
 from monitoring.lists.waits import decisions
 from monitoring.lists.waits import filters as narrowing
 from monitoring.probes import figures
-from monitoring.process.steps import step_panel
 from monitoring.queries import counts, recent_rows, window
 from orchestrator import setup_status
 from orchestrator.engine.operations import ActionRequest, make_token
@@ -154,7 +153,6 @@ BOUNDS: dict[str, Sequence[object]] = {
     "NEWEST": (trends,),
     "FAILURES": (last_hour, window),
     "SAMPLED": (recent_rows,),
-    "MOST": (step_panel,),
     "LEAST_SHOWN": (event_volume,),
     "SHOWN": (event_volume,),
     "PROCESSES": (seen_visits, narrowing),

@@ -111,6 +111,27 @@ def test_s9_5_of_many_a_sample_is_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert found["ParcelDelivered"].received["hour"] == "2"
 
 
+def test_s9_5_only_the_most_frequent_of_many_types_are_estimated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the others a number says "or more", and no line is drawn, which would look like a rise."""
+    for name, most in (("LOOKED_AT", 100), ("SHOWN", 20), ("LEAST_SHOWN", 20)):
+        monkeypatch.setattr(volumes, name, most)
+    monkeypatch.setattr(volumes, "ESTIMATED", 1)
+    now = timezone.now()
+    for name in ("ParcelScanned", "ParcelPacked"):
+        received(name, [now - timedelta(seconds=3500 - n * 11) for n in range(300)])
+
+    rows = {row.type: row for row in event_volume("hour").types}
+
+    estimated = [row for row in rows.values() if row.received["hour"][0] == "≈"]
+    assert len(estimated) == 1
+    [other] = {"ParcelScanned", "ParcelPacked"} - {row.type for row in estimated}
+    assert rows[other].received == dict.fromkeys(("hour", "day", "week"), "100+")
+    assert rows[other].verdicts == [("moved", "20+")]
+    assert rows[other].each == []
+
+
 def test_s9_5_it_is_found_along_indexes_alone() -> None:
     received("ParcelScanned", [timezone.now()] * 3)
     with explained() as plans:

@@ -34,6 +34,7 @@ from orchestrator.models import (
     StepStatus,
     Verdict,
 )
+from tests.services.cases import cases
 from tests.services.explained import explained
 from tests.services.sizes import size
 
@@ -312,6 +313,42 @@ def test_s2_1_of_very_many_visits_a_sample_tells_with_its_error(
             true = len(world.finished(definition, "week", node))
             within.append(abs(estimate.number - true) <= estimate.error)
     assert sum(within) >= 0.8 * len(within)
+
+
+@cases("ago", *range(3, 160, 13))
+def test_s2_1_a_burst_is_never_left_out_of_an_estimate(
+    made: Callable[..., World], monkeypatch: pytest.MonkeyPatch, ago: int
+) -> None:
+    """At whatever time of the week it was, with a trickle at all times."""
+    monkeypatch.setattr(window, "LOOKED_AT", 800)
+    monkeypatch.setattr(recent_rows, "SAMPLED", 400)
+    world = made(50, number=1_000)
+    [definition, _other] = world.definitions
+    mine = [one for one in world.processes if one.definition_id == definition.pk]
+
+    def ended(at: datetime, number: int) -> StepRun:
+        return StepRun(
+            instance=mine[number % len(mine)],
+            stored_definition=definition,
+            node=NODES[0],
+            kind=StepKind.STEP,
+            visit=number,
+            status=StepStatus.DONE,
+            started_at=at,
+            finished_at=at,
+        )
+
+    trickle = [world.now - timedelta(minutes=30 * n) for n in range(300)]
+    burst = [world.now - timedelta(hours=ago, milliseconds=20 * n) for n in range(1500)]
+    every = enumerate([*trickle, *burst])
+    StepRun.objects.bulk_create(ended(at, number) for number, at in every)
+
+    found = read_window(definition, "week")
+
+    told = found.finished(found.of((NODES[0],)))
+    true = len(mine)
+    assert told.at_least or abs(told.number - true) <= told.error, (told, true)
+    assert told.number <= true or not told.at_least
 
 
 def events(world: World, type_: str, number: int) -> None:

@@ -120,7 +120,7 @@ def test_s10_1_what_is_spelled_nearly_so_is_shown_and_nobody_is_sent_there(
         kind = "Processes with a similar key, or a similar word in their summary"
         assert kinds(page) == [kind], words
         assert f'href="/processes/{done.pk}/"' in page
-        assert "They are looked for among the newest 10,000 processes." in page
+        assert "They are looked for among the newest 3,000 processes." in page
     for nothing in ("sa", "yamamoto", "x" * 100):
         assert NOTHING in ask(nothing), nothing
 

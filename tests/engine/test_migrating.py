@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from monitoring.base.masking import names_of
+from monitoring.queries.window import read_window
 from orchestrator import send_event
 from orchestrator.definition.secrets import Secrets
 from orchestrator.engine.loops.drain import drain
@@ -24,6 +25,7 @@ from orchestrator.exceptions import NotMigrated, PermissionMissing, StaleRevisio
 from orchestrator.models import (
     Checkpoint,
     Definition,
+    Incident,
     IssuedCommand,
     OperatorAction,
     OutsideId,
@@ -92,6 +94,31 @@ def test_a_process_goes_on_with_the_steps_and_the_data_of_the_other_version() ->
     tell(SecondOpinionGiven("C-1"))
     tell(ClaimPaid("C-1"))
     assert (now(claim).status, claims.paid) == ("completed", ["C-1"])
+
+
+def test_its_visits_and_incidents_are_counted_with_the_other_version() -> None:
+    claim = filed()
+    Incident.objects.create(
+        kind=Incident.Kind.STEP_FAILED,
+        instance=claim,
+        stored_definition=claim.definition,
+        step="WithAssessor",
+        message="it rained",
+        opened_at=claim.started_at,
+        resolved_at=claim.started_at,
+    )
+    before, claim = claim.definition, migrated(claim)
+
+    for rows in (claim.step_runs, claim.incidents):
+        kept = rows.values_list("stored_definition", flat=True)
+        assert set(kept) == {claim.definition_id}
+    assert read_window(before, "hour").steps == {}
+    there = read_window(claim.definition, "hour").steps
+    assert {step: len(one.finished) for step, one in there.items()} == {
+        "Filed": 1,
+        "WithAssessor": 1,
+    }
+    assert there["WithAssessor"].failure_rate == 1.0
 
 
 def test_the_switch_is_a_checkpoint_and_an_audit_row() -> None:

@@ -1,6 +1,7 @@
 """The number of recent events by type, their outcomes, and their retention.
 
-Up to `LOOKED_AT` events of each type are counted in each window; of more, a sample.
+Up to `LOOKED_AT` events of each type are counted in each window. Of more, the chosen window has a sample of the most
+frequent types.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -36,6 +38,9 @@ from orchestrator.retention import ALL_OTHERS, retention
 
 LOOKED_AT = 5_000
 """The maximum number of events of one type to count one by one in a window."""
+
+ESTIMATED = 8
+"""The number of types with more events for which the chosen window is estimated, the most frequent."""
 
 SHOWN, LEAST_SHOWN = 20_000, 1_000
 """The maximum number of events to read for the chosen window; but so many of each type."""
@@ -109,19 +114,23 @@ def event_volume(window: str = "") -> EventVolume:
     known = set(registry.event_types())
     stored = distinct_values(InboxEvent, "type", STORED_TYPES)
     every = sorted(known.union(stored))
-    numbers = {name: _numbers(name, until, every) for name in WINDOWS}
+    numbers = {name: _numbers(name, every) for name in WINDOWS}
     types = [one for one in every if one in known or numbers["week"][one]]
 
     def rank(name: str) -> tuple[int, int, str]:
         return -numbers[window][name].number, -numbers["week"][name].number, name
 
     shown, times = sorted(types, key=rank)[:TYPES], retention()
-    most = max(SHOWN // max(len(shown), 1), LEAST_SHOWN)
+    most, estimated = max(SHOWN // max(len(shown), 1), LEAST_SHOWN), 0
     volumes = []
     for name in shown:
         received = {one: str(numbers[one][name]) for one in WINDOWS}
-        there = bool(numbers[window][name])
-        read = _read(name, window, until, most) if there else RecentRows([])
+        read = RecentRows([])
+        if (number := numbers[window][name]).at_least and estimated < ESTIMATED:
+            read, estimated = _read(name, window, until, LOOKED_AT), estimated + 1
+            received[window] = str(read.estimate(at for at, _verdict in read.rows))
+        elif number:
+            read = _newest(name, window, until, most)
         outcomes = _verdicts(read), *_lines(read, window, until)
         kept = list(_kept_texts(name, times))
         volumes.append(TypeVolume(name, name in known, received, *outcomes, kept))
@@ -139,23 +148,35 @@ def _rows_of(window: str) -> QuerySet[InboxEvent]:
 ROWS = {name: partial(_rows_of, name) for name in WINDOWS}
 
 
-def _numbers(window: str, until: datetime, types: Sequence[str]) -> dict[str, Estimate]:
-    """Return the number of events of each type in a window."""
+def _numbers(window: str, types: Sequence[str]) -> dict[str, Estimate]:
+    """Return the number of events of each type in a window, up to `LOOKED_AT`."""
     rows = ForEach(ROWS[window], types, alike=True)
     found = dict.fromkeys(types, Estimate())
     for name, number in count_by(rows, "type", cap=LOOKED_AT + 1):
-        found[name] = Estimate(number)
-        if number > LOOKED_AT:
-            read = _read(name, window, until, LOOKED_AT)
-            found[name] = read.estimate(at for at, _verdict in read.rows)
+        more = number > LOOKED_AT
+        found[name] = Estimate(min(number, LOOKED_AT), at_least=more)
+    return found
+
+
+def _told(name: str) -> QuerySet[InboxEvent, tuple[str, str]]:
+    """Return when each event of a type was received, and its verdict, the newest first."""
+    rows = InboxEvent.objects.filter(type=name).order_by("type", "-received_at")
+    at: Any = rows.annotate(at=text_column("received_at"))
+    found: QuerySet[InboxEvent, tuple[str, str]] = at.values_list("at", "verdict")
     return found
 
 
 def _read(name: str, window: str, until: datetime, most: int) -> RecentRows:
-    """Read when each event of a type was received, and its verdict; of more than `most` events a sample."""
-    rows = InboxEvent.objects.filter(type=name).order_by("type", "-received_at")
-    told = rows.annotate(at=text_column("received_at")).values_list("at", "verdict")
-    return recent_rows(told, "received_at", (until - WINDOWS[window], until), most)
+    """Read the events of a type, or a sample of them."""
+    ends, parts = (until - WINDOWS[window], until), 2 * PARTS[window]
+    return recent_rows(_told(name), "received_at", ends, most, parts=parts)
+
+
+def _newest(name: str, window: str, until: datetime, most: int) -> RecentRows:
+    """Read the newest events of a type."""
+    rows = _told(name).filter(received_at__gte=until - WINDOWS[window])
+    found = list(rows[: most + 1])
+    return RecentRows(found[:most], more=len(found) > most)
 
 
 def _verdicts(read: RecentRows) -> list[tuple[str, str]]:
@@ -169,6 +190,8 @@ def _lines(
     read: RecentRows, window: str, until: datetime
 ) -> tuple[list[int], list[int]]:
     """Return the number of events at each point of the line, and of those that no process took."""
+    if read.more:  # the newest alone would look like a rise
+        return [], []
     problems = [at for at, verdict in read.rows if verdict in PROBLEMS]
     every = [at for at, _verdict in read.rows]
     return _count_parts(window, until, every), _count_parts(window, until, problems)

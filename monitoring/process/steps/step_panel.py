@@ -37,8 +37,8 @@ INPUTS = 20
 TOLD = 20
 """The maximum number of failures of a visit that it shows, the newest."""
 
-OVER, MOST = "week", 2_000
-"""The window for the usual duration, and the maximum number of visits of the definition to read."""
+OVER = "week"
+"""The window for the usual duration."""
 
 
 WAYS = {
@@ -147,6 +147,7 @@ class StepPanel:
         inputs: the parameters of its function.
         more_inputs: the number of other parameters.
         usual: its usual duration; None without recent visits.
+        whole: whether all recent visits of the process's definition were looked at.
     """
 
     label: str
@@ -156,6 +157,7 @@ class StepPanel:
     inputs: list[StepInput]
     more_inputs: int
     usual: UsualDuration | None
+    whole: bool
 
     @property
     def tries(self) -> int:
@@ -177,7 +179,8 @@ def step_panel(
     if node is None:
         return None
     vertex = vertex_of(moment.definition, step)
-    usual = _usual_duration(read_window(moment.definition, OVER, MOST), step)
+    over = read_window(moment.definition, OVER)
+    usual = _usual_duration(over, step)
     bindings = vertex.bindings if vertex is not None else ()
     return StepPanel(
         node.label,
@@ -187,11 +190,14 @@ def step_panel(
         list(_inputs(moment.present, moment.labels, bindings[:INPUTS])),
         max(len(bindings) - INPUTS, 0),
         usual,
+        over.read.whole and not over.at_least,
     )
 
 
 def _usual_duration(over: Window, step: str) -> UsualDuration | None:
     passed = over.of((step,))
+    if not over.shows(passed):
+        return None
     median, p95 = passed.quantile(0.5), passed.quantile(0.95)
     if median is None or p95 is None:
         return None

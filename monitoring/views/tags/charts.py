@@ -58,7 +58,7 @@ def volume_spark(row: TypeVolume, window: str) -> dict[str, Any]:
         "number": row.received[window],
         "window": window_word(window),
     }
-    return _small_chart(said, row.each, row.problems, max(row.each))
+    return _small_chart(said, row.each, row.problems, max(row.each, default=0))
 
 
 def _small_chart(

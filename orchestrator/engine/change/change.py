@@ -26,6 +26,7 @@ from orchestrator.engine.sql.batch import Batch, Statement, send
 from orchestrator.engine.sql.group_commit import merge_alike
 from orchestrator.engine.sql.row_objects import new_row
 from orchestrator.engine.sql.tables import checkpoints, instances, step_runs
+from orchestrator.engine.sql.tables import incidents as incident_rows
 from orchestrator.engine.storage import definitions, inbox
 from orchestrator.exceptions import LimitReached
 from orchestrator.models import (
@@ -132,11 +133,14 @@ class ProcessChange:
         )
 
     def pin(self, definition: int) -> None:
-        """Pin the process and its visits to another stored definition, given by its key."""
+        """Pin the process, its visits and its incidents to another stored definition, given by its key."""
         self.instance.definition_id = self.extra["definition_id"] = definition
-        visits = {"instance_id": self.instance.pk, "item": None}
-        also = {"stored_definition_id": definition}
-        self.writes.append(step_runs.update(also, visits, None))
+        theirs, also = (
+            {"instance_id": self.instance.pk},
+            {"stored_definition_id": definition},
+        )
+        self.writes.append(step_runs.update(also, {**theirs, "item": None}, None))
+        self.writes.append(incident_rows.update(also, theirs, None))
 
     def pause(self) -> None:
         """Pause the process."""
