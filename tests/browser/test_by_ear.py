@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import Locator, Page, expect
 
 from orchestrator.engine.operations import decide, pause, unpause
 from orchestrator.models import BulkOperation, ProcessInstance
 from tests.apps.every_construct.desk import inquiry
 from tests.apps.every_construct.fixtures import helpdesk
-from tests.browser.conftest import live
 from tests.browser.orders import failed, waiting_order, went_on
 from tests.browser.pressing import opened, press, submit
 from tests.browser.samples import orders
@@ -101,7 +101,7 @@ def test_going_to_the_past_is_said_once(signed_in: Page) -> None:
 
 
 def test_what_another_person_does_to_the_process_is_said(
-    signed_in: Page, operator: object
+    signed_in: Page, operator: User
 ) -> None:
     hire_for_long()
     process = waiting_order().process_id
@@ -124,7 +124,7 @@ def test_what_one_does_oneself_is_said_by_its_answer_alone(signed_in: Page) -> N
 
 
 def test_the_end_of_an_operation_on_many_is_said(
-    signed_in: Page, operator: object
+    signed_in: Page, operator: User
 ) -> None:
     failed(2)
     operation = begun(operator, {"status": "failed"}, 2, action="escalate")
@@ -162,7 +162,7 @@ def test_the_focus_goes_to_what_replaces_a_button(signed_in: Page) -> None:
     expect(signed_in.locator("#unpause-button")).to_be_focused()
 
 
-def test_the_focus_goes_to_the_next_row(signed_in: Page, operator: object) -> None:
+def test_the_focus_goes_to_the_next_row(signed_in: Page, operator: User) -> None:
     """After an answer of one's own, and when another person's answer takes the row away."""
     for number in range(3):
         inquiry(f"T-{number}")
@@ -235,4 +235,3 @@ def test_a_line_of_a_diagram_is_heard_once_with_its_ends(signed_in: Page) -> Non
     names = [line.locator("title").text_content() for line in lines.all()]
     assert all(re.match("From .+ to .+: .+", name or "") for name in names)
     assert all(line.get_attribute("role") == "img" for line in lines.all())
-    assert live

@@ -67,7 +67,7 @@ class WrittenText:
         return self._names.setdefault(f"{word} {pk}", name)
 
     def _columns(self, row: Model) -> Iterator[str]:
-        if isinstance(row, StepRun | Incident) and row.instance_id:
+        if isinstance(row, StepRun | Incident) and row.instance is not None:
             own = row.instance.definition_id
             element = isinstance(row, StepRun) and row.item is not None
             if row.stored_definition_id != (None if element else own):
