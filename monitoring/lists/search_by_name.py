@@ -35,7 +35,7 @@ SPELLED = 3_000
 """The newest processes whose keys and words are compared one by one with the text."""
 
 LONGEST, MOST_MORE, SIMILAR = 32, 2, 0.75
-"""Of a similar word: its maximum length, its maximum difference in length, and the ratio of equal characters."""
+"""The maximum length of a similar word, its maximum difference in length, and the ratio of equal characters."""
 
 BEGINNING = re.compile("[0-9a-f]{6,31}")
 """The beginning of an id, without its hyphens: shorter ones begin the ids of many processes."""

@@ -47,7 +47,7 @@ class SearchHits:
         shown: the first matches.
         more: whether there are more that no list has.
         note: what was looked at, if not everything; "" else.
-        similar: whether they are only similar to the text: nobody is sent to one unasked.
+        similar: whether they are only similar to the text; a reader is not redirected to one.
     """
 
     kind: Promise

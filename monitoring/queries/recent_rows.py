@@ -39,7 +39,7 @@ LIKELY = 1.96
 """The error, in standard deviations, that nineteen of twenty estimates keep."""
 
 
-Slice = tuple[datetime, datetime]
+TimeSlice = tuple[datetime, datetime]
 """The beginning and the end of a slice."""
 
 
@@ -56,7 +56,7 @@ class RecentRows:
 
     rows: list[tuple[Any, ...]]
     every: int = 1
-    slices: list[Slice] = field(default_factory=list)
+    slices: list[TimeSlice] = field(default_factory=list)
     more: bool = False
 
     @property
@@ -171,7 +171,7 @@ def recent_rows(
     return RecentRows(list(some[:size]), every, slices)
 
 
-def _slices(since: datetime, until: datetime, every: int, parts: int) -> list[Slice]:
+def _slices(since: datetime, until: datetime, every: int, parts: int) -> list[TimeSlice]:
     """Return a slice of each part of a window, at a pseudo-random place: the same for the same window."""
     part = (until - since) / parts
     found = []
@@ -182,6 +182,6 @@ def _slices(since: datetime, until: datetime, every: int, parts: int) -> list[Sl
     return found
 
 
-def _within(time: str, slices: Sequence[Slice]) -> Q:
+def _within(time: str, slices: Sequence[TimeSlice]) -> Q:
     parts = (Q(**{f"{time}__gte": start, f"{time}__lt": end}) for start, end in slices)
     return reduce(or_, parts, Q())

@@ -84,7 +84,7 @@ class StepRun(Work):
         editable=False,
         related_name="+",
     )
-    """That of its process, by which the map counts; null in rows of earlier releases, and of elements of maps."""
+    """The one of its process, by which the map counts; null in rows of earlier releases, and of elements of maps."""
     node = models.CharField(_("step"), max_length=100)
     kind = models.CharField(_("kind"), max_length=5, choices=StepKind, blank=True)
     visit = models.PositiveIntegerField(_("visit"), default=1)

@@ -43,7 +43,7 @@ ESTIMATED = 8
 """The number of types with more events for which the chosen window is estimated, the most frequent."""
 
 SHOWN, LEAST_SHOWN = 20_000, 1_000
-"""The maximum number of events to read for the chosen window; but so many of each type."""
+"""The maximum number of events to read for the chosen window, and the minimum of one type."""
 
 STORED_TYPES = 300
 """The maximum number of types of stored events to look at."""
