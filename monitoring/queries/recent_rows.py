@@ -171,7 +171,9 @@ def recent_rows(
     return RecentRows(list(some[:size]), every, slices)
 
 
-def _slices(since: datetime, until: datetime, every: int, parts: int) -> list[TimeSlice]:
+def _slices(
+    since: datetime, until: datetime, every: int, parts: int
+) -> list[TimeSlice]:
     """Return a slice of each part of a window, at a pseudo-random place: the same for the same window."""
     part = (until - since) / parts
     found = []
