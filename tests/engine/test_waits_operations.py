@@ -369,7 +369,7 @@ def test_s8_4_of_one_definition_and_by_pages(
 
 @cases(
     "name, said",
-    ("extend", "01:29:"),
+    ("extend", "1 h 29 min"),
     ("escalate", "Escalated"),
     ("assign", "<b>operator</b>"),
 )
