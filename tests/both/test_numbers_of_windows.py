@@ -135,9 +135,8 @@ class World:
         since = self.now - WINDOWS[name]
         return {
             run.instance_id
-            for run in StepRun.objects.filter(node=node)
-            if run.instance_id in mine
-            and run.finished_at is not None
+            for run in StepRun.objects.filter(node=node, instance__in=mine)
+            if run.finished_at is not None
             and run.finished_at >= since
             and run.status in ("done", "skipped", "failed")
             and run.kind not in ("join", "undo", "item")
