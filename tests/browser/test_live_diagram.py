@@ -177,8 +177,8 @@ def test_s3_4_follow_keeps_the_current_step_in_the_middle_until_it_is_moved_by_h
     follow.focus()
     signed_in.keyboard.press("Enter")
     in_the_middle(signed_in, "Completed")
-    signed_in.locator(".diagram").focus()
-    signed_in.keyboard.press("ArrowLeft")
+    signed_in.locator(".diagram a[tabindex='0']").focus()
+    signed_in.keyboard.press("Shift+ArrowLeft")
     expect(follow).to_have_attribute("aria-pressed", "false")
 
 
