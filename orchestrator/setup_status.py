@@ -76,7 +76,7 @@ def _counts(name: str, version: int, stored: list[int] | None) -> dict[str, Any]
     """Return the counts of one version of a definition. `stored` has its rows; None stands for all rows of the name."""
     counts: dict[str, Counter[str]] = {"statuses": Counter(), "steps": Counter()}
     more = []
-    of_name = ProcessInstance.objects.filter(name=name).order_by("-pk")
+    of_name = ProcessInstance.objects.filter(name=name).newest_first()
     for noun, rows in (("live", of_name.live()), ("ended", of_name.ended())):
         read = rows.values_list("definition_id", "status", "step")[:MOST]
         found = list(read)

@@ -26,6 +26,7 @@ from orchestrator.models import (
     ProcessInstance,
     StepRun,
 )
+from orchestrator.models.process_instance import NEWEST_FIRST
 
 
 @admin.register(ProcessInstance)
@@ -43,6 +44,7 @@ class ProcessInstanceAdmin(ProcessActionAdmin):
         "changed_at",
     ]
     list_filter = [DefinitionFilter, "status", EscalatedFilter]
+    ordering = [*NEWEST_FIRST]
     process_field = "pk"
 
     def listed(self, request: HttpRequest) -> QuerySet[Any]:

@@ -147,7 +147,10 @@ RowKey = Annotated[int, Field(ge=0, lt=10**18), BeforeValidator(check_digits), F
 """The key of the row after which a page begins."""
 
 Id = Annotated[UUID, FOLLOW]
-"""The key of the process or operation after which a page begins."""
+"""The key of the operation after which a page begins."""
+
+Place = Annotated[str, Field(pattern=r"^-?\d+\.\d{6}_[0-9a-f-]{36}$"), FOLLOW]
+"""The place of the process after which a page begins: its start, then its id."""
 
 Number = Annotated[int, Field(ge=0, lt=10**9), _error(gettext_lazy("Write a number."))]
 
@@ -175,7 +178,7 @@ class OfProcesses(Schema):
     where: str | None = None
     columns: str | None = None
     sort: Annotated[str, OneOf(*ORDERS)] | None = None
-    before: Id | None = None
+    before: Place | None = None
     limit: Limit = 50
 
 

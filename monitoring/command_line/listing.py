@@ -21,6 +21,7 @@ from monitoring.command_line.selection import (
 from monitoring.command_line.terminal import Terminal
 from monitoring.lists.processes.arm import LOOKED_AT
 from monitoring.lists.processes.pages import ListPage
+from monitoring.queries.processes import ProcessPlace, key_in_place
 from orchestrator.models import ProcessInstance
 
 FEW = 50
@@ -52,13 +53,16 @@ def add_arguments(parser: CommandParser) -> None:
 
 def list_processes(terminal: Terminal, options: Mapping[str, Any]) -> int:
     filters, before = filters_from(options), str(options["before"] or "")
+    if before and ProcessPlace.parse(before) is None:
+        raise CommandError(f"there is no process {before}")
     show = show_as_json if options["json"] else show_as_table
     if not options["all"]:
         number = min(max(options["limit"], 1), MOST)
         page = newest_processes(filters, number, before)
         show(terminal, page.rows)
         if page.older:
-            sys.stderr.write(f"{_more_text(page, number)}: --before {page.older}\n")
+            last = key_in_place(page.older)
+            sys.stderr.write(f"{_more_text(page, number)}: --before {last}\n")
         return 0
     hidden = not sys.stderr.isatty() or terminal.width is not None
     bar: Any = click.progressbar(

@@ -8,7 +8,11 @@ from django.db.models import F
 
 from monitoring.queries.counts import CAP, Capped, count_by, count_each
 from orchestrator.models import ProcessInstance, Status
-from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
+from orchestrator.models.process_instance import (
+    LIVE,
+    NEWEST_FIRST,
+    ProcessInstanceQuerySet,
+)
 
 SHOWN = (Status.RUNNING, Status.WAITING, Status.RETRYING, Status.FAILED, Status.PAUSED)
 
@@ -53,7 +57,7 @@ def _by_status(
     rows: ProcessInstanceQuerySet, of: Collection[int] | None
 ) -> dict[Status, Capped]:
     """Count live processes by status; a large status does not hide a small one."""
-    live = rows.live().order_by("name", "status", "-pk")
+    live = rows.live().order_by("name", "status", *NEWEST_FIRST)
     named = {str(status): live.filter(status=status) for status in LIVE}
     parts = _live_parts(named, of)
     if of:
@@ -80,14 +84,14 @@ def _live_parts(
         return [_only(some, of) for some in named.values()]
     each = [ProcessInstance.objects.live_on(row) for row in of]
     found = [one.filter(status=status) for one in each for status in LIVE]
-    return [one.order_by("definition", "status", "-pk") for one in found]
+    return [one.order_by("definition", "status", *NEWEST_FIRST) for one in found]
 
 
 def _completed_processes(name: str) -> ProcessInstanceQuerySet:
-    """Return completed processes, newest first along the index on name and id, which stops at a cap."""
+    """Return completed processes, newest first along an index, which stops at a cap."""
     # A range of one value: PostgreSQL would otherwise scan all processes.
     rows = ProcessInstance.objects.filter(name__range=(name, name))
-    return rows.filter(status=Status.COMPLETED).order_by("name", "-pk")
+    return rows.filter(status=Status.COMPLETED).order_by("name", *NEWEST_FIRST)
 
 
 def _only(

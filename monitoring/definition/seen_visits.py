@@ -26,6 +26,7 @@ from orchestrator.models import (
     StepRun,
     StepStatus,
 )
+from orchestrator.models.process_instance import NEWEST_FIRST
 
 LOOKED_AT = 1_000
 """The newest processes of a name among which those of one definition are found."""
@@ -114,7 +115,7 @@ def _newest(definition: Definition, steps: int) -> tuple[list[UUID], bool]:
     name = definition.name
     # A range of one value: PostgreSQL would otherwise scan all processes, newest first.
     rows = ProcessInstance.objects.filter(name__range=(name, name))
-    newest = rows.order_by("name", "-pk").values_list("pk", "definition_id")
+    newest = rows.order_by("name", *NEWEST_FIRST).values_list("pk", "definition_id")
     some = list(newest[:LOOKED_AT])
     mine = [pk for pk, of in some if of == definition.pk]
     return mine[:most], len(some) < LOOKED_AT and len(mine) <= most

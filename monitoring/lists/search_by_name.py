@@ -76,7 +76,7 @@ class NewestProcesses:
     def read(cls, names: Collection[str] | None) -> Self:
         """Read them: those of some definitions among the newest of all."""
         columns = ("pk", "name", "correlation_key", "summary")
-        rows = ProcessInstance.objects.order_by("-pk").values_list(*columns)
+        rows = ProcessInstance.objects.newest_first().values_list(*columns)
         some = rows[:LOOKED_AT]
         return cls([row for row in some if names is None or row[1] in names])
 

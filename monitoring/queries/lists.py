@@ -9,6 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
@@ -213,7 +214,7 @@ def parse_number(text: str, digits: int = 18) -> int | None:
     return int(text[:digits]) if text.isascii() and text.isdecimal() else None
 
 
-def format_place(*place: datetime | int | None) -> str:
+def format_place(*place: datetime | UUID | int | None) -> str:
     """Write a place in a list for an address: times to the microsecond, then a key."""
     return "_".join(
         f"{one.timestamp():.6f}" if isinstance(one, datetime) else str(one or 0)
@@ -221,12 +222,19 @@ def format_place(*place: datetime | int | None) -> str:
     )
 
 
-def parse_place(text: str, times: int = 1) -> tuple[Any, ...] | None:
+def _parse_key(text: str) -> int:
+    return int(text[:18])
+
+
+def parse_place(
+    text: str, times: int = 1, parse_key: Callable[[str], Any] = _parse_key
+) -> tuple[Any, ...] | None:
     """Parse a place that `format_place` wrote; None for anything else.
 
     Args:
         text: of an address.
         times: the number of times before the key; all but the last may be None.
+        parse_key: parses the key, or raises ValueError.
     """
     *seconds, key = text.split("_")
     zone = timezone.get_default_timezone()
@@ -235,7 +243,7 @@ def parse_place(text: str, times: int = 1) -> tuple[Any, ...] | None:
             datetime.fromtimestamp(one, tz=zone) if one else None
             for one in map(float, seconds)
         ]
-        place = (*found, int(key[:18]))
+        place = (*found, parse_key(key))
     except (ValueError, OverflowError, OSError):
         return None
     return place if len(found) == times and found[-1] else None

@@ -1,16 +1,106 @@
-"""Queries for processes with their definitions, without the large graphs of the definitions."""
+"""Queries for processes: their order in lists, and their definitions without the large graphs of these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple, Self, cast
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import (
+    BooleanField,
+    DateTimeField,
+    F,
+    Func,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    UUIDField,
+    Value,
+)
+from django.db.models.functions import Coalesce
 
-from monitoring.queries.lists import OneModel
+from monitoring.queries.counts import time_from_sql, uuid_from_sql
+from monitoring.queries.lists import OneModel, format_place, parse_place
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
+
+NOT_BY_INDEX = (Coalesce("started_at", "started_at").desc(), F("pk").desc())
+"""The order of lists of processes, with an expression that no index has."""
+
+
+class ProcessPlace(NamedTuple):
+    """The place of a process in lists; a later place is greater."""
+
+    started_at: datetime
+    pk: UUID
+
+    def __str__(self) -> str:
+        """Return the place as it stands in an address."""
+        return format_place(self.started_at, self.pk)
+
+    @classmethod
+    def of(cls, process: ProcessInstance) -> Self:
+        return cls(process.started_at, process.pk)
+
+    @classmethod
+    def from_sql(cls, started_at: Any, pk: Any) -> Self:
+        """Return the place from the values of raw SQL."""
+        return cls(cast(datetime, time_from_sql(started_at)), uuid_from_sql(pk))
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Parse a place of an address, or find the place of a process id; None for anything else."""
+        if place := parse_place(text, parse_key=UUID):
+            return cls(*place)
+        try:
+            known = ProcessInstance.objects.filter(pk=UUID(text))
+        except ValueError:
+            return None
+        row = known.values_list("started_at", "pk").first()
+        return None if row is None else cls(*row)
+
+
+def key_in_place(text: str) -> str:
+    """Return the process id in a place of an address."""
+    return text.rpartition("_")[2]
+
+
+def compare_places(
+    rows: QuerySet[OneModel],
+    before: ProcessPlace | None = None,
+    after: ProcessPlace | None = None,
+    fields: tuple[str, str] = ("started_at", "pk"),
+) -> QuerySet[OneModel]:
+    """Limit rows to those between two places, without these.
+
+    The database compares the pair as one value. It finds the first row by index, also among equal times.
+
+    Args:
+        rows: the rows.
+        before: the greater place; None for no bound.
+        after: the lesser place; None for no bound.
+        fields: the fields with the start of the process and with its key.
+    """
+    for sign, place in (("<", before), (">", after)):
+        if place is not None:
+            at = Value(place.started_at, DateTimeField())
+            pair = at, Value(place.pk, UUIDField())
+            rows = rows.filter(compare_pairs(map(F, fields), sign, pair))
+    return rows
+
+
+def compare_pairs(left: Iterable[Any], sign: str, right: Iterable[Any]) -> Func:
+    """Return the condition that one pair of expressions is less or greater than another one.
+
+    Args:
+        left: the first pair.
+        sign: the operator in SQL.
+        right: the second pair.
+    """
+    pairs = [Func(*pair, template="(%(expressions)s)") for pair in (left, right)]
+    form = {"template": "%(expressions)s", "arg_joiner": f" {sign} "}
+    return Func(*pairs, **form, output_field=BooleanField())
 
 
 def process_rows(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
@@ -27,7 +117,7 @@ def process_rows(*related: str, data: bool = True) -> ProcessInstanceQuerySet:
 def processes_with_key(key: str, most: int) -> list[UUID]:
     """Return the keys of the newest processes of a business key, by the index of processes with one."""
     rows = ProcessInstance.objects.exclude(correlation_key="")
-    named = rows.filter(correlation_key=key).order_by("-pk")
+    named = rows.filter(correlation_key=key).newest_first()
     return list(named.values_list("pk", flat=True)[:most])
 
 

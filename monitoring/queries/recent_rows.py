@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
+from functools import cache, reduce
 from math import sqrt
 from operator import or_
 from typing import Any
@@ -155,6 +155,7 @@ def recent_rows(
     while most * ((until - since) / reached) > size * every:
         every *= 2
 
+    @cache
     def count(every: int) -> int:
         some = rows.filter(_within(time, _slices(since, until, every, parts)))
         return some.order_by()[: size + 1].count() if every > 1 else most

@@ -254,7 +254,7 @@ def _in_made_graphs(row: Definition, known: type[Workflow]) -> Iterator[Finding]
     yield from _in_inputs(row, known, live)
     looked = others = failed = 0
     wrong = Counter[str]()
-    for process in live.select_related("definition").order_by("-pk")[:SAMPLED]:
+    for process in live.select_related("definition").newest_first()[:SAMPLED]:
         looked += 1
         try:
             plan = known.plan(decode(known.Input, process.data))

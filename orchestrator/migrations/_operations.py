@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import NotSupportedError
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations import AddIndex
+from django.db.migrations import AddIndex, RemoveIndex
 
 from orchestrator.configuration.migration_limits import unlimited_waits
 
@@ -72,3 +72,32 @@ class AddIndexConcurrently(AddIndex):
         with db.cursor() as cursor:
             found = db.introspection.get_constraints(cursor, model._meta.db_table)
         return self.index.name in found
+
+
+class RemoveIndexConcurrently(RemoveIndex):
+    """Remove an index while others read and write: concurrently on PostgreSQL, and plainly elsewhere.
+
+    The migration needs `atomic = False`, and may be repeated after an interruption.
+    """
+
+    atomic = False
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._added(app_label, from_state).database_backwards(
+            app_label, schema_editor, from_state, to_state
+        )
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        self._added(app_label, to_state).database_forwards(
+            app_label, schema_editor, from_state, to_state
+        )
+
+    def _added(self, app_label: str, state: Any) -> AddIndexConcurrently:
+        """Return the operation that adds the index."""
+        model = state.models[app_label, self.model_name_lower]
+        index = model.get_index_by_name(self.name)
+        return AddIndexConcurrently(self.model_name, index)

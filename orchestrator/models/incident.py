@@ -8,7 +8,7 @@ from django.db.models import Case, OuterRef, Q, Subquery, When
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import WithText, person_column
+from orchestrator.models.work import WithText, definition_column, person_column
 from orchestrator.text import Text
 
 
@@ -73,16 +73,8 @@ class Incident(WithText):
         blank=True,
         related_name="incidents",
     )
-    # Of its process; null without one, and in rows of earlier releases.
-    stored_definition = models.ForeignKey(
-        "orchestrator.Definition",
-        models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,  # failures_of_definition begins with it
-        null=True,
-        editable=False,
-        related_name="+",
-    )
+    # Of its process; null without one.
+    stored_definition = definition_column()
     step = models.CharField(_("step"), max_length=100, blank=True)
     message = models.CharField(_("message"), max_length=500)
     detail = models.TextField(_("detail"), blank=True)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from uuid6 import uuid7
 
 from orchestrator.models.cause import Cause
-from orchestrator.models.work import person_column
+from orchestrator.models.work import person_column, process_start_column
 
 
 class Status(models.TextChoices):
@@ -25,9 +25,16 @@ class Status(models.TextChoices):
 ENDED = (Status.COMPLETED, Status.CANCELLED)
 LIVE = tuple(status for status in Status if status not in ENDED)
 
+NEWEST_FIRST = ("-started_at", "-pk")
+"""The order of lists of processes. Their ids alone do not tell it: an id that was given to a start has no time."""
+
 
 class ProcessInstanceQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
     """Queries of process instances."""
+
+    def newest_first(self) -> Self:
+        """Return the processes by their starts, the newest first."""
+        return self.order_by(*NEWEST_FIRST)
 
     def live(self) -> Self:
         """Return the processes that have not ended."""
@@ -98,25 +105,27 @@ class ProcessInstance(models.Model):
             )
         ]
         indexes = [
-            # The instance list of one definition, newest change first.
-            models.Index(fields=["name", "-id"], name="instances_by_name"),
+            # The list of one definition, newest first.
+            models.Index(fields=["name", "-started_at", "-id"], name="starts_of_name"),
+            # The list of all, newest first.
+            models.Index(fields=["-started_at", "-id"], name="newest_instances"),
             # Counts and lists of live processes, of one definition and of all. The step is not indexed: most
             # transitions change no indexed column, so PostgreSQL can update the row in place (HOT).
             models.Index(
-                fields=["name", "status", "-id"],
+                fields=["name", "status", "-started_at", "-id"],
                 condition=Q(finished_at__isnull=True),
-                name="live_instances",
+                name="live_of_name",
             ),
             models.Index(
-                fields=["status", "-id"],
+                fields=["status", "-started_at", "-id"],
                 condition=Q(finished_at__isnull=True),
-                name="live_by_status",
+                name="live_of_status",
             ),
             # The live processes on one version.
             models.Index(
-                fields=["definition", "status", "-id"],
+                fields=["definition", "status", "-started_at", "-id"],
                 condition=Q(finished_at__isnull=True),
-                name="live_by_definition",
+                name="live_of_definition",
             ),
             # The starts of the first and the last process on one version.
             models.Index(
@@ -124,31 +133,31 @@ class ProcessInstance(models.Model):
             ),
             # The few cancelled processes among many completed ones.
             models.Index(
-                fields=["-id"],
+                fields=["-started_at", "-id"],
                 condition=Q(status="cancelled"),
-                name="cancelled_instances",
+                name="newest_cancelled",
             ),
             models.Index(
-                fields=["-id"],
+                fields=["-started_at", "-id"],
                 condition=Q(finished_at__isnull=True, escalation_level__gt=0),
-                name="escalated_instances",
+                name="newest_escalated",
             ),
             # The sub-processes of one process, newest first, and the processes of one person.
             models.Index(
-                fields=["parent", "-id"],
+                fields=["parent", "-started_at", "-id"],
                 condition=Q(parent__isnull=False),
-                name="instances_by_parent",
+                name="newest_of_parent",
             ),
             models.Index(
-                fields=["owner", "-id"],
+                fields=["owner", "-started_at", "-id"],
                 condition=Q(owner__isnull=False),
-                name="instances_by_owner",
+                name="newest_of_owner",
             ),
             # The live processes of one person, among many ended ones.
             models.Index(
-                fields=["owner", "-id"],
+                fields=["owner", "-started_at", "-id"],
                 condition=Q(finished_at__isnull=True, owner__isnull=False),
-                name="live_by_owner",
+                name="live_of_owner",
             ),
             # The live and ended processes with a key, or with a prefix of it.
             models.Index(
@@ -230,13 +239,17 @@ class OutsideId(models.Model):
     )
     field = models.CharField(_("field"), max_length=100)
     value = models.CharField(_("value"), max_length=200)
+    process_started_at = process_start_column()
 
     class Meta:
         verbose_name = _("outside id")
         verbose_name_plural = _("outside ids")
         indexes = [
             # The processes with an outside id, newest first.
-            models.Index(fields=["value", "-instance"], name="processes_by_outside_id"),
+            models.Index(
+                fields=["value", "-process_started_at", "-instance"],
+                name="newest_by_outside_id",
+            ),
             models.Index(
                 fields=["instance", "field", "value"], name="outside_ids_of_process"
             ),

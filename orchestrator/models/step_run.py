@@ -2,7 +2,12 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from orchestrator.models.work import Work, claim_indexes
+from orchestrator.models.work import (
+    Work,
+    claim_indexes,
+    definition_column,
+    process_start_column,
+)
 
 
 class StepStatus(models.TextChoices):
@@ -75,16 +80,9 @@ class StepRun(Work):
         default="",
     )
     """The name of its process's definition, by which visits are claimed in turns; earlier releases leave it empty."""
-    stored_definition = models.ForeignKey(
-        "orchestrator.Definition",
-        models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,  # ended_visits begins with it
-        null=True,
-        editable=False,
-        related_name="+",
-    )
-    """The one of its process, by which the map counts; null in rows of earlier releases, and of elements of maps."""
+    stored_definition = definition_column()
+    """The map counts by it; null for elements of maps."""
+    process_started_at = process_start_column()
     node = models.CharField(_("step"), max_length=100)
     kind = models.CharField(_("kind"), max_length=5, choices=StepKind, blank=True)
     visit = models.PositiveIntegerField(_("visit"), default=1)
@@ -154,10 +152,10 @@ class StepRun(Work):
             ),
             # The processes in a step, without elements of maps and waiting joins, which are many.
             models.Index(
-                fields=["node", "-instance"],
+                fields=["node", "-process_started_at", "-instance"],
                 condition=Q(finished_at__isnull=True, item__isnull=True)
                 & ~Q(kind="join"),
-                name="open_visits",
+                name="open_visits_of_step",
             ),
             # The waits: the least time left first, then the longest wait. A map stands for its elements.
             models.Index(

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from orchestrator.text import pack_text, storable_text, unpack_text
@@ -21,6 +22,33 @@ def person_column(name: Any, on_delete: Any = models.SET_NULL, **options: Any) -
     usual = {"db_index": False, "related_name": "+", "verbose_name": name}
     return models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete, **{**usual, **options}
+    )
+
+
+def definition_column() -> Any:
+    """Return a foreign key to the stored definition of a row's process; earlier releases leave it null."""
+    return models.ForeignKey(
+        "orchestrator.Definition",
+        models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,  # an index of each table begins with it
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+
+
+def process_start_column() -> Any:
+    """Return a column with the start of a row's process, by which lists of processes read the row in their order.
+
+    Earlier releases leave it to the database, which sets the time of the row.
+    """
+    return models.DateTimeField(
+        _("start of its process"),
+        null=True,
+        default=None,
+        db_default=Now(),
+        editable=False,
     )
 
 

@@ -103,7 +103,7 @@ def found(definition: DefinitionClass, key: str | None = None) -> Process:
     Raises:
         LookupError: there is none, or there are several.
     """
-    rows = ProcessInstance.objects.filter(name=definition.name).order_by("-pk")
+    rows = ProcessInstance.objects.filter(name=definition.name).newest_first()
     if key is not None:
         rows = rows.filter(correlation_key=key)[:1]
     ids = list(rows.values_list("pk", flat=True))
@@ -268,7 +268,7 @@ class Process:
     @property
     def children(self) -> list[Process]:
         """Its sub-processes, the oldest first."""
-        rows = ProcessInstance.objects.filter(parent=self.id).order_by("pk")
+        rows = ProcessInstance.objects.filter(parent=self.id).newest_first().reverse()
         return [Process(pk) for pk in rows.values_list("pk", flat=True)]
 
     @property

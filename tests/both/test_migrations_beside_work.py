@@ -20,7 +20,10 @@ from django.db.migrations.state import ProjectState
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from orchestrator.migrations._operations import AddIndexConcurrently
+from orchestrator.migrations._operations import (
+    AddIndexConcurrently,
+    RemoveIndexConcurrently,
+)
 from orchestrator.models import QueueOutage
 from tests.services.database import NEEDS_SERVER
 
@@ -88,6 +91,20 @@ def test_a_migration_that_adds_an_index_can_be_repeated_and_undone() -> None:
 
     remove()
     assert NAME not in indexes()
+
+
+def test_a_migration_that_removes_an_index_can_be_repeated_and_undone() -> None:
+    add()
+    without, having = states()
+    removal = RemoveIndexConcurrently("queueoutage", NAME)
+
+    with connection.schema_editor(atomic=False) as editor:
+        for _ in range(2):
+            removal.database_forwards("orchestrator", editor, having, without)
+        assert NAME not in indexes()
+        removal.database_backwards("orchestrator", editor, without, having)
+
+    assert indexes()[NAME]
 
 
 @NEEDS_SERVER

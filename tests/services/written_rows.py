@@ -72,6 +72,9 @@ class WrittenText:
             element = isinstance(row, StepRun) and row.item is not None
             if row.stored_definition_id != (None if element else own):
                 yield "stored_definition=wrong"
+            start = None if element else row.instance.started_at
+            if isinstance(row, StepRun) and row.process_started_at != start:
+                yield "process_started_at=wrong"
         for field in row._meta.concrete_fields:
             value = getattr(row, field.attname)
             plain = "" if field.default is NOT_PROVIDED else field.get_default()
@@ -80,7 +83,7 @@ class WrittenText:
             about = str(getattr(row, "result", ""))
             if field.name == "checksum" and UUIDS.search(about):
                 continue  # it is of a random id
-            if field.related_model is Definition:
+            if field.related_model is Definition or field.name == "process_started_at":
                 continue
             said = self._said(field, value)
             yield f"{field.name}={said}" if said else field.name

@@ -17,9 +17,9 @@ from monitoring.lists.bulk.selections import selected_failures, unchanged_arms
 from monitoring.lists.events.event_search import EventFilters
 from monitoring.lists.events.selected_events import LOOKED_AT, next_events
 from monitoring.lists.failures.causes import open_of_cause
-from monitoring.queries.counts import CAP, Capped, count_by, count_rows, uuid_from_sql
+from monitoring.queries.counts import CAP, Capped, count_by, count_rows
 from monitoring.queries.lists import KeyedPage, make_page, page_by_key
-from monitoring.queries.processes import fetch_in_order, process_rows
+from monitoring.queries.processes import ProcessPlace, fetch_in_order, process_rows
 from orchestrator.engine.operations import (
     Operation,
     definitions_in_bulk,
@@ -191,13 +191,17 @@ class BulkSelection:
             exact = exact and edge is None
             parts.append(rows)
             newest.append(arm.newest(looks)[0])
-        named = count_by(newest, "id", "name", cap=looks)
-        first = [uuid_from_sql(key) for key, name, _ in named if self._is_in(name)]
+        named = count_by(newest, "started_at", "id", "name", cap=looks)
+        first = {
+            ProcessPlace.from_sql(at, key)
+            for at, key, name, _ in named
+            if self._is_in(name)
+        }
         kept, left = self._split(count_by(parts, *STANDING, cap=CAP))
         number = sum(one.number for one in kept)
         # Each part was counted up to CAP.
         exact = exact and number + sum(left.values()) < CAP
-        shown = sorted(set(first), reverse=True)
+        shown = [place.pk for place in sorted(first, reverse=True)]
         return self._preview_processes(shown, kept, number, exact, left)
 
     def _preview_failures(self) -> BulkPreview:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db.models import QuerySet
 
@@ -15,6 +14,7 @@ from monitoring.lists.events.selected_events import next_events
 from monitoring.lists.failures.causes import open_of_cause
 from monitoring.lists.processes.arm import Arm
 from monitoring.lists.processes.filters import Filters
+from monitoring.queries.processes import ProcessPlace
 from orchestrator.engine.operations import Chunk, Found, Selection
 from orchestrator.models import InboxEvent, Incident, ProcessInstance
 
@@ -35,11 +35,12 @@ class MatchingProcesses(Selection):
         self, about: Mapping[str, Any], until: datetime, after: str, size: int
     ) -> Chunk:
         arms = list(unchanged_arms(about, until))
-        place, _, key = after.partition(":")
-        number = int(place or 0)
-        rows, edge = arms[number].newest(size, before=UUID(key) if key else None)
-        found = [Found(*row) for row in rows.values_list(*COLUMNS)]
-        last = found[-1].target if len(found) == size else edge
+        arm, _, place = after.partition(":")
+        number = int(arm or 0)
+        rows, edge = arms[number].newest(size, before=ProcessPlace.parse(place))
+        read = list(rows.values_list("started_at", *COLUMNS))
+        found = [Found(*row) for _, *row in read]
+        last = ProcessPlace(*read[-1][:2]) if len(read) == size else edge
         if last is not None:
             return Chunk(found, f"{number}:{last}")
         return Chunk(found, f"{number + 1}:" if number + 1 < len(arms) else "")

@@ -25,7 +25,11 @@ from orchestrator.containers import group_by_key
 from orchestrator.engine.operations import Preview, preview_event
 from orchestrator.models import Definition, InboxEvent, ProcessInstance, Status
 from orchestrator.models.inbox_event import PROBLEMS
-from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
+from orchestrator.models.process_instance import (
+    LIVE,
+    NEWEST_FIRST,
+    ProcessInstanceQuerySet,
+)
 
 LOOKED_AT = 200
 """The number of newest live processes whose data is compared with the data of an event."""
@@ -141,8 +145,8 @@ def named_processes(event: InboxEvent, name: str) -> list[PossibleProcess]:
     found = list(rows.filter(pk=pk)) if pk is not None else []
     # The condition on an empty key lets the database use the index of keys.
     keyed = rows.filter(correlation_key=name).exclude(correlation_key="")
-    found = found or list(keyed.live().order_by("-pk")[:SHOWN])
-    found = found or list(keyed.ended().order_by("-pk")[:SHOWN])
+    found = found or list(keyed.live().newest_first()[:SHOWN])
+    found = found or list(keyed.ended().newest_first()[:SHOWN])
     return [_possible(event, one, _("as you named it")) for one in found]
 
 
@@ -251,7 +255,7 @@ def _of_status(status: Status) -> ProcessInstanceQuerySet:
     """Return the live processes of a definition with a status, in the order of an index, newest first."""
     # A range of one value: PostgreSQL would otherwise scan all processes, newest first.
     rows = ProcessInstance.objects.live().filter(name__range=(MARK, MARK))
-    return rows.filter(status=status).order_by("name", "status", "-pk")
+    return rows.filter(status=status).order_by("name", "status", *NEWEST_FIRST)
 
 
 EACH_STATUS = [partial(_of_status, status) for status in LIVE]

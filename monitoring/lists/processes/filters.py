@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from monitoring.base.graphs import find_label, find_step
 from monitoring.base.masking import sees_data
 from monitoring.base.statuses import look
-from monitoring.lists.processes.arm import NOT_BY_INDEX, Arm
+from monitoring.lists.processes.arm import Arm
 from monitoring.lists.processes.columns import COLUMNS, Column, column_choices
 from monitoring.lists.processes.declared_fields import check_conditions
 from monitoring.lists.processes.stalled_processes import stalled_processes
@@ -46,8 +46,13 @@ from monitoring.queries.conditions import (
 from monitoring.queries.counts import MANY, count_rows
 from monitoring.queries.data_values import matching_keys
 from monitoring.queries.lists import Search, clean_text
+from monitoring.queries.processes import NOT_BY_INDEX
 from orchestrator.models import Definition, ProcessInstance, Status, StepRun
-from orchestrator.models.process_instance import LIVE, ProcessInstanceQuerySet
+from orchestrator.models.process_instance import (
+    LIVE,
+    NEWEST_FIRST,
+    ProcessInstanceQuerySet,
+)
 
 OLDEST = "oldest"
 """The other order that all indexes of a list have: oldest first."""
@@ -201,7 +206,7 @@ class Filters(Search):
 
     def _with_key_or_id(self, parts: list[Arm]) -> list[Arm]:
         """Limit parts to the key or id of the search, which finds the rows itself if they are few."""
-        found, order = has_key_or_id(self.q), (NOT_BY_INDEX,)
+        found, order = has_key_or_id(self.q), NOT_BY_INDEX
         if count_rows(ProcessInstance.objects.filter(found), MANY).at_least:
             return [arm.filter(found) for arm in parts]
         return [replace(arm, rows=arm.rows.filter(found), order=order) for arm in parts]
@@ -213,8 +218,7 @@ class Filters(Search):
             unindexed &= Q(finished_at__isnull=True)
         if self.step:
             unindexed &= self._in_step()
-        order, named = (NOT_BY_INDEX,), outside_ids(self.q)
-        return Arm(self._indexed_rows(), order, unindexed, named)
+        return Arm(self._indexed_rows(), NOT_BY_INDEX, unindexed, outside_ids(self.q))
 
     def _limit_to_step(self, arm: Arm) -> list[Arm]:
         """Limit a part to the processes in the step or that ended in it, or to one activity in the step."""
@@ -237,7 +241,7 @@ class Filters(Search):
             if 0 < len(graphs) <= EACH:
                 return self._parts_on(graphs)
         unindexed = self._unindexed()
-        order = ("name", "-pk") if self.definition else ("-pk",)
+        order = ("name", *NEWEST_FIRST) if self.definition else NEWEST_FIRST
         parts = [self._indexed_rows()]
         if self.status == "live":
             parts = [parts[0].live()]
@@ -248,7 +252,7 @@ class Filters(Search):
     def _parts_on(self, graphs: Sequence[int]) -> list[Arm]:
         """Return a part for each graph and status."""
         statuses = LIVE if self.status == "live" else (self.status,)
-        order = ("definition", "status", "-pk")
+        order = ("definition", "status", *NEWEST_FIRST)
         rest = replace(self, definition="", version="", graph="")
         live = [rest._indexed_rows().live_on(graph) for graph in graphs]
         parts = [rows.filter(status=status) for rows in live for status in statuses]
@@ -299,7 +303,7 @@ class Filters(Search):
         """Return the open visits of the step, without waiting joins."""
         # A range of one value: PostgreSQL would not use the index for the order alone.
         rows = open_visits().filter(node__range=(self.step, self.step))
-        return rows.order_by("node", "-instance_id")
+        return rows.order_by("node", "-process_started_at", "-instance_id")
 
     def _in_step(self) -> Q:
         """Return the condition to be in the step or to have ended in it, or to have one activity in the step."""
@@ -317,9 +321,8 @@ class Filters(Search):
             return Q(owner=None)
         users = get_user_model()._default_manager
         if self.owner == "me":
-            return Q(
-                owner__in=[key for key in [getattr(self.reader, "pk", None)] if key]
-            )
+            mine = filter(None, [getattr(self.reader, "pk", None)])
+            return Q(owner__in=list(mine))
         named = users.filter(**{get_user_model().USERNAME_FIELD: self.owner})
         return Q(owner__in=list(named.values_list("pk", flat=True)))
 

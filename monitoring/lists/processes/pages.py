@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +11,9 @@ from monitoring.lists.processes.columns import with_times
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.ranking import keys_by_column
 from monitoring.queries.any_of import any_of
-from monitoring.queries.counts import count_by, uuid_from_sql
+from monitoring.queries.counts import count_by
 from monitoring.queries.lists import KeyedPage, every_page
-from monitoring.queries.processes import fetch_in_order
+from monitoring.queries.processes import ProcessPlace, fetch_in_order, key_in_place
 from orchestrator.models import ProcessInstance
 from orchestrator.models.process_instance import ProcessInstanceQuerySet
 
@@ -52,40 +51,46 @@ class ListPage(KeyedPage[ProcessInstance]):
 
 
 def process_page(filters: Filters, before: str = "", size: int = PAGE) -> ListPage:
-    """Return the page before a process id, or the newest page; with the oldest first, the page after the id.
+    """Return the page before a place, or the newest page; with the oldest first, the page after the place.
 
     A page of rare matches may be partly filled: the next page continues where the search stopped.
+
+    Args:
+        filters: of the list.
+        before: a place of an address, or a process id; anything else means the first page.
+        size: the number of rows on the page.
     """
     order = keys_by_column(filters)
     if order is not None:
         return _page_in(order, before, size)
-    key = parse_uuid(before)
-    known, edge = _first_rows(filters, key, size + 1)
-    older = known[size - 1].pk if len(known) > size else edge
+    place = ProcessPlace.parse(before)
+    known, edge = _first_rows(filters, place, size + 1)
+    older = ProcessPlace.of(known[size - 1]) if len(known) > size else edge
     stopped = edge is not None and len(known) <= size
     return ListPage(
         known[:size],
         str(older or ""),
-        first=key is None,
+        first=place is None,
         looked_at=LOOKED_AT if stopped else 0,
         unsorted=bool(filters.column),
     )
 
 
 def _first_rows(
-    filters: Filters, key: UUID | None, number: int
-) -> tuple[list[ProcessInstance], UUID | None]:
-    """Return the first rows after a key, and the key at which the search stopped; None after all rows."""
+    filters: Filters, place: ProcessPlace | None, number: int
+) -> tuple[list[ProcessInstance], ProcessPlace | None]:
+    """Return the first rows after a place, and the place at which the search stopped; None after all rows."""
     turned = filters.oldest_first
-    below, above = (None, key) if turned else (key, None)
+    below, above = (None, place) if turned else (place, None)
     found = [arm.newest(number, below, above) for arm in filters.arms()]
     edges = [edge for _, edge in found if edge is not None]
     edge = min(edges, default=None) if turned else max(edges, default=None)
     first = _first_of([rows for rows, _ in found], number, oldest=turned)
-    ordered = sorted(_with_columns(first), key=attrgetter("pk"), reverse=not turned)
-    if edge is None:
-        return ordered, None
-    return [r for r in ordered if (r.pk <= edge if turned else r.pk >= edge)], edge
+    known = {ProcessPlace.of(row): row for row in _with_columns(first)}
+    ordered = sorted(known, reverse=not turned)
+    if edge is not None:
+        ordered = [at for at in ordered if (at <= edge if turned else at >= edge)]
+    return [known[at] for at in ordered], edge
 
 
 def _first_of(
@@ -102,18 +107,22 @@ def first_keys(
     parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool = False
 ) -> list[UUID]:
     """Return the keys of the first rows of several parts of a list, in one statement."""
-    keys = {uuid_from_sql(key) for key, _count in count_by(parts, "id", cap=number)}
-    return sorted(keys, reverse=not oldest)[:number]
+    found = {
+        ProcessPlace.from_sql(at, key)
+        for at, key, _count in count_by(parts, "started_at", "id", cap=number)
+    }
+    return [place.pk for place in sorted(found, reverse=not oldest)[:number]]
 
 
 def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
     """Return the page after a row in an order; the first page if the row no longer matches."""
-    key = parse_uuid(before)
+    key = parse_uuid(key_in_place(before))
     start = order.index(key) + 1 if key in order else 0
     wanted = order[start : start + size]
     rows = fetch_in_order(_with_columns(ProcessInstance.objects.all()), wanted)
     more = len(order) > start + size
-    return ListPage(rows, str(wanted[-1]) if more else "", first=start == 0)
+    older = str(ProcessPlace.of(rows[-1])) if more and rows else ""
+    return ListPage(rows, older, first=start == 0)
 
 
 def _with_columns(rows: ProcessInstanceQuerySet) -> Any:
@@ -125,7 +134,7 @@ def _with_columns(rows: ProcessInstanceQuerySet) -> Any:
 def process_batches(
     filters: Filters, before: str = ""
 ) -> Iterator[list[ProcessInstance]]:
-    """Yield all rows of the list in its order, in batches; with `before` those after that process id."""
+    """Yield all rows of the list in its order, in batches; with `before` those after that place or process id."""
     return every_page(lambda key: process_page(filters, key, BATCH), before)
 
 
@@ -145,11 +154,15 @@ def refresh_rows(
     if filters.definition:  # a process keeps its definition
         rows = rows.filter(name=filters.definition)
     gone = frozenset(keys) - filters.matches(keys)
-    new = 0 if before else _newer(filters, keys, size)
-    return ListPage(fetch_in_order(_with_columns(rows), keys), gone=gone, new=new)
+    found = fetch_in_order(_with_columns(rows), keys)
+    last = min(map(ProcessPlace.of, found), default=None)
+    new = 0 if before else _newer(filters, keys, size, last)
+    return ListPage(found, gone=gone, new=new)
 
 
-def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
+def _newer(
+    filters: Filters, keys: list[UUID], size: int, last: ProcessPlace | None
+) -> int:
     """Count matches that the page does not show: newer rows, or any rows if the page has room.
 
     With the oldest first, a full page has no new rows, since they are at the other end. In the order of a column, a row
@@ -161,13 +174,15 @@ def _newer(filters: Filters, keys: list[UUID], size: int) -> int:
         return len(set(order[:size] if full else order) - set(keys))
     if full and filters.oldest_first:
         return 0
-    after = min(keys) if full else None
     newest = replace(filters, sort="")
+    after = last if full else None
     found = set(newest_keys(newest, NEW + 1 + len(keys), after))
     return min(len(found - set(keys)), NEW + 1)
 
 
-def newest_keys(filters: Filters, number: int, after: UUID | None = None) -> list[UUID]:
+def newest_keys(
+    filters: Filters, number: int, after: ProcessPlace | None = None
+) -> list[UUID]:
     """Return the keys of the newest matches among the rows that a page looks at."""
     parts = [arm.newest(number, after=after)[0] for arm in filters.arms()]
     return first_keys(parts, number)

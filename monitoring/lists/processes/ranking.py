@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from monitoring.lists.processes.arm import LOOKED_AT
 from monitoring.lists.processes.columns import with_times
 from monitoring.lists.processes.filters import Filters
+from monitoring.queries.processes import ProcessPlace
 
 MOST = LOOKED_AT - 1
 """The maximum number of sorted rows: as many as one page looks at."""
@@ -26,17 +27,20 @@ def keys_by_column(filters: Filters) -> list[UUID] | None:
     """
     if not filters.column:
         return None
-    values: dict[UUID, Any] = {}
+    values: dict[ProcessPlace, Any] = {}
     for arm in filters.arms():
         rows, edge = arm.newest(MOST + 1)
         if edge is not None:
             return None
-        values |= dict(with_times(rows).values_list("pk", _field(filters.column)))
+        columns = ("started_at", "pk", _field(filters.column))
+        for *place, value in with_times(rows).values_list(*columns):
+            values[ProcessPlace(*place)] = value
         if len(values) > MOST:
             return None
-    blank = [pk for pk, value in values.items() if value in (None, "")]
-    rest = sorted(values.keys() - set(blank), key=lambda pk: (values[pk], pk))
-    return [*(reversed(rest) if filters.sort.startswith("-") else rest), *sorted(blank)]
+    blank = sorted(place for place, value in values.items() if value in (None, ""))
+    rest = sorted(values.keys() - set(blank), key=lambda place: (values[place], place))
+    ordered = [*(reversed(rest) if filters.sort.startswith("-") else rest), *blank]
+    return [place.pk for place in ordered]
 
 
 def _field(column: str) -> str:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models import (
+    DateTimeField,
+    Exists,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    UUIDField,
+    Value,
+)
 from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
 
@@ -17,7 +27,12 @@ from monitoring.base.graphs import labels_of
 from monitoring.base.statuses import look
 from monitoring.queries.counts import MARK, ForEach, count_by
 from monitoring.queries.lists import KeyedPage, parse_number
-from monitoring.queries.processes import fetch_in_order, process_rows
+from monitoring.queries.processes import (
+    ProcessPlace,
+    compare_pairs,
+    fetch_in_order,
+    process_rows,
+)
 from orchestrator.containers import group_by_key
 from orchestrator.engine.operations import Circumstances, on_processes, sleeping_work
 from orchestrator.models import (
@@ -40,8 +55,8 @@ STILL = timedelta(minutes=1)
 LOOKED_AT = 1_000
 """The number of processes of each status that one query looks at."""
 
-GREATEST = UUID(int=(1 << 128) - 1)
-"""The greatest possible key of a process."""
+LAST = ProcessPlace(datetime(9999, 1, 1, tzinfo=UTC), UUID(int=(1 << 128) - 1))
+"""A place above those of all processes."""
 
 SAY_SO = (Status.RUNNING, Status.RETRYING)
 """The statuses of processes that should continue by themselves."""
@@ -79,8 +94,8 @@ def stalled_processes() -> list[ProcessInstance]:
     found = list[ProcessInstance]()
     for status in SAY_SO:
         # As a value, not as a subquery: the database then knows how few rows these are.
-        last = _last_looked_at(status).first()
-        found += _still_processes(status, GREATEST if last is None else last["pk"])
+        last = _last_looked_at(status).values_list("started_at", "pk").first()
+        found += _still_processes(status, _as_values(last or LAST))
     return found
 
 
@@ -91,23 +106,32 @@ def stalled_by_definition() -> list[tuple[str, int, datetime | None]]:
 
 
 def _still_of_each() -> QuerySet[ProcessInstance]:
-    greatest = Value(GREATEST, output_field=UUIDField())
-    return _still_processes(MARK, Coalesce(Subquery(_last_looked_at(MARK)), greatest))
+    last = _last_looked_at(MARK)
+    place = [
+        Coalesce(Subquery(last.values(name)), value)
+        for name, value in zip(("started_at", "pk"), _as_values(LAST), strict=True)
+    ]
+    return _still_processes(MARK, place)
 
 
-def _last_looked_at(status: str) -> QuerySet[ProcessInstance, dict[str, UUID]]:
-    """Return the query for the key of the last process of a status to look at, if there are more."""
+def _as_values(place: tuple[datetime, UUID]) -> list[Value]:
+    return [Value(place[0], DateTimeField()), Value(place[1], UUIDField())]
+
+
+def _last_looked_at(status: str) -> QuerySet[ProcessInstance]:
+    """Return the query for the last process of a status to look at, if there are more: the oldest come first."""
     rows = ProcessInstance.objects.live().filter(status=status)
-    return rows.order_by("status", "pk").values("pk")[LOOKED_AT - 1 : LOOKED_AT]
+    return rows.order_by("status", "started_at", "pk")[LOOKED_AT - 1 : LOOKED_AT]
 
 
-def _still_processes(status: str, last: UUID | Coalesce) -> QuerySet[ProcessInstance]:
+def _still_processes(status: str, last: Sequence[Any]) -> QuerySet[ProcessInstance]:
     """Return the stalled processes among the first of a status.
 
-    The last key limits them, since the database would look up each key of a list.
+    The last place limits them, since the database would look up each key of a list.
     """
     rows = ProcessInstance.objects.live().filter(status=status)
-    rows = rows.filter(pk__lte=last, changed_at__lt=Now() - STILL)
+    until = compare_pairs([F("started_at"), F("pk")], "<=", last)
+    rows = rows.filter(until, changed_at__lt=Now() - STILL)
     still = rows.only("pk", "name", "changed_at").exclude(Exists(_goes_on()))
     for work, process in ((IssuedCommand, "instance"), (InboxEvent, "process")):
         waking = work._default_manager.filter(**{process: OuterRef("pk")})

@@ -41,7 +41,7 @@ def outside_ids(text: str) -> QuerySet[OutsideId]:
     """Return the outside ids with a value, newest processes first."""
     # A range of one value: PostgreSQL would not use the index for the order alone.
     rows = OutsideId.objects.filter(value__range=(text, text))
-    return rows.order_by("value", "-instance_id")
+    return rows.order_by("value", "-process_started_at", "-instance_id")
 
 
 def keys_with_text(text: str, among: Sequence[UUID] | None) -> QuerySet[Any]:

@@ -151,7 +151,7 @@ class WaitFilters(Search):
 
     def _processes(self) -> list[UUID]:
         few = Filters(escalated=self.escalated, owner=self.owner, reader=self.reader)
-        rows = few.applied().live().order_by("-pk")
+        rows = few.applied().live().newest_first()
         return list(rows.values_list("pk", flat=True)[:PROCESSES])
 
     def unindexed(self) -> Q:

@@ -15,6 +15,7 @@ from monitoring.process.messages.message import (
     FlowMessage,
     lane_of,
 )
+from monitoring.queries.processes import NOT_BY_INDEX
 from orchestrator.models import (
     CommandStatus,
     Delivery,
@@ -140,11 +141,11 @@ def _command_message(
 
 
 def _children(process: ProcessInstance, before: Bound | None) -> ReadMessages:
-    keys = ProcessInstance.objects.filter(parent=process.pk).values("pk")[:LOOKED_AT]
-    rows = ProcessInstance.objects.filter(pk__in=keys).order_by("-pk")
+    children = ProcessInstance.objects.filter(parent=process.pk).newest_first()
+    rows = ProcessInstance.objects.filter(pk__in=children.values("pk")[:LOOKED_AT])
     if before is not None:
         rows = rows.filter(started_at__lt=before.moment)
-    found = list(rows.defer("data")[: READ + 1])
+    found = list(rows.order_by(*NOT_BY_INDEX).defer("data")[: READ + 1])
     since = found[READ - 1].started_at if len(found) > READ else FIRST
     here = lane_of(process.pk)
     messages = [

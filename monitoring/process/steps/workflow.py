@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.db.models.functions import Left
@@ -28,9 +27,6 @@ SHOWN_NOW = 12
 
 CHILDREN = 20
 """The maximum number of sub-processes that a page lists."""
-
-CLOCKS = timedelta(minutes=10)
-"""The maximum difference between the clocks of machines."""
 
 
 @dataclass(frozen=True)
@@ -226,14 +222,9 @@ def children_of(
     rows = ProcessInstance.objects.filter(parent=instance.pk)
     rows = rows.exclude(pk__in=[one.pk for one in shown if one])
     if until is not None:
-        rows = rows.filter(pk__lt=_key_after(until), started_at__lte=until)
+        rows = rows.filter(started_at__lte=until)
     rows = rows.only("id", "name", "status", "correlation_key")
-    return list(rows.order_by("-pk")[:CHILDREN])
-
-
-def _key_after(at: datetime) -> UUID:
-    """Return a key above all keys made until a time; a key begins with its time, and clocks may differ."""
-    return UUID(int=int((at + CLOCKS).timestamp() * 1_000) << 80)
+    return list(rows.newest_first()[:CHILDREN])
 
 
 def _counts(states: Mapping[str, StepState]) -> list[tuple[str, int]]:

@@ -113,7 +113,7 @@ class ManagerChange(ProcessChange):
         self.edge = decision.edge
         _line_up(self.issued, decision.at_once)
         was, instance.data = instance.data, encode(decision.data)
-        self.writes += outside_ids.changes(definition, instance.pk, was, instance.data)
+        self.writes += outside_ids.changes(definition, instance, was, instance.data)
         instance.summary = secret_values.summarize(
             definition, decision.data, instance.data
         )
@@ -142,6 +142,7 @@ class ManagerChange(ProcessChange):
             instance_id=instance.pk,
             definition=instance.name,
             stored_definition_id=instance.definition_id,
+            process_started_at=instance.started_at,
             node=str(decision.step),
             status=StepStatus.DONE if final else StepStatus.WAITING,
             queue=definition.queue,
@@ -158,6 +159,7 @@ class ManagerChange(ProcessChange):
                 instance_id=instance.pk,
                 definition=instance.name,
                 stored_definition_id=instance.definition_id,
+                process_started_at=instance.started_at,
                 node=left,
                 status=StepStatus.DONE,
                 started_at=instance.started_at,

@@ -106,7 +106,7 @@ def find_by_key(name: str, key: str, *, starts: bool) -> UUID | None:
     known = ProcessInstance.objects.filter(name=name, correlation_key=key)
     pk = known.live().values_list("pk", flat=True).first()
     if pk is None and not starts:
-        pk = known.order_by("-id").values_list("pk", flat=True).first()
+        pk = known.newest_first().values_list("pk", flat=True).first()
     return pk
 
 

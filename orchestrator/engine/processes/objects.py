@@ -39,4 +39,4 @@ def processes_of(obj: Model) -> ProcessInstanceQuerySet:
     for key, some in names.items():
         # With a plain condition, the database may search all processes of a name.
         rows = rows.exclude(~Q(name__in=some), correlation_key=key)
-    return rows.order_by("-pk")
+    return rows.newest_first()

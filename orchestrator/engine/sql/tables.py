@@ -168,7 +168,7 @@ class OutsideIdTable(Table[OutsideId]):
     def changes(
         self,
         definition: type[ProcessDefinition],
-        process: UUID,
+        process: ProcessInstance,
         was: Mapping[str, Any],
         now: Mapping[str, Any],
     ) -> list[Statement]:
@@ -176,7 +176,7 @@ class OutsideIdTable(Table[OutsideId]):
 
         Args:
             definition: the definition, with the fields of its outside ids.
-            process: the process id.
+            process: the process.
             was: the stored data; empty for a new process.
             now: the new data.
         """
@@ -186,30 +186,34 @@ class OutsideIdTable(Table[OutsideId]):
         return self._replaced(process, before, identifiers(definition.outside_ids, now))
 
     def renewals(
-        self, process: UUID, definition: type[ProcessDefinition], now: Mapping[str, Any]
+        self,
+        process: ProcessInstance,
+        definition: type[ProcessDefinition],
+        now: Mapping[str, Any],
     ) -> list[Statement]:
         """Return the same after a change of the definition: the stored ids are read from the table.
 
         Args:
-            process: the process id.
+            process: the process.
             definition: the new definition, with the fields of its outside ids.
             now: the process's data.
         """
-        rows = OutsideId.objects.filter(instance=process)
+        rows = OutsideId.objects.filter(instance=process.pk)
         stored = rows.values_list("field", "value")[: MOST * MOST_FIELDS]
         before = dict.fromkeys(Identifier(*row) for row in stored)
         return self._replaced(process, before, identifiers(definition.outside_ids, now))
 
     def _replaced(
         self,
-        process: UUID,
+        process: ProcessInstance,
         before: Mapping[Identifier, None],
         after: Mapping[Identifier, None],
     ) -> list[Statement]:
         gone = [one for one in before if one not in after]
         new = [one for one in after if one not in before]
-        removal = [self._removed(process, gone)] if gone else []
-        return [*removal, *self.inserts(list(outside_id_rows(process, new)))]
+        removal = [self._removed(process.pk, gone)] if gone else []
+        rows = outside_id_rows(process.pk, process.started_at, new)
+        return [*removal, *self.inserts(list(rows))]
 
     def _removed(self, process: UUID, gone: list[Identifier]) -> Statement:
         marks = ", ".join(["(%s, %s)"] * len(gone))
@@ -223,9 +227,12 @@ class OutsideIdTable(Table[OutsideId]):
         )
 
 
-def outside_id_rows(process: UUID, ids: Iterable[Identifier]) -> Iterable[OutsideId]:
-    """Return new rows of a process."""
-    return (OutsideId(instance_id=process, field=f, value=v) for f, v in ids)
+def outside_id_rows(
+    process: UUID, started_at: datetime, ids: Iterable[Identifier]
+) -> Iterable[OutsideId]:
+    """Return new rows of a process, given its key and its start."""
+    of_process = {"instance_id": process, "process_started_at": started_at}
+    return (OutsideId(field=f, value=v, **of_process) for f, v in ids)
 
 
 class InstanceTable(Table[ProcessInstance]):

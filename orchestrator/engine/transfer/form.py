@@ -176,7 +176,9 @@ PARTS = (
     ExportedTable("command", IssuedCommand, left=frozenset({"line"})),
     ExportedTable("event", InboxEvent, "process_id"),
     ExportedTable(
-        "visit", StepRun, left=frozenset({"definition", "stored_definition_id"})
+        "visit",
+        StepRun,
+        left=frozenset({"definition", "stored_definition_id", "process_started_at"}),
     ),
     ExportedTable(
         "action", OperatorAction, left=frozenset({"actor_id", "bulk_id"}), stray=True

@@ -171,13 +171,13 @@ class _Import:
     Args:
         exported_at: the time of the export.
         now: the database's time.
-        tree: the stored processes, with the names and keys of their definitions.
+        tree: the stored processes, with the names and keys of their definitions, and their starts.
         new: the name of a table -> old key -> new key.
     """
 
     exported_at: datetime
     now: datetime
-    tree: dict[UUID, tuple[str, int]] = field(default_factory=dict)
+    tree: dict[UUID, tuple[str, int, datetime]] = field(default_factory=dict)
     commands: set[UUID] = field(default_factory=set)
     new: dict[str, dict[int, int]] = field(default_factory=dict)
     known_graphs: dict[str, str] = field(default_factory=dict)
@@ -247,11 +247,11 @@ class _Import:
         known = registry.find_definition(definition.name, definition.version)
         if isinstance(values["data"], dict):
             ids = identifiers(known.outside_ids, values["data"])
-            self._outside_ids += outside_id_rows(pk, ids)
+            self._outside_ids += outside_id_rows(pk, values["started_at"], ids)
         # The owner is the active user of that name in this installation, if there is one.
         owner = active_person(beside["owner"]) if beside["owner"] else None
         pinned = _definition(definition, values["data"], self.known_graphs)
-        self.tree[pk] = values["name"], pinned
+        self.tree[pk] = values["name"], pinned, values["started_at"]
         return {"definition_id": pinned, "owner": owner}
 
     def _check_new(self, pk: UUID, parent: UUID | None) -> None:
@@ -278,8 +278,9 @@ class _Import:
         self._release(values)
 
     def _visit(self, values: dict[str, Any]) -> None:
-        values["definition"], pinned = self.tree[values["instance_id"]]
-        values["stored_definition_id"] = pinned if values["item"] is None else None
+        values["definition"], *own = self.tree[values["instance_id"]]
+        pinned, start = own if values["item"] is None else (None, None)
+        values |= {"stored_definition_id": pinned, "process_started_at": start}
         if values["child_id"] is not None:
             self._check_mine(values["child_id"])
         if values["owner"] and values["status"] == StepStatus.RUNNING:
@@ -294,8 +295,7 @@ class _Import:
 
     def _action(self, values: dict[str, Any]) -> None:
         values["event_id"] = self.new.get("event", {}).get(values["event_id"])
-        if values["address"] is not None:
-            values["address"] = str(values["address"])
+        values["address"] = values["address"] and str(values["address"])
 
     def _incident(self, values: dict[str, Any]) -> None:
         mine = self.tree.get(values["instance_id"])

@@ -213,7 +213,7 @@ def _first_change(
     )
     cause = Cause.of(CauseKind.START)
     change = WorkflowChange(instance, cause, now, pin.plan, definition.queue)
-    change.writes += outside_ids.changes(definition, instance.pk, {}, pin.data)
+    change.writes += outside_ids.changes(definition, instance, {}, pin.data)
     Following(change).carry_out(advance.initial_advance(pin.plan))
     _mark_early_events(change, new.expected)
     return change

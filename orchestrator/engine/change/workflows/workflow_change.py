@@ -213,6 +213,7 @@ class WorkflowChange(ProcessChange):
         row.definition = self.instance.name
         if row.item is None:
             row.stored_definition_id = self.instance.definition_id
+            row.process_started_at = self.instance.started_at
         self.fresh.append(row)
         self.instance.open_steps += row.finished_at is None
         self.touch(row, row.status)

@@ -58,7 +58,7 @@ class ManagerMigration:
         definitions.keep_secrets(pinned, self.pinned)
         change.pin(pinned)
         instance.data = self.place.body
-        change.writes += outside_ids.renewals(instance.pk, definition, instance.data)
+        change.writes += outside_ids.renewals(instance, definition, instance.data)
         instance.summary = secret_values.summarize(
             definition, self.place.data, instance.data
         )
@@ -86,6 +86,7 @@ class ManagerMigration:
             instance_id=change.instance.pk,
             definition=change.instance.name,
             stored_definition_id=change.instance.definition_id,
+            process_started_at=change.instance.started_at,
             node=step,
             status=StepStatus.WAITING,
             queue=queue,

@@ -83,7 +83,7 @@ class WorkflowMigration:
         instance.summary = change.extra["summary"] = secret_values.summarize(
             pin.definition, pin.input, pin.data
         )
-        ids = outside_ids.renewals(instance.pk, pin.definition, encode(pin.input))
+        ids = outside_ids.renewals(instance, pin.definition, encode(pin.input))
         change.writes += ids
 
     def _requeue_open(self, change: WorkflowChange) -> None:
