@@ -43,6 +43,11 @@ class ProcessPlace(NamedTuple):
     def of(cls, process: ProcessInstance) -> Self:
         return cls(process.started_at, process.pk)
 
+    def as_values(self) -> tuple[Value, Value]:
+        """Return the place as values of a query."""
+        at, pk = DateTimeField(), UUIDField()
+        return Value(self.started_at, at), Value(self.pk, pk)
+
     @classmethod
     def from_sql(cls, started_at: Any, pk: Any) -> Self:
         """Return the place from the values of raw SQL."""
@@ -74,7 +79,7 @@ def compare_places(
 ) -> QuerySet[OneModel]:
     """Limit rows to those between two places, without these.
 
-    The database compares the pair as one value. It finds the first row by index, also among equal times.
+    The database compares the pair as one value, as an index that ends in both is ordered.
 
     Args:
         rows: the rows.
@@ -84,9 +89,8 @@ def compare_places(
     """
     for sign, place in (("<", before), (">", after)):
         if place is not None:
-            at = Value(place.started_at, DateTimeField())
-            pair = at, Value(place.pk, UUIDField())
-            rows = rows.filter(compare_pairs(map(F, fields), sign, pair))
+            pair = compare_pairs(map(F, fields), sign, place.as_values())
+            rows = rows.filter(pair)
     return rows
 
 

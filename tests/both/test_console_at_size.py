@@ -223,9 +223,10 @@ def audited(number: int) -> None:
 
 def called(text: str) -> None:
     """Have all processes known to others by this."""
-    keys = ProcessInstance.objects.values_list("pk", flat=True)
+    starts = ProcessInstance.objects.values_list("pk", "started_at")
     OutsideId.objects.bulk_create(
-        OutsideId(instance_id=pk, field="customer", value=text) for pk in keys
+        OutsideId(instance_id=pk, field="customer", value=text, process_started_at=at)
+        for pk, at in starts
     )
 
 

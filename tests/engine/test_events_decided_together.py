@@ -80,7 +80,7 @@ def test_an_event_with_a_command_inside_the_commit_is_written_before_the_next_is
 def test_an_event_of_a_process_in_trouble_is_written_before_the_next_is_decided(
     tables: list[UUID],
 ) -> None:
-    with failing(TellTable, Permanent("nobody listens")):
+    with failing(TellTable, Permanent("no listener")):
         send(tables[0], RoundOver())
         drain()
     assert ProcessInstance.objects.get(pk=tables[0]).status == "failed"

@@ -29,7 +29,7 @@ from tests.services.doing import fresh
 pytestmark = pytest.mark.usefixtures("parcels")
 
 ELSEWHERE = "elsewhere"
-"""A queue whose work nobody runs here."""
+"""A queue without a worker."""
 
 
 class Rung(Event):

@@ -85,7 +85,7 @@ refunded = undo(charge, by=refund)
 
 
 class Caught(Workflow):
-    """People decide where nobody could be charged."""
+    """People decide when the charge has failed."""
 
     flow = (
         then(charged, ship),

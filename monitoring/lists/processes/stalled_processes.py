@@ -10,15 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import (
-    DateTimeField,
     Exists,
     F,
     OuterRef,
     Q,
     QuerySet,
     Subquery,
-    UUIDField,
-    Value,
 )
 from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
@@ -94,8 +91,9 @@ def stalled_processes() -> list[ProcessInstance]:
     found = list[ProcessInstance]()
     for status in SAY_SO:
         # As a value, not as a subquery: the database then knows how few rows these are.
-        last = _last_looked_at(status).values_list("started_at", "pk").first()
-        found += _still_processes(status, _as_values(last or LAST))
+        row = _last_looked_at(status).values_list("started_at", "pk").first()
+        last = LAST if row is None else ProcessPlace(*row)
+        found += _still_processes(status, last.as_values())
     return found
 
 
@@ -109,13 +107,9 @@ def _still_of_each() -> QuerySet[ProcessInstance]:
     last = _last_looked_at(MARK)
     place = [
         Coalesce(Subquery(last.values(name)), value)
-        for name, value in zip(("started_at", "pk"), _as_values(LAST), strict=True)
+        for name, value in zip(("started_at", "pk"), LAST.as_values(), strict=True)
     ]
     return _still_processes(MARK, place)
-
-
-def _as_values(place: tuple[datetime, UUID]) -> list[Value]:
-    return [Value(place[0], DateTimeField()), Value(place[1], UUIDField())]
 
 
 def _last_looked_at(status: str) -> QuerySet[ProcessInstance]:
