@@ -315,8 +315,24 @@ def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         patch.setattr(backoff, "spread", Longest())
         definitions.forget_definitions()
         with whole:
+            let_compute()
             yield
             transaction.set_rollback(True)
+
+
+def let_compute() -> None:
+    """Let the transaction of a test last while it only computes: the server would end an idle one after five seconds."""
+    if connection.vendor == "postgresql" and connection.in_atomic_block:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+@pytest.fixture(autouse=True)
+def unhurried(request: pytest.FixtureRequest) -> None:
+    """Let the transaction around a test last, however slow the machine is."""
+    if request.node.get_closest_marker("django_db"):
+        request.getfixturevalue("db")
+        let_compute()
 
 
 class Writes:
