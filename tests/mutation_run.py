@@ -1,6 +1,6 @@
 """Mutants of the engine, each played against the tests that are nearest to it: `python3 -m tests.mutation_run`.
 
-The tests of `NEAREST` run once, on SQLite, while it is noted which lines of the engine each of them runs. Then each
+The nearest tests run once, on SQLite, while it is noted which lines of the engine each of them runs. Then each
 mutant has a process of its own: a copy of this one, in which one function is another, with the database as it was at
 the beginning. The tests that reach the changed statement run there, the shortest first, up to the first that fails. The
 same tests then run in a copy without the mutant. A mutant is killed if it never ends, or if its test passes there. A
@@ -30,8 +30,8 @@ from tests.services.survivors import SURVIVORS
 ROOMS = ("change", "events", "steps", "work")
 """The rooms of orchestrator/engine whose mutants are played: "work" has the claims."""
 
-NEAREST = ("engine", "both")
-"""The folders of the tests that are nearest to these rooms. Others reach them too, and take longer."""
+NEAREST = (ROOT / "tests" / "data" / "nearest_tests.txt").read_text().split()
+"""The files of the tests that are nearest to these rooms. Others reach them too, and take longer."""
 
 PROGRAMS = {"workers", "live_site", "page", "start", "valkey"}
 """Fixtures that start programs, which have no mutant, or that end the server that all tests share."""
@@ -307,16 +307,6 @@ def verdict(outcomes: dict[Mutant, str], computing: float) -> int:
     return code
 
 
-def nearest_files() -> list[str]:
-    """Return the files of tests."""
-    found = (
-        path
-        for folder in NEAREST
-        for path in (ROOT / "tests" / folder).glob("test_*.py")
-    )
-    return sorted(str(path.relative_to(ROOT)) for path in found)
-
-
 def files_of_rooms() -> list[Path]:
     """Return the files whose mutants are played."""
     engine = ROOT / "orchestrator" / "engine"
@@ -326,7 +316,7 @@ def files_of_rooms() -> list[Path]:
 def main(words: Sequence[str]) -> int:
     """Play mutants as the words of a command line say; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("tests", nargs="*", default=nearest_files())
+    parser.add_argument("tests", nargs="*", default=NEAREST)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--number", type=int, default=NUMBER)
     parser.add_argument("--skip", type=int, default=0, help="so many of these")

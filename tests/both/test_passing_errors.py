@@ -116,6 +116,13 @@ def test_errors_without_a_code() -> None:
         assert passes(error) is so, error
 
 
+def test_an_error_that_is_its_own_cause_does_not_pass() -> None:
+    error = TransactionManagementError("raised from itself")
+    error.__cause__ = error
+    assert not passes(error)
+    assert not is_conflict(error)
+
+
 # SQLite, on whatever the run's own database is: these are files of their own
 
 

@@ -21,7 +21,7 @@ from orchestrator.definition import (
     when,
 )
 from orchestrator.engine.events.delivery import deliver_claimed
-from orchestrator.engine.operations import deliver, redeliver, retry
+from orchestrator.engine.operations import deliver, discard, redeliver, retry
 from orchestrator.engine.sql.table import Claimed
 from orchestrator.engine.sql.tables import events
 from orchestrator.models import InboxEvent, Verdict
@@ -225,3 +225,28 @@ def test_an_offered_event_between_two_attempts_precedes_a_claimed_one() -> None:
     pass_time(minutes=10)
 
     assert Process(pk).data.paid == (1, 2)
+
+
+def test_an_offered_event_goes_on_as_soon_as_a_failing_one_before_it_is_discarded() -> (
+    None
+):
+    pk = opened()
+    first = failed(pk)
+    send(Frozen("A"), pk)
+    second = send(Paid("A", 2), pk)
+    run()
+    unwanted.add(2)
+    pass_time(hours=1)
+    assert [verdict(first), verdict(second)] == [Verdict.FAILED, Verdict.PARKED]
+
+    broken.add(1)
+    redeliver(first, request=asked())
+    run()
+    unwanted.clear()
+    redeliver(second, request=asked())
+    run()
+    assert [verdict(first), verdict(second)] == [Verdict.RECEIVED, Verdict.PARKED]
+    discard(first, request=asked())
+    run()
+
+    assert Process(pk).data.paid == (2,)

@@ -73,15 +73,15 @@ def everybody_is_out() -> Iterator[None]:
     shut.clear()
 
 
-def under_way(houses: int = 6) -> ProcessInstance:
-    """Return a round: of its houses two were tried, and are again in an hour; the others wait outside the window."""
-    definition = registry.find_definition(NAME, NARROW)
+def under_way(houses: int = 6, version: int = NARROW) -> ProcessInstance:
+    """Return a round: its first houses were tried, and are again in an hour; the others wait outside the window."""
+    definition = registry.find_definition(NAME, version)
     assert issubclass(definition, Workflow)
-    with only(NAME, NARROW):
+    with only(NAME, version):
         receipt = start_process(definition, Street(list(range(houses))))
         drain()
     process = ProcessInstance.objects.get(pk=receipt.process_id)
-    assert tried(process) == [0, 1]
+    assert tried(process) == [*range(4 if version == WIDE else 2)]
     return process
 
 
@@ -107,6 +107,39 @@ def test_the_other_versions_window_counts_at_once(version: int, begun: int) -> N
         did(migrate, process, version, {})
     drain()
     assert tried(process) == list(range(begun))
+    ends(process)
+
+
+def test_in_a_narrower_window_none_begins_until_enough_have_ended() -> None:
+    """Four have begun, and one at a time may run."""
+    process = under_way(version=WIDE)
+    did(migrate, process, NARROWER, {})
+    for house in range(3):
+        shut.discard(house)
+        pass_time(minutes=61)
+        assert tried(process) == [0, 1, 2, 3]
+    shut.discard(3)
+    pass_time(minutes=61)
+    assert tried(process) == [0, 1, 2, 3, 4]
+    ends(process)
+
+
+def test_a_window_that_is_wide_again_is_filled_at_once() -> None:
+    process = under_way(version=WIDE)
+    did(migrate, process, NARROWER, {})
+    did(migrate, process, WITHOUT, {})
+    drain()
+    assert tried(process) == [*range(6)]
+    ends(process)
+
+
+def test_an_element_that_ends_in_a_window_that_is_wide_again_is_followed() -> None:
+    process = under_way(version=WIDE)
+    did(migrate, process, NARROWER, {})
+    did(migrate, process, WIDE, {})
+    shut.discard(0)
+    pass_time(minutes=61)
+    assert tried(process) == [0, 1, 2, 3, 4]
     ends(process)
 
 

@@ -11,9 +11,6 @@ SURVIVORS = {
     " → instance.parked >= (event.verdict == Verdict.PARKED)": (
         "It costs more: one query for each event."
     ),
-    "change/offering.py wake_followers: {'verdict': Verdict.RECEIVED} → nothing": (
-        "It wakes an offered parked event sooner, in its order."
-    ),
     "change/workflows/following.py Following._fire: kind=StepKind.JOIN → nothing": (
         "It changes nothing: the join was read in the same change, under the fence of the revision."
     ),

@@ -152,7 +152,7 @@ def wake_followers(
     target, key = event.target, event.correlation_key
     if instance is not None:
         target, key = instance.name, instance.correlation_key
-    fresh = {"verdict": Verdict.RECEIVED, "owner": "", "error": "", "remaining": None}
+    fresh = {"owner": "", "error": "", "remaining": None}  # also an offered one
 
     found: list[Statement] = []
     due = {"wake_at": now}

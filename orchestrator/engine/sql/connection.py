@@ -74,8 +74,7 @@ UNTOLD = (OperationalError, InterfaceError)
 
 def passes(error: BaseException | None) -> bool:
     """Whether the error concerns the moment and not the work."""
-    if isinstance(error, TransactionManagementError):
-        return passes(error.__cause__)  # the error that broke the transaction before
+    error = _first_error(error)
     if not isinstance(error, DatabaseError | InterfaceError):
         return False
     said = error.__cause__
@@ -88,12 +87,21 @@ def passes(error: BaseException | None) -> bool:
 
 def is_conflict(error: BaseException) -> bool:
     """Whether a passing error comes from other transactions at the same rows."""
-    said = error.__cause__
-    if isinstance(error, TransactionManagementError) and said is not None:
-        return is_conflict(said)
+    said = getattr(_first_error(error), "__cause__", None)
     state = getattr(said, "sqlstate", None) or ""
     locked = _sqlite_code(said) in SQLITE_LOCKED
     return locked or state in LOCKED or state[:2] == ROLLED_BACK
+
+
+def _first_error(error: BaseException | None) -> BaseException | None:
+    """The error that broke a transaction, in place of those that only say that it is broken; None if none tells."""
+    seen = set[int]()
+    while isinstance(error, TransactionManagementError):
+        if id(error) in seen:  # application code may raise an error from itself
+            return None
+        seen.add(id(error))
+        error = error.__cause__
+    return error
 
 
 def is_idle_timeout(error: BaseException) -> bool:

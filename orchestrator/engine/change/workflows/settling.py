@@ -176,10 +176,19 @@ def lookup_map_row(item: StepRun) -> StepRun:
 
 
 def fill_windows(change: WorkflowChange) -> None:
-    """Start elements that wait outside a window that is wider now, or gone: no settled element would start them."""
+    """Fill the windows of maps that another version makes wider or narrower.
+
+    In a wider window elements start now: no settled element would start them. In a narrower one, those that have begun
+    go on, and none starts until few enough are left.
+    """
     for head in change.instance.step_runs.filter(kind=StepKind.MAP, finished_at=None):
-        if not head.holds:
-            _fill(change, head, head.progress or {})
+        if head.holds:
+            continue
+        progress = dict(head.progress or {})
+        before, owed = progress.pop(OWED, 0), _fill(change, head, progress)
+        if owed != before:
+            kept = {**progress, OWED: owed} if owed else progress
+            change.mark(step_runs.update({"progress": kept}, {"id": head.pk}))
 
 
 def _fill(change: WorkflowChange, head: StepRun, progress: Mapping[str, Any]) -> int:
