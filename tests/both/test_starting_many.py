@@ -40,7 +40,7 @@ from orchestrator.exceptions import (
     StartRefused,
     UnknownDefinition,
 )
-from orchestrator.models import InboxEvent, ProcessInstance
+from orchestrator.models import Definition, InboxEvent, ProcessInstance
 from orchestrator.testing import registered, run
 from tests.apps.process_managers.fixtures import SetHandler, handler
 from tests.apps.process_managers.messages import PackParcel, ParcelOrdered
@@ -234,6 +234,17 @@ def test_a_hundred_cost_as_many_statements_as_a_few(number: int) -> None:
     else:
         begin()
     assert ProcessInstance.objects.filter(name="mapped").count() >= number
+
+
+@pytest.mark.once
+def test_processes_of_one_workflow_look_up_its_stored_definition_once() -> None:
+    def look_ups(number: int) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            start_processes([ProcessStart(Mapped) for _ in range(number)])
+        return sum(Definition._meta.db_table in one["sql"] for one in asked)
+
+    look_ups(2)  # its definition is stored
+    assert [look_ups(2), look_ups(9)] == [1, 1]
 
 
 def test_those_before_a_refused_one_are_started_and_those_after_it_are_not() -> None:

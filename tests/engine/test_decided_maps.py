@@ -138,3 +138,9 @@ def test_a_share_of_a_hundred_elements_is_what_is_written(hundredths: int) -> No
     share = float(f"{hundredths / 100:.2f}")
     row = each(devices, over="", do=update, into=report, tolerate=share)
     assert tolerated_failures(row, StepRun(expected=100)) == hundredths
+
+
+@pytest.mark.parametrize("elements", [0, None])
+def test_without_elements_none_may_fail(elements: int | None) -> None:
+    row = each(devices, over="", do=update, into=report, tolerate=1.0)
+    assert tolerated_failures(row, StepRun(expected=elements)) == 0

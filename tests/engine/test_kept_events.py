@@ -18,7 +18,13 @@ from orchestrator.testing import Process, pass_time, run, started
 from orchestrator.testing.clock import move_times_back
 from tests.apps.process_managers.desk import accept, tell
 from tests.apps.process_managers.questions import Again, Answered, Asked, Enquiry
-from tests.apps.process_managers.several import Accounts, OrderPaid, OrderShipped, Store
+from tests.apps.process_managers.several import (
+    Accounts,
+    OrderPacked,
+    OrderPaid,
+    OrderShipped,
+    Store,
+)
 from tests.services.crews import knowing
 from tests.services.doing import fresh
 
@@ -223,6 +229,25 @@ def test_the_end_turns_away_all_parked_events_though_a_few_at_a_time(
     Process(enquiry.pk).cancel()
 
     assert [fresh(event).verdict for event in parked] == ["unexpected"] * 3
+
+
+def test_people_are_told_of_an_event_after_the_end_though_another_process_manager_takes_it() -> (
+    None
+):
+    """A process manager says itself which events it ignores."""
+    started(Accounts, OrderPaid("1")).send(OrderShipped("1"))
+    started(Store, OrderPacked("1"))
+    send_event(OrderShipped("1"), id="shipped")
+    run()
+
+    assert InboxEvent.objects.get(target="store", event_id="shipped").verdict == "moved"
+    assert told() == ["OrderShipped came after the process had ended"]
+
+
+def test_a_parked_event_whose_process_is_gone_is_counted_nowhere() -> None:
+    event = InboxEvent(verdict="parked")
+
+    assert offering.unpark(event, None, database_now()) == []
 
 
 # Previews

@@ -143,6 +143,16 @@ class OfOne(Workflow):
     flow = (each(one, over="", do=double, into=total),)
 
 
+class Overtaken(Workflow):
+    """A map without elements is done before anybody answers; the first branch is enough."""
+
+    flow = (
+        then(none, phone),
+        each(none, over="", do=double, into=end),
+        join(double, phone, into=end, wait_for="any", rest="cancel"),
+    )
+
+
 @dataclass(frozen=True)
 class Box:
     number: int = 2
@@ -178,7 +188,9 @@ class Checked(Workflow):
     )
 
 
-known = knowing(AllOf, FirstOf, Wanted, GivenUp, OfNone, OfOne, Unpacked, Checked)
+known = knowing(
+    AllOf, FirstOf, Wanted, GivenUp, OfNone, OfOne, Overtaken, Unpacked, Checked
+)
 
 
 # Joins
@@ -251,6 +263,15 @@ def test_the_step_behind_a_map_without_elements_starts_at_once() -> None:
     process = started(OfNone)
 
     assert (process.status, process.result) == ("completed", 0)
+
+
+def test_a_process_goes_on_beside_a_question_that_one_change_begins_and_cancels() -> (
+    None
+):
+    process = started(Overtaken)
+
+    assert (process.status, process.result) == ("completed", "the end")
+    assert process.instance.step_runs.get(node="phone").status == "cancelled"
 
 
 def test_nobody_is_woken_for_the_first_element_that_the_worker_goes_on_with(

@@ -5,8 +5,9 @@ from django.db import transaction
 
 from orchestrator import start_process
 from orchestrator.definition import codec
+from orchestrator.engine.change.workflows.starting import StartedTogether, new_workflow
 from orchestrator.engine.storage import definitions
-from orchestrator.models import Definition
+from orchestrator.models import Definition, ProcessInstance
 from tests.apps.made_from_input.processes import File, Housekeeping, done
 from tests.apps.patterns.desk import go_on, insist, launch, statuses
 from tests.services.operated import decided, knowing
@@ -49,6 +50,15 @@ def test_processes_whose_graphs_are_equal_have_each_its_own_policies() -> None:
     attempts = [f"attempt {number} at patient" for number in range(1, 5)]
     assert sorted(done) == ["attempt 1 at hasty", *attempts]
     assert statuses(hasty)["act"] == statuses(patient)["act"] == "failed"
+
+
+def test_processes_with_different_graphs_start_together() -> None:
+    """Each has a stored definition of its own."""
+    files = File("short"), File("long", more=1)
+    StartedTogether([new_workflow(Housekeeping, one) for one in files]).write()
+
+    rows = ProcessInstance.objects.values_list("definition", flat=True)
+    assert len(set(rows)) == 2
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,9 +8,20 @@ from django.contrib.auth.models import User
 
 from orchestrator import send_event
 from orchestrator.definition import Event
+from orchestrator.engine.change.workflows.retrying import troubled_visits
+from orchestrator.engine.change.workflows.workflow_change import WorkflowChange
 from orchestrator.engine.loops.drain import drain
-from orchestrator.engine.operations import cancel, decide, retry
-from orchestrator.models import Checkpoint, InboxEvent, Incident, ProcessInstance
+from orchestrator.engine.operations import cancel, decide, pause, retry
+from orchestrator.engine.sql.batch import database_now
+from orchestrator.models import (
+    Cause,
+    CauseKind,
+    Checkpoint,
+    InboxEvent,
+    Incident,
+    ProcessInstance,
+    StepStatus,
+)
 from orchestrator.testing import pass_time
 from tests.apps.compensation import journal, processes, steps
 from tests.apps.compensation.fixtures import known, trips
@@ -38,6 +49,11 @@ def tell(process: ProcessInstance, event: Event) -> InboxEvent:
 def verdict(event: InboxEvent) -> str:
     event.refresh_from_db()
     return event.verdict
+
+
+def change_of(process: ProcessInstance) -> WorkflowChange:
+    """Begin a change of a process, which is not written."""
+    return WorkflowChange.of(process, Cause.of(CauseKind.OPERATOR), database_now())
 
 
 # Events
@@ -146,6 +162,16 @@ def test_events_that_come_at_the_same_moment_settle_one_wait_each() -> None:
     assert done.count("show_both") == 1
 
 
+def test_a_change_expects_no_event_for_a_wait_that_it_has_settled() -> None:
+    """Also before it is written."""
+    process = finished(processes.Visa)
+    change = change_of(process)
+    assert change.awaited_types() == {"VisaGranted"}
+    change.close_open(visit(process, "wait_for_visa_granted"), StepStatus.DONE)
+
+    assert change.awaited_types() == set()
+
+
 # Deadlines
 
 
@@ -204,17 +230,21 @@ def test_of_a_deadline_and_a_decision_one_wins(operator: User) -> None:
         assert done in (["apply", "rest"], ["apply", "travel"])
 
 
-def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def late_in_vain() -> ProcessInstance:
+    """Return a process whose deadline has passed, and could not be carried out."""
     process = finished(processes.Patient)
 
     def broken(*args: object) -> None:
         raise ValueError("not today")
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("orchestrator.engine.steps.waiting_steps._late", broken)
         pass_time(DAYS)
+    return process
+
+
+def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again() -> None:
+    process = late_in_vain()
     run = visit(process, "reminded")
     assert (run.status, run.wake_at is not None) == ("waiting", True)
     assert "not today" in run.error
@@ -222,3 +252,18 @@ def test_a_deadline_that_this_code_cannot_carry_out_is_tried_again(
     operated(retry, process)
     assert results(process)["close"] == "reminded Ito"
     assert not Incident.objects.open().exists()
+
+
+def test_a_deadline_that_waits_for_another_attempt_is_in_trouble() -> None:
+    change = change_of(late_in_vain())
+
+    assert [run.node for run in troubled_visits(change)] == ["reminded"]
+
+
+def test_such_a_deadline_is_in_trouble_also_while_its_process_is_paused() -> None:
+    """It keeps the time that was left, and is due at no moment."""
+    process = operated(pause, late_in_vain())
+    run = visit(process, "reminded")
+    assert (run.wake_at, run.remaining is not None) == (None, True)
+
+    assert list(troubled_visits(change_of(process))) == [run]

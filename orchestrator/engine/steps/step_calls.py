@@ -81,8 +81,6 @@ class StepCall(Call):
         )
         if iscoroutinefunction(self.function):
             self.threads = None
-        elif self.threads is None:
-            self.threads = 1  # a plain function stands in for an asynchronous one
         self.most = _least(self.threads, policy.concurrency)
 
     def call(self) -> Any:
