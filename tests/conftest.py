@@ -24,7 +24,7 @@ from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 from django.utils import translation
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from monitoring.live.broadcaster import broadcaster
 from orchestrator import queue
@@ -43,6 +43,7 @@ from tests.services.invariants import broken
 from tests.services.program import Program
 from tests.services.site import Site
 from tests.services.sizes import FULL
+from tests.services.stage import slowness_now
 from tests.services.valkey import ValkeyServer
 from tests.services.words import words
 from tests.services.workers import Workers
@@ -64,6 +65,8 @@ CHECKED: pytest.StashKey[set[Path]] = pytest.StashKey()
 """The files of tests whose shared world was asked for its invariants."""
 DEAR = set((HERE / "data" / "dear_tests.txt").read_text().split())
 """Tests, or files of tests, that compute for seconds."""
+HANGS = 4
+"""How many times as long as a test of full size may take is waited for it: slow cores need longer."""
 COMPUTED: pytest.StashKey[float] = pytest.StashKey()
 """What had been computed when a test began."""
 SHOWN = ("processinstance", "inboxevent", "operatoraction")
@@ -164,8 +167,9 @@ def pytest_collection_modifyitems(
                 ("full_size", mark.args[0]),
                 ("seconds_at_most", mark.kwargs["seconds"]),
             ]
-            if mark.kwargs["seconds"] > float(config.getini("timeout")):
-                item.add_marker(pytest.mark.timeout(mark.kwargs["seconds"]))
+            patience = mark.kwargs["seconds"] * HANGS
+            if patience > float(config.getini("timeout")):
+                item.add_marker(pytest.mark.timeout(patience))
 
 
 def pytest_collection_finish() -> None:
@@ -205,8 +209,10 @@ def pytest_runtest_makereport(
     told = dict(item.user_properties)
     at_most = float(str(told.get("seconds_at_most", math.inf)))
     if report.when == "call" and report.passed and report.duration > at_most:
-        report.outcome = "failed"
-        report.longrepr = f"{report.duration:.0f} s instead of {at_most:.0f} s at most"
+        at_most *= slowness_now()
+        if report.duration > at_most:
+            report.outcome = "failed"
+            report.longrepr = f"{report.duration:.0f} s instead of {at_most:.0f} s at most on these cores"
     if report.failed:
         close_in_mid_statement(connection)
         for program in programs(item.funcargs.values()):
@@ -526,17 +532,23 @@ def page_of(operating: Client) -> Read:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Run a real Chromium; one is installed if there is none."""
-    path = chromium.installed()
+def playwright() -> Iterator[Playwright]:
+    """Run what drives browsers. Chromium is installed before, if there is none: that may run it too."""
+    chromium.installed()
     # Django would take Playwright's event loop in this thread for asynchronous code of the test.
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        browser = playwright.chromium.launch(
-            executable_path=path, args=list(chromium.FLAGS)
-        )
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """Run a real Chromium."""
+    browser = playwright.chromium.launch(
+        executable_path=chromium.installed(), args=list(chromium.FLAGS)
+    )
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.services.stage import Stage, clock, say
+from tests.services.stage import Stage, clock, say, slowness
 
 OPTION = "--full"
 THESE_ALONE = ["-m", "full_size"]
@@ -13,8 +13,8 @@ HEAD = """\
 # The full run
 
 Written by `python3 manage.py test --full`. It runs the tests of `python3 manage.py test`, and those that compute for
-seconds, on both databases at their largest sizes. It holds each of that size to a number of seconds. With
-`-m full_size` it runs these alone.
+seconds, on both databases at their largest sizes. It holds each of that size to a number of seconds, and allows for
+cores that are slower than those on which the number was chosen. With `-m full_size` it runs these alone.
 
 """
 
@@ -55,7 +55,8 @@ def tell(stages: Sequence[Stage], seconds: float, keep: bool) -> None:
     say(f"\n{table}\n{clock(seconds)} in all")
     if keep:
         good, bad = map(sum, zip(*(stage.counts() for stage in stages), strict=True))
-        ended = f"{datetime.now(UTC).date()}: {good} passed, {bad} failed, {clock(seconds)} in all."
+        ended = f"{datetime.now(UTC).date()}: {good} passed, {bad} failed, {clock(seconds)} in all"
+        ended += f", on cores {slowness():.1f} times slower than those of the budget."
         PAGE.write_text(f"{HEAD}{ended}\n\n{table}\n{MUTANTS}{SOAKS}")
 
 

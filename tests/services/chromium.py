@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from tests.services.words import words
@@ -45,6 +46,7 @@ def of_playwright() -> Path | None:
     return path if path.exists() else None
 
 
+@cache
 def installed() -> Path:
     """Return the path of Chromium; install one if there is none, once if several runs need it.
 

@@ -47,6 +47,11 @@ def slowness() -> float:
     return max(1.0, median(probes) / PROBE_SECONDS) if probes else 1.0
 
 
+def slowness_now() -> float:
+    """Return how many times longer than on that machine a computation takes now; at least 1."""
+    return max(1.0, median(probe() for _ in range(5)) / PROBE_SECONDS)
+
+
 @dataclass
 class Stage:
     """A program that ends well if something holds.
