@@ -10,10 +10,13 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.db.models import BooleanField, ExpressionWrapper
+
 from monitoring.lists.failures.failures import definition_names
 from monitoring.queries.counts import parse_time, text_column
 from monitoring.queries.samples import part_index, sample_since
 from orchestrator.models import Checkpoint, Incident
+from orchestrator.models.incident import ABOUT_EVENTS
 from orchestrator.models.process_instance import ENDED
 
 MINUTES = 60
@@ -77,7 +80,7 @@ def last_hour(until: datetime, names: Container[str] | None = None) -> dict[str,
 
     Args:
         until: the moment.
-        names: the definitions to count; None for all, and for failures of events without a process.
+        names: the definitions to count; None for all, and for failures without a process.
     """
     moved, every = _transitions(until)
     failed, capped = _failures(until)
@@ -110,14 +113,18 @@ def _transitions(until: datetime) -> tuple[list[tuple[str, int, bool]], int]:
 
 def _failures(until: datetime) -> tuple[list[tuple[str, int]], bool]:
     """Return the newest failures as name and minute, and whether the hour may have more."""
-    newest = Incident.objects.order_by("-pk")
-    rows = newest.values_list("fingerprint", "pk", text_column("opened_at"))[:FAILURES]
-    told = ((cause, key, parse_time(at)) for cause, key, at in rows)
-    found = [(cause, key, at) for cause, key, at in told if at >= until - HOUR]
+    about_event = ExpressionWrapper(ABOUT_EVENTS, BooleanField())
+    newest = Incident.objects.annotate(about_event=about_event).order_by("-pk")
+    rows = newest.values_list(
+        "fingerprint", "pk", text_column("opened_at"), "about_event"
+    )[:FAILURES]
+    told = ((cause, key, parse_time(at), of_event) for cause, key, at, of_event in rows)
+    looked_at = [row for row in told if row[2] >= until - HOUR]
+    found = [(cause, key, at) for cause, key, at, of_event in looked_at if not of_event]
     one_of = {cause: key for cause, key, _ in found}
     names = definition_names(one_of.values())
     named = [
         (names.get(one_of[cause]) or "", part_index(at, until, HOUR, MINUTES))
         for cause, _, at in found
     ]
-    return named, len(named) >= FAILURES
+    return named, len(looked_at) >= FAILURES

@@ -93,7 +93,10 @@ def _list_of(row: Any) -> str:
         return f"{reverse('monitoring:events')}?{query}"
     if isinstance(row, IssuedCommand):
         return _failures_of(row)
-    return reverse("monitoring:failures") if isinstance(row, Incident) else ""
+    if isinstance(row, Incident):
+        listed_in = "events" if row.is_about_event else "failures"
+        return reverse(f"monitoring:{listed_in}")
+    return ""
 
 
 def _failures_of(row: IssuedCommand) -> str:

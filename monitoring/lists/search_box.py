@@ -145,12 +145,17 @@ class Lookup:
         return self._shows([process.name] if process is not None else [])
 
     def _failures(self) -> Iterator[SearchHits]:
-        """Yield the causes of the newest open failures with this text, and of the last resolved ones."""
+        """Yield the causes of the newest open incidents with this text, and of the last resolved failures."""
         if len(self.text) < SHORTEST:
             return
         groups = groups_with_text(self.text, CAUSES + 1, self.definitions)
-        shown = list(_causes(groups[:CAUSES]))
-        yield SearchHits(_("Failures"), shown=shown, more=len(groups) > CAUSES)
+        shown, more = groups[:CAUSES], len(groups) > CAUSES
+        failed = [one for one in shown if not one.newest.is_about_event]
+        yield SearchHits(_("Failures"), shown=list(_causes(failed)), more=more)
+        if self.events:
+            of_events = [one for one in shown if one.newest.is_about_event]
+            kind = _("Events that no process took")
+            yield SearchHits(kind, shown=list(_causes(of_events)), more=more)
         resolved = resolved_with_text(self.text, SHOWN + 1, self.definitions)
         yield SearchHits(
             _("Resolved failures"),

@@ -30,7 +30,6 @@ from monitoring.views.actions.operations import (
 )
 from monitoring.views.page import definition_in, page
 from orchestrator.engine.operations import assign_failures, mark_handled, unmark_handled
-from orchestrator.grants import definition_name_of
 from orchestrator.models import FailureMark
 
 CONTROLS = {
@@ -121,7 +120,7 @@ def _buttons(
             control,
             f"{name}-button",
             reverse("monitoring:act-on-failures", args=[cause, name]),
-            control.refusal(request.user, mark, definition_name_of(found.group.newest)),
+            control.refusal(request.user, mark, found.group.newest),
             str(control.label),
             given=found.group.newest.pk,
             revision=mark.revision,

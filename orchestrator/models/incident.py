@@ -11,6 +11,12 @@ from django.utils.translation import gettext_lazy as _
 from orchestrator.models.work import WithText, definition_column, person_column
 from orchestrator.text import Text
 
+EVENT_KINDS = ("unexpected_event", "unrouted_event")
+"""The kinds of incidents about events that no process took, where the incident has no process."""
+
+ABOUT_EVENTS = Q(instance__isnull=True, kind__in=EVENT_KINDS)
+"""Incidents about events that no process took. They belong to the events, and the lists of failures leave them out."""
+
 
 class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model comes after it
     """Queries of incidents."""
@@ -18,6 +24,10 @@ class IncidentQuerySet(models.QuerySet):  # type: ignore[type-arg]  # its model 
     def open(self) -> Self:
         """Return the incidents whose cause is still there."""
         return self.filter(resolved_at__isnull=True)
+
+    def failures(self) -> Self:
+        """Return the incidents without those about events that no process took, which belong to the events."""
+        return self.filter(~ABOUT_EVENTS)
 
     def without_code(self) -> Self:
         """Return the open incidents about the missing code of a visit."""
@@ -112,6 +122,18 @@ class Incident(WithText):
                 condition=Q(resolved_at__isnull=True),
                 name="open_incidents_by_cause",
             ),
+            # The open failures, newest first, however many incidents are about events.
+            models.Index(
+                fields=["-id"],
+                condition=Q(resolved_at__isnull=True) & ~ABOUT_EVENTS,
+                name="open_failures",
+            ),
+            # The same by cause: the groups, and what lies between handled ones.
+            models.Index(
+                fields=["fingerprint", "-id"],
+                condition=Q(resolved_at__isnull=True) & ~ABOUT_EVENTS,
+                name="open_failures_by_cause",
+            ),
             # The open incidents by the fingerprint of earlier releases.
             models.Index(
                 fields=["earlier", "-id"],
@@ -144,6 +166,11 @@ class Incident(WithText):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def is_about_event(self) -> bool:
+        """Whether it is about an event that no process took, and belongs to the events."""
+        return self.instance_id is None and self.kind in EVENT_KINDS
 
     @property
     def resolved_by(self) -> str:

@@ -17,6 +17,9 @@ from orchestrator.notices.links import console_address
 
 LONGEST_SUBJECT = 150
 
+EVENT_KINDS = ("unexpected_event", "unrouted_event")
+"""The kinds of incidents that are listed among the events if they have no process."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -126,6 +129,8 @@ def _item(stored: Mapping[str, Any], texts: Mapping[str, Any]) -> Item:
 def _url(item: Mapping[str, Any]) -> str:
     if item["process_id"]:
         return console_address("instance", item["process_id"])
+    if item["kind"] in EVENT_KINDS:
+        return console_address("events")
     return console_address("definitions" if item["queue"] else "failures")
 
 

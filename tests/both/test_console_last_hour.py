@@ -94,6 +94,10 @@ def test_s1_3_failures_are_those_of_the_hour(monkeypatch: pytest.MonkeyPatch) ->
     assert str(hour[""].failures) == "2"
     monkeypatch.setattr(hours, "FAILURES", 2)
     assert str(last_hour(now)[""].failures) == "2+"
+    Incident.objects.create(
+        kind="unrouted_event", opened_at=now, resolved_at=now, message="E"
+    )
+    assert str(last_hour(now)[""].failures) == "1+"  # the newest is about an event
 
 
 def test_s1_4_the_hour_is_found_along_keys_alone() -> None:

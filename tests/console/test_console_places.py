@@ -71,6 +71,7 @@ def test_a_row_leads_to_its_own_place_on_the_page(placed: dict[str, Order]) -> N
     assert place_of(checkpoint) == f"/processes/{process}/?before=2#revision-1"
     assert place_of(OperatorAction()) == ""
     assert place_of(Incident(event=event)) == "/failures/"
+    assert place_of(Incident(event=event, kind="unrouted_event")) == "/events/"
 
 
 def test_the_links_have_the_prefix_that_the_site_has(placed: dict[str, Order]) -> None:

@@ -1,5 +1,6 @@
 """The open failures of one cause, in the order of their index."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -7,7 +8,9 @@ from django.utils.translation import gettext as _
 
 from monitoring.queries.lists import KeyedPage, page_by_key
 from orchestrator.engine.operations import OPERATIONS, forbidden_in_bulk
-from orchestrator.models import Incident
+from orchestrator.models import InboxEvent, Incident
+from orchestrator.models.inbox_event import PROBLEMS
+from orchestrator.models.incident import ABOUT_EVENTS
 
 NOTHING_FAILED = (
     *(Incident.Kind.UNEXPECTED_EVENT, Incident.Kind.REJECTED_EVENT),
@@ -36,6 +39,13 @@ def open_of_cause(fingerprint: object) -> QuerySet[Incident]:
     # A range of one value: PostgreSQL might otherwise scan all open incidents, newest first.
     rows = Incident.objects.open().filter(fingerprint__range=(fingerprint, fingerprint))
     return rows.order_by("fingerprint", "-pk")
+
+
+def causes_of_events(events: Iterable[InboxEvent]) -> dict[int, str]:
+    """Return the causes of the open incidents about events that no process took, by the key of the event."""
+    keys = [event.pk for event in events if event.verdict in PROBLEMS]
+    rows = Incident.objects.open().filter(ABOUT_EVENTS, event__in=keys)
+    return dict(rows.values_list("event", "fingerprint"))
 
 
 def current_cause(fingerprint: str) -> str:

@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce
 
 from monitoring.lists.failures.causes import open_of_cause
 from orchestrator.models import FailureMark, Incident
+from orchestrator.models.incident import ABOUT_EVENTS
 
 NOTHING_NEWER = Q(last__gte=F("newest"), handled_at__gte=F("renamed_at"))
 """The condition that no failure is newer than the mark, under its fingerprint or a later one."""
@@ -45,7 +46,8 @@ def handled_causes() -> list[str]:
 
 def _with_newest(marks: QuerySet[FailureMark]) -> QuerySet[FailureMark]:
     """Add the newest open failure of each mark's cause, and when the newest under a later fingerprint was opened."""
-    newest = open_of_cause(OuterRef("fingerprint")).values("pk")[:1]
+    failures = open_of_cause(OuterRef("fingerprint")).filter(~ABOUT_EVENTS)
+    newest = failures.values("pk")[:1]
     renamed = Incident.objects.renamed(OuterRef("fingerprint"))
     at = Coalesce(Subquery(renamed.values("opened_at")[:1]), F("handled_at"))
     return marks.annotate(newest=Subquery(newest), renamed_at=at)
@@ -57,7 +59,7 @@ def unhandled_failures(causes: Sequence[str]) -> list[QuerySet[Incident]]:
     Args:
         causes: the handled causes, sorted.
     """
-    rows = Incident.objects.open()
+    rows = Incident.objects.open().failures()
     if not causes:
         return [rows]
     edges: list[str | None] = [None, *causes, None]

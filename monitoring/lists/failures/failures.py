@@ -37,12 +37,18 @@ from monitoring.queries.distinct_values import distinct_values
 from monitoring.queries.lists import KeyedPage, make_page, parse_number
 from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident
+from orchestrator.models.incident import EVENT_KINDS
 
 PAGE = 50
 """The size of a page of groups, or of one group's failures."""
 
 CAUSES = 200
 """The number of causes that an index finds, for the case that one cause fills the newest failures."""
+
+OPEN_FAILURES = (
+    f"resolved_at IS NULL AND NOT (instance_id IS NULL AND kind IN {EVENT_KINDS})"
+)
+"""The condition of the indexes of open failures, in SQL."""
 
 ORDERS = ("newest", "largest")
 
@@ -84,8 +90,8 @@ class GroupPage(KeyedPage[AlikeFailures]):
 
 
 def open_failures_of(definition: str) -> QuerySet[Incident]:
-    """Return the open unhandled incidents of one definition, among the newest of all definitions."""
-    rows = Incident.objects.open()
+    """Return the open unhandled failures of one definition, among the newest of all definitions."""
+    rows = Incident.objects.open().failures()
     newest = rows.order_by("-pk").values("pk")[:CAP]
     some = rows.filter(pk__in=newest).exclude(fingerprint__in=handled_causes())
     return _limit_to(some, [definition])
@@ -253,7 +259,7 @@ def _without_shown(found: dict[str, int], before: int) -> dict[str, int]:
 
 def _causes() -> dict[str, int]:
     """Return the first groups by fingerprint; an index leads from each to the next, however large it is."""
-    found = distinct_values(Incident, "fingerprint", CAUSES, "resolved_at IS NULL")
+    found = distinct_values(Incident, "fingerprint", CAUSES, OPEN_FAILURES)
     return _newest_of(found) if found else {}
 
 

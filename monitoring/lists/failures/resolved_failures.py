@@ -10,11 +10,13 @@ from typing import Any
 
 from django.db.models import (
     BooleanField,
+    Case,
     Exists,
     ExpressionWrapper,
     OuterRef,
     Q,
     Value,
+    When,
 )
 
 from monitoring.lists.failures.causes import open_of_cause
@@ -22,6 +24,7 @@ from monitoring.lists.failures.failures import PAGE, with_processes
 from monitoring.queries.lists import KeyedPage, format_place, parse_place
 from monitoring.queries.processes import definition_name
 from orchestrator.models import Definition, Incident, OperatorAction
+from orchestrator.models.incident import ABOUT_EVENTS
 
 LOOKED_AT = 1_000
 """The number of resolved failures that one page looks at; the next page continues after them."""
@@ -83,7 +86,7 @@ def resolved_with_text(
         most: the maximum number of causes.
         definitions: the names to look at; None for all failures.
     """
-    says = Q(message__icontains=text) | Q(error__icontains=text)
+    says = ~ABOUT_EVENTS & (Q(message__icontains=text) | Q(error__icontains=text))
     rows = Incident.objects.filter(resolved_at__isnull=False)
     rows = rows.order_by("-resolved_at", "-pk")
     if definitions is not None:
@@ -98,13 +101,17 @@ def resolved_with_text(
 
 
 def _resolved_before(before: str, *, named: bool) -> list[tuple[Any, ...]]:
-    """Return cause, key, time and definition name of the last resolved failures; without names the name is ""."""
+    """Return cause, key, time and definition name of the incidents that were resolved last.
+
+    The name is None if the incident is about an event that no process took, and else "" without names.
+    """
     rows = Incident.objects.filter(resolved_at__isnull=False)
     if place := parse_place(before):
         at, pk = place
         rows = rows.filter(Q(resolved_at__lt=at) | Q(pk__lt=pk), resolved_at__lte=at)
     order = rows.order_by("-resolved_at", "-pk")
-    of = definition_name() if named else Value("")
+    known = definition_name() if named else Value("")
+    of = Case(When(ABOUT_EVENTS, then=Value(None)), default=known)
     columns = ("fingerprint", "pk", "resolved_at", "of")
     return list(order.annotate(of=of).values_list(*columns)[:LOOKED_AT])
 

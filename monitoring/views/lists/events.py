@@ -18,6 +18,8 @@ from monitoring.lists.events.possible_processes import (
     named_processes,
     possible_processes,
 )
+from monitoring.lists.failures.causes import causes_of_events
+from monitoring.lists.failures.failure_marks import handling_of
 from monitoring.live.sharing import share_answer
 from monitoring.queries.lists import clean_text
 from monitoring.views.page import definition_in, page
@@ -58,6 +60,7 @@ def events_context(
         if looking
         else event_page(tab, before, filters.q, definition, size)
     )
+    causes = causes_of_events(shown.rows)
     return {
         "page": shown,
         "tab": tab,
@@ -73,6 +76,8 @@ def events_context(
         "verdicts": Verdict.values,
         "outcomes": event_outcomes(shown.rows),
         "near": possible_processes(shown.rows),
+        "causes": causes,
+        "handling": handling_of(causes.values()),
         "problems": PROBLEMS,
     }
 

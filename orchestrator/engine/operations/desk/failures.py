@@ -34,8 +34,8 @@ class FailuresOperation(LockedOperation):
     by_definition = True
     named_by = "cause"
 
-    def why_not(self, mark: FailureMark) -> str:
-        """Return why it is not possible now for a group with this mark; "" if it is."""
+    def why_not(self, mark: FailureMark, newest: Incident) -> str:
+        """Return why it is not possible now for a group with this mark and newest failure; "" if it is."""
         return ""
 
     @abstractmethod
@@ -46,9 +46,10 @@ class FailuresOperation(LockedOperation):
             OperationRefused: the group does not allow it.
         """
 
-    def refusal(self, user: Any, mark: FailureMark, definition: str = "") -> str:
-        """Return why a user cannot request it now for a group of a definition's failures; "" if they can."""
-        return self.forbidden(user, definition) or self.why_not(mark)
+    def refusal(self, user: Any, mark: FailureMark, newest: Incident) -> str:
+        """Return why a user cannot request it now for a group with this mark and newest failure; "" if they can."""
+        forbidden = self.forbidden(user, definition_name_of(newest))
+        return forbidden or self.why_not(mark, newest)
 
     def _lock(
         self, key: str, request: ActionRequest, *given: Any
@@ -65,7 +66,7 @@ class FailuresOperation(LockedOperation):
             )
         if newest is None:
             raise OperationRefused(Text("None of this cause is open any more"))
-        OperationRefused.raise_for(self.why_not(mark))
+        OperationRefused.raise_for(self.why_not(mark, newest))
         return Press(request, newest.instance, now), mark
 
     def _state(self, row: FailureMark) -> dict[str, Any]:
@@ -102,6 +103,11 @@ class MarkHandled(FailuresOperation):
         Given("days", "days", _("For how many days; empty: until one more fails")),
     )
 
+    def why_not(self, mark: FailureMark, newest: Incident) -> str:
+        if not newest.is_about_event:
+            return ""
+        return Text("No process took these events: deliver or discard them")
+
     def effect(self, press: Press, mark: FailureMark, *given: Any) -> None:
         seen, days = given
         newest = newest_open_failure(mark.fingerprint)
@@ -135,7 +141,7 @@ class UnmarkHandled(FailuresOperation):
     icon = "failed"
     permitted_as = f"{MarkHandled.name}_incident"
 
-    def why_not(self, mark: FailureMark) -> str:
+    def why_not(self, mark: FailureMark, newest: Incident) -> str:
         handled = mark.handled_at is not None
         return "" if handled else Text("It is not marked as handled")
 
