@@ -327,7 +327,7 @@ def module_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def let_compute() -> None:
-    """Let the transaction of a test last while it only computes: the server would end an idle one after five seconds."""
+    """Let the transaction of a test last while it only computes: the server would end one that is idle for 5 s."""
     if connection.vendor == "postgresql" and connection.in_atomic_block:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

@@ -54,7 +54,7 @@ def _visits_in_step() -> QuerySet[StepRun]:
     """Return the open visits of a step."""
     # A range of one value: PostgreSQL would not use the index for the order alone.
     rows = open_visits().filter(node__range=(MARK, MARK))
-    return _with_activity(rows.order_by("node", "-instance_id"))
+    return _with_activity(rows.order_by("node", "-process_started_at", "-instance"))
 
 
 def _with_activity(runs: QuerySet[StepRun]) -> QuerySet[StepRun]:

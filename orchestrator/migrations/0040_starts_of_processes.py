@@ -17,5 +17,5 @@ class Migration(migrations.Migration):
                 verbose_name="start of its process",
             ),
         )
-        for name in ("steprun", "outsideid")
+        for name in ("outsideid", "steprun")  # workers write them in this order
     ]

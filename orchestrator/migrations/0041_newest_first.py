@@ -3,6 +3,7 @@ from typing import Any
 from django.db import migrations, models, transaction
 from django.db.models import OuterRef, Q, Subquery
 
+from orchestrator.configuration.migration_limits import unlimited_waits
 from orchestrator.migrations._operations import (
     AddIndexConcurrently,
     RemoveIndexConcurrently,
@@ -57,15 +58,17 @@ def fill(apps: Any, editor: Any, name: str, **which: Any) -> None:
     of = apps.get_model("orchestrator", "ProcessInstance").objects.using(db)
     start = Subquery(of.filter(pk=OuterRef("instance")).values("started_at")[:1])
     table = apps.get_model("orchestrator", name).objects.using(db)
+    wrong = table.exclude(process_started_at=start)
     rows, last = table.filter(**which).order_by("pk"), 0
     while some := [*rows.filter(pk__gt=last).values_list("pk", flat=True)[:CHUNK]]:
         # A worker may hold several rows and wait for another one: this waits for a row only while it holds none.
         with transaction.atomic(using=db):
             free = table.filter(pk__in=some).select_for_update(skip_locked=True)
             keys = [*free.values_list("pk", flat=True)]
-            table.filter(pk__in=keys).update(process_started_at=start)
-        for key in {*some} - {*keys}:
-            table.filter(pk=key).update(process_started_at=start)
+            wrong.filter(pk__in=keys).update(process_started_at=start)
+        with unlimited_waits(editor.connection):
+            for key in {*some} - {*keys}:
+                wrong.filter(pk=key).update(process_started_at=start)
         last = some[-1]
 
 

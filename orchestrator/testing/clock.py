@@ -26,6 +26,7 @@ from orchestrator.models import (
     Incident,
     IssuedCommand,
     OperatorAction,
+    OutsideId,
     ProcessInstance,
     StepRun,
     StepStatus,
@@ -51,6 +52,7 @@ PROCESS_OF: dict[type[Model], str] = {
     Checkpoint: "instance",
     Incident: "instance",
     OperatorAction: "instance",
+    OutsideId: "instance",
 }
 """The tables with times -> the field that names the process."""
 

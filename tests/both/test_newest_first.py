@@ -112,30 +112,34 @@ def test_pages_from_either_end_show_each_process_once_in_the_order_of_starts(
         assert oldest == started, size
 
 
-@FILTERS
-def test_a_frozen_selection_has_each_process_once(
-    narrowed: dict[str, str], started: list[UUID]
-) -> None:
+def selected(narrowed: dict[str, str]) -> list[UUID]:
+    """Return what a bulk operation on a list freezes, in its order."""
     found, after = list[UUID](), ""
     while True:
         part = MatchingProcesses().chunk(narrowed, timezone.now(), after, 4)
         found += [one.target for one in part.found]
         if not (after := part.after):
-            break
+            return found
+
+
+@FILTERS
+def test_a_frozen_selection_has_each_process_once(
+    narrowed: dict[str, str], started: list[UUID]
+) -> None:
+    found = selected(narrowed)
 
     assert sorted(found) == sorted(started)
     if narrowed.get("status") != "live":  # of these each status is a part of its own
         assert found == started[::-1]
 
 
-def test_a_selection_that_the_release_before_has_begun_goes_on_from_its_key(
+def test_a_selection_that_the_release_before_has_begun_begins_again(
     started: list[UUID],
 ) -> None:
-    *_, third, _second, _first = started
+    """That release went on by keys, and what it has frozen is not frozen twice."""
+    part = MatchingProcesses().chunk({}, timezone.now(), f"0:{started[3]}", 4)
 
-    part = MatchingProcesses().chunk({}, timezone.now(), f"0:{third}", 4)
-
-    assert [one.target for one in part.found] == started[-4:-8:-1]
+    assert [one.target for one in part.found] == started[-1:-5:-1]
 
 
 def test_a_file_of_a_list_goes_on_after_a_process_id(started: list[UUID]) -> None:
@@ -226,3 +230,47 @@ def test_rows_of_the_release_before_get_the_start_of_their_process() -> None:
     shown = StepRun.objects.filter(finished_at=None, item=None)
     for rows in (shown, OutsideId.objects.all()):
         assert not rows.exclude(**here).exists()
+
+
+BESIDE = cases("narrowed", {"step": "Underway"}, {"q": "P-1"})
+
+
+@BESIDE
+def test_what_the_release_before_writes_after_the_migration_is_listed_once(
+    narrowed: dict[str, Any], started: list[UUID]
+) -> None:
+    """Its rows have a moment of their own: the processes stand there in lists, and none is missing."""
+    late = started[1::2]
+    for rows in (StepRun.objects, OutsideId.objects):
+        rows.filter(instance__in=late).update(process_started_at=timezone.now())
+
+    for size in (1, 2, 4):
+        newest = keys(walked(Filters(**narrowed), size))
+        oldest = keys(walked(Filters(**narrowed, sort=OLDEST), size))
+        assert sorted(newest) == sorted(oldest) == sorted(started), size
+        assert set(newest[: len(late)]) == set(late)
+        assert oldest == newest[::-1]
+
+
+@BESIDE
+def test_what_the_release_before_writes_is_selected_once(
+    narrowed: dict[str, str], started: list[UUID]
+) -> None:
+    late = started[1::2]
+    for rows in (StepRun.objects, OutsideId.objects):
+        rows.filter(instance__in=late).update(process_started_at=timezone.now())
+
+    assert sorted(selected(narrowed)) == sorted(started)
+
+
+def test_shown_rows_of_the_release_before_do_not_make_others_new(
+    started: list[UUID],
+) -> None:
+    late = started[1::2]
+    StepRun.objects.filter(instance__in=late).update(process_started_at=timezone.now())
+    narrowed = Filters(step="Underway")
+    shown = keys(process_page(narrowed, size=4).rows)
+
+    same = refresh_rows(narrowed, [str(pk) for pk in shown], 4)
+
+    assert (keys(same.rows), same.new) == (shown, 0)

@@ -13,7 +13,7 @@ from monitoring.base.translation import translate
 from monitoring.definition.versions.comparison import version_graph
 from monitoring.lists.bulk.bulk import BulkPreview, bulk_preview
 from monitoring.lists.bulk.selections import unchanged_arms
-from monitoring.lists.processes.pages import first_keys
+from monitoring.lists.processes.pages import first_places
 from monitoring.queries.processes import fetch_in_order
 from orchestrator.engine.operations import migrate, plan_migration
 from orchestrator.exceptions import ProcessionError
@@ -104,7 +104,8 @@ def _plan(
 
 def _newest(about: Mapping[str, Any], at: datetime) -> list[ProcessInstance]:
     """Return the newest matching processes."""
-    parts = [arm.newest(LOOKED_AT)[0] for arm in unchanged_arms(about, at)]
+    parts = [arm.newest(LOOKED_AT) for arm in unchanged_arms(about, at)]
+    first = [place.pk for place in first_places(parts, LOOKED_AT)]
     # One object for each definition: its graph, which a plan needs, may be large.
     rows = ProcessInstance.objects.prefetch_related("definition")
-    return fetch_in_order(rows, first_keys(parts, LOOKED_AT))
+    return fetch_in_order(rows, first)

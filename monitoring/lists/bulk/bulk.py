@@ -187,10 +187,10 @@ class BulkSelection:
         looks = SHOWN if self.definitions is None else SHOWN * LIMITED
         exact, parts, newest = True, list[QuerySet[Any]](), list[QuerySet[Any]]()
         for arm in unchanged_arms(self.about, self.at):
-            rows, edge = arm.newest(CAP)
-            exact = exact and edge is None
-            parts.append(rows)
-            newest.append(arm.newest(looks)[0])
+            part = arm.newest(CAP)
+            exact = exact and part.edge is None
+            parts.append(part.rows)
+            newest.append(arm.newest(looks).rows)
         named = count_by(newest, "started_at", "id", "name", cap=looks)
         first = {
             ProcessPlace.from_sql(at, key)

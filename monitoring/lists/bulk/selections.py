@@ -37,10 +37,14 @@ class MatchingProcesses(Selection):
         arms = list(unchanged_arms(about, until))
         arm, _, place = after.partition(":")
         number = int(arm or 0)
-        rows, edge = arms[number].newest(size, before=ProcessPlace.parse(place))
-        read = list(rows.values_list("started_at", *COLUMNS))
-        found = [Found(*row) for _, *row in read]
-        last = ProcessPlace(*read[-1][:2]) if len(read) == size else edge
+        # The release before noted a key: it went on by keys, and what it has frozen is frozen once.
+        before = ProcessPlace.parse(place) if "_" in place else None
+        part = arms[number].newest(size, before=before)
+        read = part.rows.values_list("started_at", *COLUMNS)
+        by_place = {part.place_of(at, row[0]): Found(*row) for at, *row in read}
+        ordered = sorted(by_place, reverse=True)
+        found = [by_place[at] for at in ordered]
+        last = ordered[-1] if len(ordered) == size else part.edge
         if last is not None:
             return Chunk(found, f"{number}:{last}")
         return Chunk(found, f"{number + 1}:" if number + 1 < len(arms) else "")

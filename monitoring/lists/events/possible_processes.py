@@ -17,9 +17,9 @@ from monitoring.base.graphs import labels_of
 from monitoring.base.masking import names_of
 from monitoring.base.requests import parse_uuid
 from monitoring.queries.any_of import any_of
-from monitoring.queries.counts import MARK, ForEach, count_by, uuid_from_sql
+from monitoring.queries.counts import MARK, ForEach, count_by
 from monitoring.queries.lists import parse_number
-from monitoring.queries.processes import process_rows
+from monitoring.queries.processes import ProcessPlace, process_rows
 from orchestrator import registry, secret_names
 from orchestrator.containers import group_by_key
 from orchestrator.engine.operations import Preview, preview_event
@@ -264,11 +264,11 @@ EACH_STATUS = [partial(_of_status, status) for status in LIVE]
 def _newest(names: Collection[str], number: int) -> list[UUID]:
     """Return the keys of the newest live processes of each definition, in one statement."""
     parts = [ForEach(rows, sorted(names), alike=True) for rows in EACH_STATUS]
+    read = count_by(parts, "name", "started_at", "id", cap=number)
     found = group_by_key(
-        (name, uuid_from_sql(stored))
-        for name, stored, _count in count_by(parts, "name", "id", cap=number)
+        (name, ProcessPlace.from_sql(at, key)) for name, at, key, _count in read
     )
-    return [one for keys in found.values() for one in sorted(keys)[-number:]]
+    return [one.pk for places in found.values() for one in sorted(places)[-number:]]
 
 
 def _fields(event: InboxEvent) -> list[tuple[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
@@ -19,6 +21,27 @@ LOOKED_AT = 1_000
 
 BESIDE = ("process_started_at", "instance")
 """The place of a process in rows of another table."""
+
+
+class Part(NamedTuple):
+    """The first rows of a part of a list.
+
+    Args:
+        rows: the processes, in the order of their starts.
+        edge: the place at which the search stopped; None after all rows.
+        places: the place of each in the list where another table tells it; None if their own starts do. A release that
+            does not know the start of a process wrote another moment into that table.
+    """
+
+    rows: ProcessInstanceQuerySet
+    edge: ProcessPlace | None = None
+    places: Mapping[UUID, ProcessPlace] | None = None
+
+    def place_of(self, started_at: Any, pk: UUID) -> ProcessPlace:
+        """Return the place of a process of this part in the list."""
+        if self.places is None:
+            return ProcessPlace(started_at, pk)
+        return self.places[pk]
 
 
 @dataclass(frozen=True)
@@ -46,22 +69,21 @@ class Arm:
         number: int,
         before: ProcessPlace | None = None,
         after: ProcessPlace | None = None,
-    ) -> tuple[ProcessInstanceQuerySet, ProcessPlace | None]:
-        """Return the newest between two places, and the place at which the search stopped; None after all rows.
-
-        With `oldest` it returns the oldest.
-        """
+    ) -> Part:
+        """Return the newest between two places; with `oldest` the oldest."""
         if self.beside is None and not self.unindexed and self.where is None:
             rows = compare_places(self.rows, before, after)
-            return self._turned(rows.order_by(*self.order))[:number], None
+            return Part(self._turned(rows.order_by(*self.order))[:number])
 
         def places_behind(edge: ProcessPlace | None, many: int) -> list[ProcessPlace]:
             ends = (before, edge or after) if self.oldest else (edge or before, after)
             return [ProcessPlace(*row) for row in self._places(*ends)[:many]]
 
         found, edge = first_matching(number, LOOKED_AT, places_behind, self._matching)
-        rows = self._all.filter(any_of("pk", [place.pk for place in found]))
-        return self._turned(rows.order_by(*NOT_BY_INDEX)), edge
+        places = {place.pk: place for place in reversed(found)}
+        rows = self._all.filter(any_of("pk", places))
+        told = None if self.beside is None else places
+        return Part(self._turned(rows.order_by(*NOT_BY_INDEX)), edge, told)
 
     def filter(self, condition: Q) -> Arm:
         """Return the part with one more condition without an index."""
@@ -76,13 +98,13 @@ class Arm:
     def _matching(self, places: list[ProcessPlace], number: int) -> list[ProcessPlace]:
         """Return the first of some processes that meet all conditions."""
         rows = self._all if self.beside is None else self.rows
-        known = {place.pk: place for place in places}
+        known = {place.pk: place for place in reversed(places)}
         found = rows.filter(self.unindexed, any_of("pk", known))
+        keys: Iterable[UUID] = found.order_by().values_list("pk", flat=True)
         if self.where is not None:
-            matched = (known[key] for key in matching_keys(found, self.where))
-            return sorted(matched, reverse=not self.oldest)[:number]
-        first = self._turned(found.order_by(*NOT_BY_INDEX))
-        return [known[key] for key in first.values_list("pk", flat=True)[:number]]
+            keys = matching_keys(found, self.where)
+        first = sorted((known[key] for key in keys), reverse=not self.oldest)
+        return first[:number]
 
     def _turned(self, rows: Any) -> Any:
         return rows.reverse() if self.oldest else rows

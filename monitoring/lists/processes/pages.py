@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from monitoring.base.requests import parse_uuid
-from monitoring.lists.processes.arm import LOOKED_AT
+from monitoring.lists.processes.arm import LOOKED_AT, Part
 from monitoring.lists.processes.columns import with_times
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.ranking import keys_by_column
@@ -65,10 +65,10 @@ def process_page(filters: Filters, before: str = "", size: int = PAGE) -> ListPa
         return _page_in(order, before, size)
     place = ProcessPlace.parse(before)
     known, edge = _first_rows(filters, place, size + 1)
-    older = ProcessPlace.of(known[size - 1]) if len(known) > size else edge
+    older = [*known][size - 1] if len(known) > size else edge
     stopped = edge is not None and len(known) <= size
     return ListPage(
-        known[:size],
+        [*known.values()][:size],
         str(older or ""),
         first=place is None,
         looked_at=LOOKED_AT if stopped else 0,
@@ -78,40 +78,39 @@ def process_page(filters: Filters, before: str = "", size: int = PAGE) -> ListPa
 
 def _first_rows(
     filters: Filters, place: ProcessPlace | None, number: int
-) -> tuple[list[ProcessInstance], ProcessPlace | None]:
-    """Return the first rows after a place, and the place at which the search stopped; None after all rows."""
+) -> tuple[dict[ProcessPlace, ProcessInstance], ProcessPlace | None]:
+    """Return the first rows after a place by their places, and where the search stopped; None after all rows."""
     turned = filters.oldest_first
     below, above = (None, place) if turned else (place, None)
-    found = [arm.newest(number, below, above) for arm in filters.arms()]
-    edges = [edge for _, edge in found if edge is not None]
+    parts = [arm.newest(number, below, above) for arm in filters.arms()]
+    edges = [part.edge for part in parts if part.edge is not None]
     edge = min(edges, default=None) if turned else max(edges, default=None)
-    first = _first_of([rows for rows, _ in found], number, oldest=turned)
-    known = {ProcessPlace.of(row): row for row in _with_columns(first)}
+    if len(parts) == 1:
+        [part] = parts
+        rows = _with_columns(part.rows)
+        known = {part.place_of(row.started_at, row.pk): row for row in rows}
+    else:
+        first = {one.pk: one for one in first_places(parts, number, oldest=turned)}
+        rows = ProcessInstance.objects.filter(any_of("pk", first))
+        known = {first[row.pk]: row for row in _with_columns(rows)}
     ordered = sorted(known, reverse=not turned)
     if edge is not None:
         ordered = [at for at in ordered if (at <= edge if turned else at >= edge)]
-    return [known[at] for at in ordered], edge
+    return {at: known[at] for at in ordered}, edge
 
 
-def _first_of(
-    parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool
-) -> ProcessInstanceQuerySet:
-    """Return the first rows of several parts of a list; one statement reads their keys first."""
-    if len(parts) == 1:
-        return parts[0]
-    first = first_keys(parts, number, oldest=oldest)
-    return ProcessInstance.objects.filter(any_of("pk", first))
-
-
-def first_keys(
-    parts: Sequence[ProcessInstanceQuerySet], number: int, *, oldest: bool = False
-) -> list[UUID]:
-    """Return the keys of the first rows of several parts of a list, in one statement."""
-    found = {
-        ProcessPlace.from_sql(at, key)
-        for at, key, _count in count_by(parts, "started_at", "id", cap=number)
-    }
-    return [place.pk for place in sorted(found, reverse=not oldest)[:number]]
+def first_places(
+    parts: Sequence[Part], number: int, *, oldest: bool = False
+) -> list[ProcessPlace]:
+    """Return the places of the first rows of several parts of a list; one statement reads those that are not known."""
+    unknown = [part.rows for part in parts if part.places is None]
+    read = count_by(unknown, "started_at", "id", cap=number)
+    found = [ProcessPlace.from_sql(at, key) for at, key, _count in read]
+    for part in parts:
+        found += (part.places or {}).values()
+    # A process may be in several parts.
+    first = {place.pk: place for place in sorted(found, reverse=oldest)}
+    return sorted(first.values(), reverse=not oldest)[:number]
 
 
 def _page_in(order: Sequence[UUID], before: str, size: int) -> ListPage:
@@ -175,14 +174,16 @@ def _newer(
     if full and filters.oldest_first:
         return 0
     newest = replace(filters, sort="")
-    after = last if full else None
-    found = set(newest_keys(newest, NEW + 1 + len(keys), after))
-    return min(len(found - set(keys)), NEW + 1)
+    found = newest_keys(newest, NEW + 1 + len(keys), last if full else None)
+    if full:  # what comes after all shown rows is on the next page
+        ends = [number for number, key in enumerate(found) if key in keys]
+        found = found[: max(ends, default=len(found))]
+    return min(len(set(found) - set(keys)), NEW + 1)
 
 
 def newest_keys(
     filters: Filters, number: int, after: ProcessPlace | None = None
 ) -> list[UUID]:
     """Return the keys of the newest matches among the rows that a page looks at."""
-    parts = [arm.newest(number, after=after)[0] for arm in filters.arms()]
-    return first_keys(parts, number)
+    parts = [arm.newest(number, after=after) for arm in filters.arms()]
+    return [place.pk for place in first_places(parts, number)]

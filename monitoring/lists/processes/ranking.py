@@ -29,11 +29,11 @@ def keys_by_column(filters: Filters) -> list[UUID] | None:
         return None
     values: dict[ProcessPlace, Any] = {}
     for arm in filters.arms():
-        rows, edge = arm.newest(MOST + 1)
-        if edge is not None:
+        part = arm.newest(MOST + 1)
+        if part.edge is not None:
             return None
         columns = ("started_at", "pk", _field(filters.column))
-        for *place, value in with_times(rows).values_list(*columns):
+        for *place, value in with_times(part.rows).values_list(*columns):
             values[ProcessPlace(*place)] = value
         if len(values) > MOST:
             return None

@@ -26,7 +26,7 @@ from monitoring.process.messages.sources import (
     ReadMessages,
     read_messages,
 )
-from monitoring.queries.processes import process_rows
+from monitoring.queries.processes import NOT_BY_INDEX, process_rows
 from orchestrator.models import ProcessInstance
 
 SHOWN = 100
@@ -156,7 +156,7 @@ def _beside(instance: ProcessInstance) -> list[ProcessInstance]:
     same = ProcessInstance.objects.filter(correlation_key=instance.correlation_key)
     keys = same.order_by("correlation_key", "name").values("pk")[:LOOKED_AT]
     rows = process_rows(data=False).filter(pk__in=keys).exclude(pk=instance.pk)
-    return list(rows.order_by("-pk")[: TOGETHER - 1])
+    return list(rows.order_by(*NOT_BY_INDEX)[: TOGETHER - 1])
 
 
 def _newest(parts: list[ReadMessages]) -> tuple[list[FlowMessage], bool]:

@@ -202,7 +202,7 @@ def revive(change: WorkflowChange, node: str) -> None:
     allow_idle_for_rows(len(found))
     for run in found:
         change.instance.open_steps += 1
-        values = {**REVIVED, **unpolled_columns(run)}
+        values = {**REVIVED, **unpolled_columns(run), **_listed(change, run)}
         if run.kind == StepKind.MAP:
             values["progress"] = _without_debt(run)
         if run.kind == StepKind.ITEM:
@@ -225,6 +225,13 @@ def _room_of_maps(change: WorkflowChange, found: Collection[StepRun]) -> Counter
             failed = (run.progress or {}).get("failed", 0)
             room[run.node] = map_width(each, run, failed)
     return room
+
+
+def _listed(change: WorkflowChange, run: StepRun) -> dict[str, Any]:
+    """The columns by which lists find a visit of an earlier release, which was closed when they were filled."""
+    if run.kind == StepKind.ITEM:
+        return {}
+    return {"process_started_at": change.instance.started_at}
 
 
 def _without_debt(head: StepRun) -> dict[str, Any] | None:
