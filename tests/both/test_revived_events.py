@@ -243,10 +243,30 @@ def test_an_offered_event_goes_on_as_soon_as_a_failing_one_before_it_is_discarde
     redeliver(first, request=asked())
     run()
     unwanted.clear()
-    redeliver(second, request=asked())
+    # Offered by a move, it was given back until the next attempt of the one before it.
+    offered = InboxEvent.objects.filter(pk=second)
+    later = InboxEvent.objects.get(pk=first).wake_at
+    offered.update(handled_at=None, wake_at=later)
     run()
     assert [verdict(first), verdict(second)] == [Verdict.RECEIVED, Verdict.PARKED]
     discard(first, request=asked())
     run()
 
     assert Process(pk).data.paid == (2,)
+
+
+def test_an_overdue_event_that_no_row_takes_is_parked_once_though_another_has_failed() -> (
+    None
+):
+    """People were told of it, and its process is in trouble: it is offered once, after the move."""
+    pk = opened()
+    failed(pk)
+    send(Frozen("A"), pk)
+    second = send(Paid("A", 2), pk)
+    unwanted.add(2)
+    pass_time(hours=1)
+
+    event = InboxEvent.objects.get(pk=second)
+    assert Process(pk).instance.step == "Closing"
+    assert (event.verdict, event.attempt) == (Verdict.PARKED, 0)
+    assert event.handled_at is not None

@@ -75,6 +75,8 @@ class ProcessChange:
         """Whether some of its writes were sent before it was written as a whole."""
         self.failed = False
         """Whether this change lets a step fail for good."""
+        self.offers = True
+        """Whether the process may take a parked event after this change that it did not take before."""
         self._offered: list[Statement] = []
         self._topics: list[Topic] = []
         self._recipients: list[str] = []
@@ -319,7 +321,7 @@ class ProcessChange:
     def _offered_again(self) -> list[Statement]:
         """Offer the oldest parked event that the process may take now; at the process's end all, a few at a time."""
         pk, now = self.instance.pk, self.now
-        if self.paused or not self.instance.parked:
+        if self.paused or not self.instance.parked or not self.offers:
             return []
         if self.instance.finished_at is not None:
             return [offering.offer_leftovers(pk, offering.ENDED, now)]
@@ -368,5 +370,6 @@ def settle_without_move(
         send(marks)
         return
     change = ProcessChange(process, Cause.of(cause, work.pk, process.revision), now)
+    change.offers = False  # an event that is parked again would be offered without end
     change.mark(*marks)
     change.write()
