@@ -23,7 +23,7 @@ BESIDE = ("process_started_at", "instance")
 """The place of a process in rows of another table."""
 
 
-class Part(NamedTuple):
+class FirstRows(NamedTuple):
     """The first rows of a part of a list.
 
     Args:
@@ -69,11 +69,11 @@ class Arm:
         number: int,
         before: ProcessPlace | None = None,
         after: ProcessPlace | None = None,
-    ) -> Part:
+    ) -> FirstRows:
         """Return the newest between two places; with `oldest` the oldest."""
         if self.beside is None and not self.unindexed and self.where is None:
             rows = compare_places(self.rows, before, after)
-            return Part(self._turned(rows.order_by(*self.order))[:number])
+            return FirstRows(self._turned(rows.order_by(*self.order))[:number])
 
         def places_behind(edge: ProcessPlace | None, many: int) -> list[ProcessPlace]:
             ends = (before, edge or after) if self.oldest else (edge or before, after)
@@ -83,7 +83,7 @@ class Arm:
         places = {place.pk: place for place in reversed(found)}
         rows = self._all.filter(any_of("pk", places))
         told = None if self.beside is None else places
-        return Part(self._turned(rows.order_by(*NOT_BY_INDEX)), edge, told)
+        return FirstRows(self._turned(rows.order_by(*NOT_BY_INDEX)), edge, told)
 
     def filter(self, condition: Q) -> Arm:
         """Return the part with one more condition without an index."""

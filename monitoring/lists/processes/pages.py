@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from monitoring.base.requests import parse_uuid
-from monitoring.lists.processes.arm import LOOKED_AT, Part
+from monitoring.lists.processes.arm import LOOKED_AT, FirstRows
 from monitoring.lists.processes.columns import with_times
 from monitoring.lists.processes.filters import Filters
 from monitoring.lists.processes.ranking import keys_by_column
@@ -100,7 +100,7 @@ def _first_rows(
 
 
 def first_places(
-    parts: Sequence[Part], number: int, *, oldest: bool = False
+    parts: Sequence[FirstRows], number: int, *, oldest: bool = False
 ) -> list[ProcessPlace]:
     """Return the places of the first rows of several parts of a list; one statement reads those that are not known."""
     unknown = [part.rows for part in parts if part.places is None]
