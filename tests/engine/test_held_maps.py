@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from orchestrator import Permanent, Poll, Retry
 from orchestrator.definition import (
@@ -235,6 +236,23 @@ def test_a_map_that_a_person_revives_begins_with_its_narrowed_window(
     polls.clear()
     run_due()
     assert process.result == DEVICES - failed
+
+
+def test_a_visit_of_the_release_before_that_a_person_revives_is_listed_by_its_process() -> (
+    None
+):
+    """It was closed when the migration set the starts of open visits."""
+    bad.update([0, CHECK])
+    polls.update(dict.fromkeys(range(1, DEVICES), 10))
+    process = started(Checked)
+    pass_time(minutes=2)
+    closed = process.instance.step_runs.filter(kind=StepKind.MAP)
+    assert closed.update(process_started_at=timezone.now()) == 1
+
+    retry(process.id, request=asked())
+
+    assert closed.get().finished_at is None
+    assert closed.get().process_started_at == process.instance.started_at
 
 
 def test_a_held_map_that_a_person_retries_begins_with_its_narrowed_window() -> None:
