@@ -77,8 +77,8 @@ def test_s4_3_keys_go_back_and_forth_and_the_past_is_told_from_now(
 def test_s4_3_the_mark_of_a_folded_gap_is_not_printed_over_a_time(
     ended: Page, order: Order
 ) -> None:
-    """Also of one right behind the start."""
-    signed_in, long_ago = ended, timedelta(hours=3)
+    """Also of one right behind the start, which has its date: it was yesterday."""
+    signed_in, long_ago = ended, timedelta(days=1)
     first = Checkpoint.objects.filter(instance=order.process_id, revision=1)
     first.update(at=F("at") - long_ago)
     begun = ProcessInstance.objects.filter(pk=order.process_id)
