@@ -233,6 +233,14 @@ def test_rows_of_the_release_before_get_the_start_of_their_process() -> None:
         assert not rows.exclude(**here).exists()
 
 
+def written_by_the_release_before(started: list[UUID]) -> list[UUID]:
+    """Give the visits and outside ids of every second process a moment of their own; return these processes."""
+    late = started[1::2]
+    for rows in (StepRun.objects, OutsideId.objects):
+        rows.filter(instance__in=late).update(process_started_at=timezone.now())
+    return late
+
+
 BESIDE = cases("narrowed", {"step": "Underway"}, {"q": "P-1"})
 
 
@@ -241,9 +249,7 @@ def test_what_the_release_before_writes_after_the_migration_is_listed_once(
     narrowed: dict[str, Any], started: list[UUID]
 ) -> None:
     """Its rows have a moment of their own: the processes stand there in lists, and none is missing."""
-    late = started[1::2]
-    for rows in (StepRun.objects, OutsideId.objects):
-        rows.filter(instance__in=late).update(process_started_at=timezone.now())
+    late = written_by_the_release_before(started)
 
     for size in (1, 2, 4):
         newest = keys(walked(Filters(**narrowed), size))
@@ -257,9 +263,7 @@ def test_what_the_release_before_writes_after_the_migration_is_listed_once(
 def test_what_the_release_before_writes_is_selected_once(
     narrowed: dict[str, str], started: list[UUID]
 ) -> None:
-    late = started[1::2]
-    for rows in (StepRun.objects, OutsideId.objects):
-        rows.filter(instance__in=late).update(process_started_at=timezone.now())
+    written_by_the_release_before(started)
 
     assert sorted(selected(narrowed)) == sorted(started)
 
@@ -267,8 +271,7 @@ def test_what_the_release_before_writes_is_selected_once(
 def test_shown_rows_of_the_release_before_do_not_make_others_new(
     started: list[UUID],
 ) -> None:
-    late = started[1::2]
-    StepRun.objects.filter(instance__in=late).update(process_started_at=timezone.now())
+    written_by_the_release_before(started)
     narrowed = Filters(step="Underway")
     shown = keys(process_page(narrowed, size=4).rows)
 
