@@ -1,7 +1,10 @@
 """On paper a page has what can be read, and nothing that is to be pressed; values keep their own direction."""
 
+from io import BytesIO
+
 import pytest
 from playwright.sync_api import Page, expect
+from pypdf import PdfReader
 
 from examples.order_listing.messages import Destination
 from tests.browser.orders import placed
@@ -26,6 +29,20 @@ def test_a_process_on_paper_has_nothing_to_press(signed_in: Page) -> None:
     sheet = signed_in.locator("#panel > .of-step")
     expect(sheet).to_be_visible()
     assert sheet.evaluate("one => getComputedStyle(one).position") == "static"
+    legend = signed_in.locator(".swatch.next").first
+    assert legend.evaluate("one => getComputedStyle(one).printColorAdjust") == "exact"
+
+
+def test_a_printed_process_has_its_picture_and_nothing_to_press(
+    signed_in: Page,
+) -> None:
+    opened(signed_in, placed(Destination.EXTERNAL))
+    lines = "\n".join(
+        page.extract_text() for page in PdfReader(BytesIO(signed_in.pdf())).pages
+    ).splitlines()
+    printed = [line.strip() for line in lines]
+    assert [word for word in PRESSED if word in printed] == []
+    assert {"Awaiting internal", "HISTORY 2 transitions"} <= set(printed)
 
 
 def test_a_key_from_right_to_left_does_not_turn_the_words_beside_it(
