@@ -93,6 +93,19 @@ def test_s1_1_an_event_that_no_process_took_is_counted_once(read: Read) -> None:
         assert "<tr id=" not in read(f"/failures/?show={show}")
 
 
+def test_s1_1_the_page_of_such_events_calls_them_events_and_leads_to_all_of_them(
+    read: Read,
+) -> None:
+    lost()
+
+    page = read(f"/failures/{incident().fingerprint}/")
+
+    assert re.search(r"<title>\s*Events of one cause", page)
+    assert "1 event that nothing took" in page
+    assert "1 failed" not in page
+    assert re.search(r'href="/events/\?tab=unrouted">\s*All events', page)
+
+
 def test_s1_1_an_event_that_was_given_up_is_counted_once_too() -> None:
     event = lost()
     pass_time(days=31)

@@ -10,6 +10,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from orchestrator import Permanent, send_event, start_process
 from orchestrator.definition import Command, Event, ProcessManager, during, when
+from orchestrator.engine.change.announcements import announce_failures
 from orchestrator.engine.loops.drain import drain
 from orchestrator.models import Incident, IssuedCommand, Occurrence
 from orchestrator.signals import Change, committed
@@ -115,6 +116,16 @@ def test_live_pages_are_told_of_a_start_after_its_commit(
 
     told = [(one.process_id, one.name, one.revision, one.status) for one in changes]
     assert told == [(process.id, "inquiry", 1, "waiting")]
+
+
+def test_live_pages_are_told_by_its_definition_that_failures_are_marked(
+    changes: list[Change],
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        announce_failures("inquiry")
+
+    assert [(one.process_id, one.name) for one in changes] == [(None, "inquiry")]
 
 
 def test_what_people_are_told_of_an_escalation_names_the_process(
