@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -34,6 +35,7 @@ class EventGame(Game):
         definition: the process manager.
         commands: how many commands the definition issues for each event.
         batch: how many events one sender sends together; 1 sends them one by one.
+        by_key: whether events name their processes by their keys, as those from outside do; else by their ids.
     """
 
     unit = "event"
@@ -48,14 +50,18 @@ class EventGame(Game):
         definition: type[ProcessManager],
         commands: int = 0,
         batch: int = 1,
+        *,
+        by_key: bool = False,
     ) -> None:
         super().__init__(size)
         self.name = name
         self.definition = definition
         self.commands = commands
         self.batch = batch
+        self.by_key = by_key
         self.sent = 0
         self.waiting: list[UUID] = []
+        self.keys: list[str] = []
         self.team = Team([])
         self.figures: Figures = {}
 
@@ -78,9 +84,9 @@ class EventGame(Game):
 
     def _start_matches(self) -> None:
         self.sent = 0
+        self.keys = [uuid4().hex for _ in range(self.matches)]
         self.waiting = [
-            start_process(self.definition, Served(uuid4().hex)).process_id
-            for _ in range(self.matches)
+            start_process(self.definition, Served(key)).process_id for key in self.keys
         ]
         drain(QUEUE, alone=True)
 
@@ -98,13 +104,20 @@ class EventGame(Game):
     def _send_one(self) -> int:
         sent = self._envelope()
         return send_event(
-            sent.event, id=sent.id, source=SOURCE, process_id=sent.process_id
+            sent.event,
+            id=sent.id,
+            source=SOURCE,
+            process_id=sent.process_id,
+            correlation_key=sent.correlation_key,
         ).number
 
     def _envelope(self) -> Envelope:
-        match = self.waiting[self.sent % self.matches]
+        match = self.sent % self.matches
         self.sent += 1
-        return Envelope(Returned(), id=uuid4().hex, source=SOURCE, process_id=match)
+        sent = Envelope(Returned(), id=uuid4().hex, source=SOURCE)
+        if self.by_key:
+            return replace(sent, correlation_key=self.keys[match])
+        return replace(sent, process_id=self.waiting[match])
 
     def _events(self) -> Any:
         return InboxEvent.objects.filter(source=SOURCE)

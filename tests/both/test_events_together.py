@@ -1,4 +1,7 @@
-"""Events of several processes are written together; what cannot be goes singly, and nothing is lost or done twice."""
+"""Events of several processes are written together; what cannot be goes singly, and nothing is lost or done twice.
+
+All of it holds for events that name their processes by their ids, and for those that name them by their keys.
+"""
 
 import threading
 import time
@@ -40,6 +43,9 @@ postgresql_only = pytest.mark.skipif(
 
 cards = knowing(Cards)
 
+BY_KEY: list[str] = []
+"""Not empty while events name their processes by their keys."""
+
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -48,6 +54,14 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("orchestrator.engine.loops.drain.FEW", 64)
     yield
     MEANWHILE.clear()
+
+
+@pytest.fixture(autouse=True, params=["by id", "by key"])
+def addressed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Send events by the ids of their processes, or by their keys."""
+    BY_KEY.extend(["table"] * (request.param == "by key"))
+    yield
+    BY_KEY.clear()
 
 
 def laid(tables: int) -> list[UUID]:
@@ -59,7 +73,11 @@ def laid(tables: int) -> list[UUID]:
 
 
 def sent(pk: UUID, event: Event) -> None:
-    send_event(event, id=uuid4().hex, source="players", process_id=pk)
+    if BY_KEY:
+        key = ProcessInstance.objects.get(pk=pk).correlation_key
+        send_event(event, id=uuid4().hex, source="players", correlation_key=key)
+    else:
+        send_event(event, id=uuid4().hex, source="players", process_id=pk)
 
 
 def turned(tables: int) -> list[UUID]:
@@ -216,19 +234,20 @@ def test_what_is_decided_is_taken_over_while_the_next_takes_its_time() -> None:
     """Nothing was done outside, so whoever comes next decides it anew."""
     worker = Supervised()
     pks = turned(4)
-    free: list[list[str]] = []
+    every = list(InboxEvent.objects.filter(source="players").order_by("pk"))
+    free: list[list[int]] = []
 
     def look() -> None:
         time.sleep(BEGIN_SECONDS + 0.05)
         [found] = together(worker.others.look)
         assert found is None
-        owned = InboxEvent.objects.filter(source="players", owner="")
-        free.append(sorted(str(event.process_id) for event in owned))
+        owned = set(InboxEvent.objects.filter(source="players", owner=""))
+        free.append([place for place, event in enumerate(every) if event in owned])
 
     MEANWHILE["table 2"] = look
     worker.drain("default")
     drain()
-    assert free == [sorted(str(pks[place]) for place in (0, 1, 3))]
+    assert free == [[0, 1, 3]]
     assert stand(pks) == [("Down", 1)] * 4
     assert verdicts() == {"moved"}
 

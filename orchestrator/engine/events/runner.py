@@ -8,7 +8,9 @@ commit leaves out, is delivered singly (`delivery`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from uuid import UUID
 
 from orchestrator import registry
@@ -45,17 +47,37 @@ class EventGroup:
     """
 
     def __init__(self, events: Iterable[InboxEvent]) -> None:
-        ids = {event.process_id for event in events if _is_simple(event)} - {None}
+        simple = [event for event in events if _is_simple(event)]
+        ids = {event.process_id for event in simple} - {None}
+        keys = defaultdict[str, set[str]](set)
+        for event in simple:
+            if event.process_id is None:
+                keys[event.target].add(event.correlation_key)
         self._known: dict[UUID | None, ProcessInstance] = {}
+        self._of_key: dict[tuple[str, str], UUID] = {}
+        """The live processes that had a key when they were read."""
         self._clock = Clock()
-        if len(ids) > 1:
-            known, now = instances.read_many(ids)
-            self._known |= known
+        if len(ids) + sum(map(len, keys.values())) > 1:
+            self._read(ids, keys)
+
+    def _read(
+        self, ids: Collection[UUID | None], keys: Mapping[str, Collection[str]]
+    ) -> None:
+        now: datetime | None = None
+        if ids:
+            found, now = instances.read_many(ids)
+            self._known |= found
+        for name, of_name in keys.items():
+            live, at = instances.read_live(name, of_name)
+            self._known |= {one.pk: one for one in live.values()}
+            self._of_key |= {(name, key): one.pk for key, one in live.items()}
+            now = now or at
+        if self._known:
             self._clock = Clock(now)
 
     def decide(self, event: InboxEvent) -> ManagerChange | None:
         """Return the change that an event causes, not written; None for an event that is delivered singly."""
-        instance = self._known.get(event.process_id)
+        instance = self._instance_of(event)
         if instance is None or not _is_simple(event) or instance.status not in CALM:
             return None
         if not is_independent(instance):
@@ -65,6 +87,11 @@ class EventGroup:
             return self._decided_on(event, instance)
         except BaseException:  # noqa: BLE001  # the single delivery stores the error
             return None
+
+    def _instance_of(self, event: InboxEvent) -> ProcessInstance | None:
+        """The process of an event as it is known here; None for one that is not, and for one that has lost its key."""
+        key = (event.target, event.correlation_key)
+        return self._known.get(event.process_id or self._of_key.get(key))
 
     def _decided_on(
         self, event: InboxEvent, instance: ProcessInstance
@@ -94,9 +121,9 @@ class EventGroup:
 
 
 def _is_simple(event: InboxEvent) -> bool:
-    """Whether an event names its process, and this is its first attempt."""
+    """Whether an event names its process, by its id or its key, and this is its first attempt."""
     return bool(
-        event.process_id is not None
+        (event.process_id is not None or (event.target and event.correlation_key))
         and not event.starts
         and event.verdict == Verdict.RECEIVED
         and event.attempt == 1

@@ -17,7 +17,7 @@ from orchestrator.definition.declarations.outside_ids import (
     identifiers,
 )
 from orchestrator.definition.declarations.process_definition import ProcessDefinition
-from orchestrator.engine.sql.batch import Statement, Touched
+from orchestrator.engine.sql.batch import NOW, Statement, Touched, database_now
 from orchestrator.engine.sql.json_rows import JsonColumn
 from orchestrator.engine.sql.row_objects import read_row
 from orchestrator.engine.sql.row_statements import Condition
@@ -275,6 +275,37 @@ class InstanceTable(Table[ProcessInstance]):
         if instance is None or instance.finished_at is not None:
             raise LeaseLost("the process has ended")
         return instance, now
+
+    def read_live(
+        self, name: str, keys: Collection[str]
+    ) -> tuple[dict[str, ProcessInstance], datetime | None]:
+        """Return the live processes of a definition, not locked, by their correlation keys, and the database's time.
+
+        Args:
+            name: the definition's name.
+            keys: correlation keys that are not empty.
+
+        Returns:
+            The processes that were found, and the time; None where none was found.
+        """
+        if connection.vendor != "postgresql":
+            found = self.model.objects.live().filter(name=name)
+            rows = found.filter(correlation_key__in=keys)
+            return {row.correlation_key: row for row in rows}, database_now()
+        # Not prepared: PostgreSQL would cache the plan of a small table, and read the whole table ever after.
+        with connection.cursor() as cursor:
+            cursor.execute(self._live_rows, [name, list(keys)])
+            read = cursor.fetchall()
+        known = {item.correlation_key: item for item in map(self._object, read)}
+        return known, read[0][-1] if read else None
+
+    @cached_property
+    def _live_rows(self) -> str:
+        # The conditions besides name and key are those of the index.
+        return (
+            f"SELECT {self._listed}, {NOW} FROM {self.name} WHERE name = %s AND correlation_key = ANY(%s)"  # noqa: S608  # names are the model's
+            " AND finished_at IS NULL AND NOT (correlation_key = '')"
+        )
 
     @property
     def _listed(self) -> str:
