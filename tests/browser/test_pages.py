@@ -24,6 +24,9 @@ from tests.services.sizes import FULL
 
 AXE = Path(__file__).parent / "vendor/axe-core-4.14.1/axe.min.js"
 
+WITH_TARGETS = '{rules: {"target-size": {enabled: true}}}'
+"""It also looks for what is too small, and too near to others, to be met by a finger (24 pixels)."""
+
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 
@@ -85,7 +88,7 @@ def addresses(placed: dict[str, Order]) -> list[str]:
 def complaints(page: Page) -> list[str]:
     """What axe finds on the page, one line each."""
     page.evaluate(AXE.read_text())
-    found = page.evaluate("async () => (await axe.run()).violations")
+    found = page.evaluate(f"async () => (await axe.run({WITH_TARGETS})).violations")
     return [
         f"{violation['id']}: {node['html'][:200]} {json.dumps(node['any'][:1])[:300]}"
         for violation in found
@@ -105,11 +108,12 @@ def found_wrong(page: Page, places: list[str]) -> dict[str, list[str]]:
             continue
         page.emulate_media(color_scheme=theme)
         page.set_extra_http_headers({"Accept-Language": language})
-        page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+        width = WIDTHS[number % len(WIDTHS)]
+        page.set_viewport_size({"width": width, "height": 900})
         page.goto(address)
         assert page.locator("html").get_attribute("lang") == language
         if wrong := complaints(page) + too_wide(page) + faint(page):
-            found[f"{address} {theme} {language}"] = wrong
+            found[f"{address} {theme} {language} {width}"] = wrong
     return found
 
 
