@@ -1,10 +1,9 @@
 """What operators do most, by keyboard and on paper, also in the Firefox of this machine, where there is one."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Error, Playwright
+from playwright.sync_api import Browser, Playwright
 
 from tests.apps.every_construct.fixtures import helpdesk
 from tests.browser.test_by_keyboard import (
@@ -18,6 +17,7 @@ from tests.browser.test_by_keyboard import (
 from tests.browser.test_on_paper import (
     test_a_printed_process_has_its_picture_and_nothing_to_press,
 )
+from tests.services.firefox import behind_proxy, firefox
 from tests.services.site import live_site
 
 __all__ = [
@@ -32,8 +32,7 @@ __all__ = [
     "test_one_process_that_has_failed_is_retried_by_keyboard",
 ]
 
-NAMES = ("firefox-esr", "firefox")
-FIREFOX = next(filter(None, map(shutil.which, NAMES)), None)
+FIREFOX = firefox()
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -44,13 +43,11 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def browser(playwright: Playwright) -> Iterator[Browser]:
+def browser(
+    playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
     """Run Firefox in the place of Chromium, as its users have it."""
-    browser = playwright.firefox.launch(channel="moz-firefox", executable_path=FIREFOX)
-    try:
-        browser.new_context().close()
-    except Error as unfit:
-        browser.close()
-        pytest.skip(f"Playwright asks this Firefox for more than it has: {unfit}")
+    path = behind_proxy(FIREFOX or "", tmp_path_factory.mktemp("firefox"))
+    browser = playwright.firefox.launch(channel="moz-firefox", executable_path=path)
     yield browser
     browser.close()
