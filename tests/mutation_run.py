@@ -38,7 +38,7 @@ PROGRAMS = {"workers", "live_site", "page", "start", "valkey"}
 
 SEED, NUMBER = 34, 200
 LEAST_KILLED = 0.9
-MOST_TESTS, MOST_OF_FILE, MOST_SECONDS = 60, 4, 12.0
+MOST_TESTS, MOST_OF_FILE, MOST_SECONDS = 100, 4, 20.0
 """Of the tests that reach a mutant: how many it meets, at first of one file, and for how many seconds of a core."""
 OF_EACH_ROW, MOST_OF_ROWS = "test_written_rows", 20
 """The tests that compare each column, and how many of them it meets at first."""

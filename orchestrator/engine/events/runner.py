@@ -71,9 +71,11 @@ class EventGroup:
             live, at = instances.read_live(name, of_name)
             self._known |= {one.pk: one for one in live.values()}
             self._of_key |= {(name, key): one.pk for key, one in live.items()}
-            now = now or at
-        if self._known:
+            now = at or now
+        if len(self._known) > 1:
             self._clock = Clock(now)
+        else:
+            self._known.clear()  # one alone shares no commit
 
     def decide(self, event: InboxEvent) -> ManagerChange | None:
         """Return the change that an event causes, not written; None for an event that is delivered singly."""
@@ -157,6 +159,8 @@ class EventRunner:
         self.worker_slice = worker_slice
         self._decided = Holding[Decided]()
         """Decided events by their lines."""
+        self._names = set[tuple[str, str]]()
+        """Their sources and ids: an event may have a row for each of several definitions."""
         self.begin(Lines([]))
 
     def begin(self, lines: Lines) -> None:
@@ -176,18 +180,25 @@ class EventRunner:
 
     def run(self, item: ClaimedEvent) -> None:
         """Deliver an event, or decide it and write it later; stop its line if the event is not settled."""
+        name = (item.work.source, item.work.event_id)
         with self.worker_slice.watched(item.work):
             change = self._group.decide(item.work)
             if change is not None:
                 self._decided.hold(self._lines.line_of(item), (item, change))
-            elif not deliver_claimed(item.work):
-                self._lines.stop(item)
+                self._names.add(name)
+            elif name not in self._names:
+                self._deliver(item)
+        if change is None and name in self._names:
+            self.finish()  # what becomes of this row depends on that one
+            with self.worker_slice.watched(item.work):
+                self._deliver(item)
         if self._decided.are_due:
             self.finish()
 
     def finish(self) -> None:
         """Write the decided events, and deliver singly those that cannot share the commit."""
         left_out = decided = self._decided.take()
+        self._names.clear()
         if len(decided) > 1:
             found = commit_together(decided, lambda one: (one[1], one[1].prepare()))
             left_out = found.left_out
@@ -195,5 +206,9 @@ class EventRunner:
                 self._group.learn(change.instance)
         for item, _ in left_out:
             with self.worker_slice.watched(item.work):
-                if not deliver_claimed(item.work):
-                    self._lines.stop(item)
+                self._deliver(item)
+
+    def _deliver(self, item: ClaimedEvent) -> None:
+        """Deliver an event singly; stop its line if it is not settled."""
+        if not deliver_claimed(item.work):
+            self._lines.stop(item)

@@ -288,22 +288,25 @@ class InstanceTable(Table[ProcessInstance]):
         Returns:
             The processes that were found, and the time; None where none was found.
         """
-        if connection.vendor != "postgresql":
-            found = self.model.objects.live().filter(name=name)
-            rows = found.filter(correlation_key__in=keys)
-            return {row.correlation_key: row for row in rows}, database_now()
+        vendor = connection.vendor
+        given = [list(keys)] if vendor == "postgresql" else _padded(keys)
         # Not prepared: PostgreSQL would cache the plan of a small table, and read the whole table ever after.
         with connection.cursor() as cursor:
-            cursor.execute(self._live_rows, [name, list(keys)])
-            read = cursor.fetchall()
-        known = {item.correlation_key: item for item in map(self._object, read)}
-        return known, read[0][-1] if read else None
+            cursor.execute(self._live_rows(vendor, len(given)), [name, *given])
+            rows = cursor.fetchall()
+        known = {item.correlation_key: item for item in map(self._object, rows)}
+        if vendor != "postgresql":
+            return known, database_now()
+        return known, rows[0][-1] if rows else None
 
-    @cached_property
-    def _live_rows(self) -> str:
-        # The conditions besides name and key are those of the index.
+    @cache  # noqa: B019  # there is one, for the life of the process
+    def _live_rows(self, vendor: str, number: int) -> str:
+        these, now = f"IN ({', '.join(['%s'] * number)})", ""
+        if vendor == "postgresql":
+            these, now = "= ANY(%s)", f", {NOW}"
+        # The conditions besides name and key are those of the index, word by word: else SQLite does not use it.
         return (
-            f"SELECT {self._listed}, {NOW} FROM {self.name} WHERE name = %s AND correlation_key = ANY(%s)"  # noqa: S608  # names are the model's
+            f"SELECT {self._listed}{now} FROM {self.name} WHERE name = %s AND correlation_key {these}"  # noqa: S608  # names are the model's
             " AND finished_at IS NULL AND NOT (correlation_key = '')"
         )
 
