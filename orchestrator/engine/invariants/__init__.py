@@ -44,7 +44,7 @@ from orchestrator.engine.invariants.workflow_rows import (
     sub_processes,
     undoing,
 )
-from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle
+from orchestrator.engine.sql.connection import LONG_IDLE, allow_idle, prefer_indexes
 from orchestrator.models import ProcessInstance
 from orchestrator.snapshot import snapshot
 
@@ -125,6 +125,7 @@ def part_findings(part: StoredPart) -> list[str]:
     """Return the findings in a part of the rows, as of one moment."""
     with snapshot():
         allow_idle(LONG_IDLE)
+        prefer_indexes()
         found: list[str] = []
         for check in OF_TABLES:
             found += table_findings(check, part)

@@ -108,12 +108,13 @@ WHOLE = StoredPart()
 
 
 def pages_by_key(rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:
-    """Yield all rows in the order of their keys, in pages. Each query begins after the last key of the page before."""
-    rows = rows.order_by("pk")
-    page = list(rows[:size])
-    while page:
-        yield page
-        page = list(rows.filter(pk__gt=page[-1].pk)[:size])
+    """Yield all rows in the order of their keys, in pages.
+
+    The keys are read first. In the order of the keys, PostgreSQL would look for the rows of a part in the whole table.
+    """
+    keys = sorted(rows.order_by().values_list("pk", flat=True))
+    for first in range(0, len(keys), size):
+        yield list(rows.filter(pk__in=keys[first : first + size]).order_by("pk"))
 
 
 class StoredEvent(NamedTuple):

@@ -196,6 +196,19 @@ def allow_idle(seconds: float) -> None:
     vars(connections[DEFAULT_DB_ALIAS])[RAISED] = limit
 
 
+def prefer_indexes() -> None:
+    """Have the running transaction read a small part of large tables by their indexes, on PostgreSQL.
+
+    For a part, PostgreSQL may expect more rows than there are, and then reads whole tables, by several processes.
+    """
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0"
+        )
+
+
 RAISED = "procession_idle_limit"
 """The attribute of a connection that has the limit, in milliseconds, to which its transaction has raised its own."""
 
