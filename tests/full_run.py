@@ -21,10 +21,9 @@ cores that are slower than those on which the number was chosen. With `-m full_s
 MUTANTS = """
 ## Mutants
 
-This command changes 200 small things in the engine, one at a time, and lets the nearest tests notice each. It fails
+A full run changes 200 small things in the engine, one at a time, and lets the nearest tests notice each. It fails
 if less than 90 % of these mutants are killed, or if a survivor is not named with its reason in
-`tests/services/survivors.py`. It fails today: more than 90 % are killed, and a few survivors have no name yet. It is
-no part of a full run until it passes.
+`tests/services/survivors.py`. By themselves:
 
 ```sh
 python3 -m tests.mutation_run

@@ -130,6 +130,9 @@ def everything(
     stages += [
         of_folder(name, database, server, folder, others) for name, database in folders
     ]
+    if full and not these_alone:
+        play = ["-m", "tests.mutation_run"]
+        stages.append(Stage("Mutants of the engine", play, folder / "mutants.log"))
     if not these_alone:
         ignored = sorted({f"--ignore=tests/{name}" for name, _ in TESTS})
         if not full:
