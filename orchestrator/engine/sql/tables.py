@@ -279,15 +279,7 @@ class InstanceTable(Table[ProcessInstance]):
     def read_live(
         self, name: str, keys: Collection[str]
     ) -> tuple[dict[str, ProcessInstance], datetime | None]:
-        """Return the live processes of a definition, not locked, by their correlation keys, and the database's time.
-
-        Args:
-            name: the definition's name.
-            keys: correlation keys that are not empty.
-
-        Returns:
-            The processes that were found, and the time; None where none was found.
-        """
+        """Return a definition's live processes by their keys, not locked, and the time; None if there are none."""
         vendor = connection.vendor
         given = [list(keys)] if vendor == "postgresql" else _padded(keys)
         # Not prepared: PostgreSQL would cache the plan of a small table, and read the whole table ever after.
